@@ -1,0 +1,149 @@
+"""Address blocks as integers: parsed once, compared and sorted as numbers, printed in the one canonical text (RFC 5952)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import NamedTuple
+
+BITS = {4: 32, 6: 128}
+
+_STRICT_V4 = re.compile(r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})/(0|[1-9]\d?)", re.ASCII).fullmatch
+
+_CARE = frozenset({0, 127, 169})
+"""First octets that need a second look: this network, loopback, link-local."""
+
+# What no pod can have: Calico refuses the first two for pools (libcalico-go validator); the others are nobody's unicast.
+_FORBIDDEN = (
+    ("link-local", "169.254.0.0/16"),
+    ("link-local", "fe80::/10"),
+    ("multicast", "224.0.0.0/4"),
+    ("multicast", "ff00::/8"),
+    ("loopback", "127.0.0.0/8"),
+    ("loopback", "::1/128"),
+)
+
+
+class Block(NamedTuple):
+    """An aligned run of addresses. Sorts by family, then address (numerically), then the larger block first."""
+
+    family: int
+    """4 or 6."""
+    first: int
+    """The lowest address, as a number."""
+    prefix: int
+    """Prefix length, in bits."""
+
+    @property
+    def last(self) -> int:
+        """The highest address, as a number."""
+        return self.first + (1 << (BITS[self.family] - self.prefix)) - 1
+
+    @property
+    def size(self) -> int:
+        """How many addresses, all of them counted."""
+        return 1 << (BITS[self.family] - self.prefix)
+
+    def overlaps(self, other: Block) -> bool:
+        """Tell whether an address is in both. Blocks nest or are disjoint."""
+        return self.family == other.family and self.first <= other.last and other.first <= self.last
+
+    def contains(self, other: Block) -> bool:
+        """Tell whether every address of `other` is in this block."""
+        return self.family == other.family and self.first <= other.first and other.last <= self.last
+
+    def __str__(self) -> str:
+        return f"{address_text(self.family, self.first)}/{self.prefix}"
+
+
+class CidrError(ValueError):
+    """Text that is no CIDR we take. `reason` says why; `rule` is its short name; `better` is what may have been meant, or empty."""
+
+    def __init__(self, rule: str, reason: str, better: str = "") -> None:
+        super().__init__(reason)
+        self.rule = rule
+        self.reason = reason
+        self.better = better
+
+
+def address_text(family: int, number: int) -> str:
+    """Print an address: dotted decimal, or RFC 5952."""
+    if family == 4:
+        return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    return ipaddress.IPv6Address(number).compressed
+
+
+def parse_block(text: str, *, pods: bool = True) -> Block:
+    """Read a CIDR.
+
+    The text need not be canonical (`str(block) != text` tells), but it must be unambiguous: no leading zeros, no host bits, no IPv4-mapped
+    IPv6 (the apiserver refuses these from 1.36, feature StrictIPCIDRValidation). Where `pods` are to live in it, link-local, multicast and
+    loopback are refused too. Raises CidrError.
+    """
+    if match := _STRICT_V4(text):
+        a, b, c, d, prefix = map(int, match.groups())
+        first = a << 24 | b << 16 | c << 8 | d
+        octets = a <= 255 and b <= 255 and c <= 255 and d <= 255
+        # Most blocks of real clusters; what is left, or forbidden, takes the careful way below.
+        if octets and 8 <= prefix <= 32 and a < 224 and a not in _CARE and not first & ((1 << (32 - prefix)) - 1):
+            return Block(4, first, prefix)
+    return _parse_with_care(text, pods=pods)
+
+
+def _parse_with_care(text: str, *, pods: bool) -> Block:
+    address, slash, length = text.partition("/")
+    if not slash:
+        raise CidrError("syntax", f"{text!r} has no prefix length", f"{text}/{128 if ':' in text else 32}")
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        raise CidrError("syntax", f"{text!r} is not a CIDR", _without_leading_zeros(text)) from None
+    family = parsed.version
+    if "%" in address:
+        raise CidrError("syntax", f"{text!r} has a zone")
+    if not re.fullmatch(r"0|[1-9]\d{0,2}", length, re.ASCII) or int(length) > BITS[family]:
+        raise CidrError("syntax", f"{text!r} has no prefix length of 0 to {BITS[family]}")
+    prefix, number = int(length), int(parsed)
+    if family == 6 and number >> 32 == 0xFFFF:
+        mapped = f"{address_text(4, number & 0xFFFFFFFF)}/{prefix - 96}" if prefix >= 96 else ""
+        raise CidrError("mapped", f"{text!r} is an IPv4-mapped IPv6 address", mapped)
+    low = number & ((1 << (BITS[family] - prefix)) - 1)
+    if low:
+        raise CidrError("host bits", f"{text!r} has host bits set", str(Block(family, number - low, prefix)))
+    block = Block(family, number, prefix)
+    for kind, forbidden in _FORBIDDEN_BLOCKS if pods else ():
+        if block.overlaps(forbidden):
+            raise CidrError(kind, f"{text!r} overlaps {kind} addresses ({forbidden})")
+    return block
+
+
+def parse_address(text: str) -> tuple[int, int]:
+    """Read one address as (family, number). Raises CidrError."""
+    try:
+        parsed = ipaddress.ip_address(text)
+    except ValueError:
+        raise CidrError("syntax", f"{text!r} is not an IP address") from None
+    return parsed.version, int(parsed)
+
+
+def _without_leading_zeros(text: str) -> str:
+    better = re.sub(r"(?<![\d])0+(?=\d)", "", text)
+    return better if better != text and _STRICT_V4(better) else ""
+
+
+def _plain(text: str) -> Block:
+    network = ipaddress.ip_network(text)
+    return Block(network.version, int(network.network_address), network.prefixlen)
+
+
+_FORBIDDEN_BLOCKS = tuple((kind, _plain(text)) for kind, text in _FORBIDDEN)
+
+
+def usable(block: Block, *, all_of_tiny: bool) -> int:
+    """Count the addresses that pods can have: all but first and last where there are more than two.
+
+    Of /31, /32, /127 and /128 every address counts from Cilium 1.17 on (`all_of_tiny`, PR #34618) and none before.
+    """
+    if block.size > 2:
+        return block.size - 2
+    return block.size if all_of_tiny else 0

@@ -1,0 +1,224 @@
+"""Whether a held block may stay, and what is odd about it (rules 1 and 2 of the lock)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+from ipamc.assign import offer
+from ipamc.diagnostics import At, Diagnostic, Related, count, error, names, warning
+from ipamc.lock import line_at
+from ipamc.model import Cluster, Line, Lock, Mode, Pool, Range, Want
+from ipamc.territory import Territory, first_overlap
+
+Where = Callable[[Line], At]
+Pending = frozenset[tuple[str, int]]
+
+
+def judge_held(
+    cluster: Cluster,
+    by_name: Mapping[str, Want],
+    lock: Lock,
+    territory: Territory,
+    *,
+    new: bool = False,
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the live and next lines of nodes in the inventory, grouped by pool; cost O(lines).
+
+    With `new`, the lines are not in the lock's text yet (returned, adopted): findings stand at their nodes.
+    """
+
+    def where(line: Line) -> At:
+        return by_name[line.node].node.at if new else line_at(lock, line)
+
+    pending: Pending = frozenset((line.node, line.block.family) for line in lock.lines if line.next)
+    nowhere: dict[str, list[Line]] = defaultdict(list)
+    inside: dict[Range, list[Line]] = defaultdict(list)
+    foreign: dict[int, list[Line]] = defaultdict(list)
+    renamed: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    unselected: dict[str, list[Line]] = defaultdict(list)
+    resized: dict[tuple[str, int, int], list[Line]] = defaultdict(list)
+    around: dict[Range, list[Line]] = defaultdict(list)
+    pools = {pool.name: pool for pool in cluster.pools}
+
+    for line in lock.lines:
+        if line.left or line.released or line.node not in by_name:
+            continue
+        ground = territory.of(line.block)
+        excluded = first_overlap(cluster.excluded, line.block)
+        if line.block.family not in cluster.families:
+            foreign[line.block.family].append(line)
+        elif excluded:
+            inside[excluded].append(line)
+        elif ground is None:
+            nowhere[line.pool].append(line)
+        else:
+            pool = ground.pool
+            want = by_name[line.node]
+            if line.pool not in {pool.name, ""}:
+                renamed[line.pool, pool.name].append(line)
+            size = _expected_size(pool, want, line.block.family)
+            if size is None:
+                unselected[pool.name].append(line)
+            elif size != line.block.prefix and line.block not in {each.block for each in pool.pins.get(line.node, ())}:
+                resized[pool.name, line.block.prefix, size].append(line)
+            if pool.reserved and (reserved := first_overlap(pool.reserved, line.block)):
+                around[reserved].append(line)
+
+    yield from outside_pools(cluster, nowhere, where, pending)
+    yield from over_excluded(inside, where, pending)
+    yield from other_family(cluster, foreign, where, pending)
+    if cluster.mode is Mode.MULTI_POOL:
+        yield from renamed_while_held(renamed, where, pools)
+    yield from no_longer_selected(unselected, where, pools)
+    yield from other_size(resized, where, pools)
+    yield from over_reserved(around, where)
+
+
+def _expected_size(pool: Pool, want: Want, family: int) -> int | None:
+    """Give the prefix length that this pool would give the node today; None if it would not serve it."""
+    for each in want.offers:
+        if each.pool is pool:
+            return each.sizes[family]
+        for other in each.instead:
+            if other.pool is pool:
+                return other.sizes[family]
+    node = want.node
+    if node.name in pool.pins or pool.unlisted or pool.selector.matches(node.labels, node.name):
+        return offer(pool, node.labels, node.name).sizes[family]
+    return None
+
+
+def _nodes(lines: list[Line]) -> str:
+    return f"{count(len({line.node for line in lines}), 'node')}: {names(f'{line.node} ({line.block})' for line in lines)}"
+
+
+def _weigh(lines: list[Line], pending: Pending) -> Iterator[tuple[Callable[..., Diagnostic], list[Line]]]:
+    """Split illegal lines: a live one whose node has a next line of that family is on its way out, and only a warning."""
+    waiting = [line for line in lines if line.live and (line.node, line.block.family) in pending]
+    for make, some in ((error, [line for line in lines if line not in waiting]), (warning, waiting)):
+        if some:
+            yield make, some
+
+
+def outside_pools(cluster: Cluster, groups: Mapping[str, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
+    """IPC0410: a held block lies in a range of a pool.
+
+    A range was removed or shrunk while nodes hold blocks of it. ipamc does not renumber them behind your back: put the range back (a pool with
+    `disabled: true` gives out nothing new and keeps what is held), or set `unpooled: hold` on the Cluster to keep the blocks as taken without
+    rendering them.
+    """
+    for pool, lines in sorted(groups.items()):
+        if cluster.unpooled == "hold":
+            live = [line for line in lines if line.live]
+            if live:
+                yield from held_outside_pools(live, where)
+            continue
+        origin = f", last of pool {pool!r}" if pool else ""
+        for make, some in _weigh(lines, pending):
+            yield make(
+                "IPC0410",
+                where(some[0]),
+                f"{some[0].block} lies in no range of any pool{origin}; held by {_nodes(some)}",
+                help="put the range back (disabled: true keeps what is held), or set unpooled: hold on the Cluster",
+            )
+
+
+def held_outside_pools(lines: list[Line], where: Where) -> Iterator[Diagnostic]:
+    """IPC0417: blocks outside every pool are held, and not rendered.
+
+    `unpooled: hold` is set: these blocks count as taken, but no manifest is written for them. Give them a pool again to bring them back.
+    """
+    yield warning("IPC0417", where(lines[0]), f"{lines[0].block} is held outside every pool and not rendered: {_nodes(lines)}")
+
+
+def over_excluded(groups: Mapping[Range, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
+    """IPC0411: a held block shares no address with an excluded CIDR.
+
+    `excludedCIDRs` is the outside world: service ranges, node networks, other clusters. A node that holds such a block answers for addresses that are
+    somebody else's. Take the CIDR out of `excludedCIDRs`, or move the node.
+    """
+    for excluded, lines in sorted(groups.items()):
+        for make, some in _weigh(lines, pending):
+            yield make(
+                "IPC0411",
+                where(some[0]),
+                f"{some[0].block} overlaps excluded {excluded.block}; held by {_nodes(some)}",
+                also=[Related(excluded.at, f"{excluded.block} is excluded here")],
+                help=f"take {excluded.block} out of excludedCIDRs, or drain the nodes and move them",
+            )
+
+
+def other_family(cluster: Cluster, groups: Mapping[int, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
+    """IPC0412: a held block is of a family of the cluster.
+
+    A family was taken out of `ipFamilies` while nodes hold blocks of it. Running agents still use them; put the family back.
+    """
+    for family, lines in sorted(groups.items()):
+        for make, some in _weigh(lines, pending):
+            yield make(
+                "IPC0412",
+                where(some[0]),
+                f"{some[0].block} is IPv{family}, which is not in ipFamilies; held by {_nodes(some)}",
+                also=[Related(cluster.field("spec", "ipFamilies"), "the families are set here")],
+                help=f"put IPv{family} back into ipFamilies",
+            )
+
+
+def renamed_while_held(groups: Mapping[tuple[str, str], list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+    """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it.
+
+    The name is that of the CiliumPodIPPool and stands in every node's `pools.allocated`. Under a new name the operator would not know the blocks:
+    up to 1.18 it removes them from running nodes.
+    """
+    for (old, new), lines in sorted(groups.items()):
+        yield error(
+            "IPC0414",
+            pools[new].at / "metadata" / "name",
+            f"pool {old!r} is now {new!r} while its blocks are held by {_nodes(lines)}",
+            also=[Related(where(lines[0]), "held here")],
+            help=f"name it {old} again",
+        )
+
+
+def no_longer_selected(groups: Mapping[str, list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+    """IPC0304: a node holds a block of a pool that no longer selects it.
+
+    Its labels or the pool's nodeSelector changed. The block stays: a held block is never moved by an edit elsewhere.
+    """
+    for pool, lines in sorted(groups.items()):
+        yield warning(
+            "IPC0304",
+            where(lines[0]),
+            f"pool {pool} no longer selects {_nodes(lines)}",
+            also=[Related(pools[pool].selector_at, "the selector is here")],
+        )
+
+
+def other_size(groups: Mapping[tuple[str, int, int], list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+    """IPC0415: a held block has another size than the pool would give today.
+
+    `blockSize` or a size class changed. Held blocks stay as they are; only newcomers get the new size.
+    """
+    for (pool, have, wish), lines in sorted(groups.items()):
+        part = pools[pool].families[lines[0].block.family]
+        yield warning(
+            "IPC0415",
+            where(lines[0]),
+            f"/{have} is held where pool {pool} would give a /{wish} now: {_nodes(lines)}",
+            also=[Related(part.at / "blockSize", "the size is set here")],
+        )
+
+
+def over_reserved(groups: Mapping[Range, list[Line]], where: Where) -> Iterator[Diagnostic]:
+    """IPC0416: a held block shares addresses with a reserved CIDR.
+
+    The reservation came after the block was given out. The node keeps its block, so pods may get the reserved addresses until the node is moved.
+    """
+    for reserved, lines in sorted(groups.items()):
+        yield warning(
+            "IPC0416",
+            where(lines[0]),
+            f"{lines[0].block} overlaps reserved {reserved.block}; held by {_nodes(lines)}",
+            also=[Related(reserved.at, "reserved here")],
+        )

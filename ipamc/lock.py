@@ -1,0 +1,187 @@
+"""The lock's text: JSON Lines, canonical, one record a line, nothing in it that makes two branches conflict for no reason.
+
+The lock belongs to the tool. `dumps` and `load` are pure; text that `dumps` would not have written is refused with the line that differs, because
+a lock edited by hand or merged as text is how two nodes come to share a block.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+from collections.abc import Iterator
+
+import msgspec
+
+from ipamc.cidr import Block, CidrError, parse_block
+from ipamc.diagnostics import Diagnostic, Span
+from ipamc.lock_rules import (
+    FORMAT,
+    foreign_lock,
+    lock_empty,
+    lock_missing,
+    lock_unreadable,
+    newer_format,
+    not_canonical,
+    other_mode,
+    overlapping_lines,
+    row_at,
+    two_live,
+)
+from ipamc.model import Cluster, Consent, Line, Lock, Mode
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    lock: int
+    cluster: str
+    mode: str
+    shards: int
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    block: str
+    pool: str = ""
+    node: str = ""
+    left: str = ""
+    moved: bool = False
+    next: bool = False
+    released: bool = False
+
+
+_HEADER = msgspec.json.Decoder(_Header)
+_RECORD = msgspec.json.Decoder(_Record)
+_ENCODER = msgspec.json.Encoder()
+
+
+def dumps(lock: Lock) -> str:
+    """Give the one canonical text of a lock: a header, then a line per block in order of family and address. O(n log n)."""
+    encode = _ENCODER.encode
+    header = encode(_Header(FORMAT, lock.cluster, lock.mode.value, lock.shards))
+    lines = sorted(lock.lines, key=_by_address)
+    return b"\n".join((header, *(encode(_record(each)) for each in lines), b"")).decode()
+
+
+def _record(line: Line) -> _Record:
+    return _Record(str(line.block), line.pool, line.node, line.left, line.moved, line.next, line.released)
+
+
+def _by_address(line: Line) -> Block:
+    return line.block
+
+
+def load(text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool) -> tuple[Lock, list[Diagnostic]]:
+    """Read the lock of a cluster; without one, start an empty one.
+
+    `rendered`: there is a rendered tree beside it, so that a missing lock is a lost one (rule 8). Every finding names its line. O(n log n).
+    """
+    shards = first_shards(len(cluster.nodes), cluster.shard_size)
+    empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
+    if text is None:
+        return empty, [lock_missing(path)] if rendered else []
+    if not text.strip():
+        return empty, [lock_empty(path)]
+    rows = text.split(b"\n")
+    try:
+        head = _HEADER.decode(rows[0])
+    except msgspec.MsgspecError:
+        return empty, [lock_unreadable(path, 1, rows[0], _header_problem(rows[0]))]
+    if found := list(_judge_header(head, path, rows[0], cluster, consent)):
+        return empty, found
+    lines, found = _records(rows, path)
+    lock = Lock(cluster=head.cluster, mode=cluster.mode, shards=head.shards, lines=tuple(line for _, line in lines), path=path)
+    if not found:
+        found = [*overlapping_lines(lines, path, rows), *two_live(lines, path, rows, cluster.mode)]
+    written = Lock(cluster=head.cluster, mode=Mode(head.mode), shards=head.shards, lines=lock.lines)
+    if not found and dumps(written).encode() != text:
+        found = [_first_difference(path, rows, dumps(written).encode().split(b"\n"))]
+    return lock, found
+
+
+def line_at(lock: Lock, line: Line) -> Span:
+    """Give the place of a line that was read from `lock`. O(log n)."""
+    index = bisect.bisect_left(lock.lines, line.block, key=_by_address)
+    return row_at(lock.path, index + 2, _ENCODER.encode(_record(line)))
+
+
+def _first_difference(path: str, rows: list[bytes], want: list[bytes]) -> Diagnostic:
+    number = next((index for index, (have, wish) in enumerate(zip(rows, want, strict=False)) if have != wish), min(len(rows), len(want)))
+    return not_canonical(path, number + 1, *(each[number] if number < len(each) else b"" for each in (rows, want)))
+
+
+def first_shards(nodes: int, shard_size: int) -> int:
+    """Give the least power of two that is at least nodes / shard_size, and at least 1."""
+    shards = 1
+    while shards * shard_size < nodes:
+        shards *= 2
+    return shards
+
+
+def _header_problem(row: bytes) -> str:
+    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
+        return "a conflict marker"
+    if not row.startswith(b'{"lock":'):
+        return 'not the header line of a lock ({"lock":1,...})'
+    return "a header that is not readable"
+
+
+def _judge_header(head: _Header, path: str, row: bytes, cluster: Cluster, consent: Consent) -> Iterator[Diagnostic]:
+    if head.lock != FORMAT:
+        yield newer_format(path, row, head.lock)
+    elif head.cluster != cluster.name:
+        yield foreign_lock(path, row, head.cluster, cluster)
+    elif head.mode not in set(Mode):
+        yield lock_unreadable(path, 1, row, f"an unknown mode {head.mode!r}")
+    elif head.mode != cluster.mode and not consent.mode:
+        yield other_mode(path, row, head.mode, cluster)
+    elif head.shards < 1 or head.shards & (head.shards - 1):
+        yield lock_unreadable(path, 1, row, f"a shard count of {head.shards}, which is no power of two")
+
+
+def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
+    lines: list[tuple[int, Line]] = []
+    found: list[Diagnostic] = []
+    decode = _RECORD.decode
+    if rows[-1]:
+        found.append(lock_unreadable(path, len(rows), rows[-1], "a last line without a newline: the file was cut off"))
+        rows = rows[:-1]
+    for number, row in enumerate(rows[1:-1] if not rows[-1] else rows[1:], 2):
+        try:
+            record = decode(row)
+            lines.append((number, _line(record)))
+        except (msgspec.MsgspecError, CidrError, ValueError) as problem:
+            found.append(lock_unreadable(path, number, row, _record_problem(row, problem)))
+    return lines, found
+
+
+def _line(record: _Record) -> Line:
+    """Turn a record into a line. Raises CidrError, or ValueError with a sentence."""
+    if bool(record.left) + record.next + record.released > 1:
+        raise ValueError("more than one of left, next and released")
+    if record.moved and not record.left:
+        raise ValueError("moved without left")
+    if not record.node:
+        raise ValueError("no node")
+    if record.left:
+        day = datetime.date.fromisoformat(record.left)
+        if day.isoformat() != record.left:
+            raise ValueError(f"{record.left!r} is not a day like 2026-11-21")
+    return Line(
+        block=parse_block(record.block, pods=False),
+        pool=record.pool,
+        node=record.node,
+        left=record.left,
+        moved=record.moved,
+        next=record.next,
+        released=record.released,
+    )
+
+
+def _record_problem(row: bytes, problem: Exception) -> str:
+    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")):
+        return "a conflict marker"
+    if isinstance(problem, CidrError):
+        return problem.reason
+    if isinstance(problem, msgspec.ValidationError):
+        return "a field that a lock line does not have, or one of the wrong type"
+    if isinstance(problem, msgspec.DecodeError):
+        return "not a JSON object"
+    return str(problem)

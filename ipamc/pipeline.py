@@ -1,0 +1,77 @@
+"""The compiler in one function: text in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ipamc.allocate import allocate
+from ipamc.arrange import arrange
+from ipamc.assign import assign
+from ipamc.check import check
+from ipamc.diagnostics import Diagnostic, Log, Refused
+from ipamc.emit import emit
+from ipamc.lock import dumps, load
+from ipamc.model import Consent, Plan
+from ipamc.read import locate, read
+from ipamc.review import review
+from ipamc.settle import settle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything that a compile depends on. Nothing else reaches its output."""
+
+    name: str
+    """The folder's name; the Cluster's `metadata.name` must equal it."""
+    folder: str
+    """The folder, as the user would type it; shown where a finding is about the folder as a whole."""
+    sources: Mapping[str, bytes]
+    """Input documents by path, as the user would type it."""
+    lock_path: str
+    lock: bytes | None
+    """None: there is no lock file."""
+    rendered: bool = False
+    """There is a `rendered/` beside the lock."""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    """JSON Schema texts by file name."""
+    templates: Mapping[str, str] = field(default_factory=dict)
+    """Jinja2 texts by file name."""
+    consent: Consent = field(default_factory=Consent)
+    today: str
+    """ISO 8601 day in UTC: what a leaver's line is marked with."""
+    locked: bool = False
+    """The lock is read-only: a stale one is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compilation:
+    """What a compile gives."""
+
+    files: Mapping[str, str]
+    """Text by path below `rendered/`."""
+    lock: str
+    plan: Plan
+    diagnostics: tuple[Diagnostic, ...]
+    """Warnings and notes, located, in order of file, line and column."""
+
+
+def compile_cluster(inputs: Inputs) -> Compilation:
+    """Do everything the compiler does, in order. Pure: text in, text out; raises Refused with all diagnostics."""
+    log = Log()
+    try:
+        cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))  # text -> model, whatever dialect it came in
+        log.add(check(cluster))  # meaning: pools disjoint, versions allow it
+        lock = log.keep(
+            load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+        )  # what earlier compiles promised
+        wants = log.keep(assign(cluster))  # node -> its pools in order, sizes
+        standing = log.keep(
+            settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked)
+        )  # kept, returning, left, lacking
+        plan = log.keep(allocate(cluster, wants, standing, inputs.today))  # lacking -> blocks
+        log.add(review(plan))  # capacity, maxPods, limits of the mode
+        files = emit(arrange(plan), inputs.templates)  # plan -> objects a file -> one render a file
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, inputs.sources)) from None
+    return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources))

@@ -1,0 +1,202 @@
+"""The lock against the inventory: what is held, what returns, is adopted, has left, and what is still lacking.
+
+The rules are those of the lock: a live line of a node in the inventory is kept; a line never vanishes except by re-use; a leaver's line waits in
+quarantine and is the first thing a returning node gets back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from ipamc.adopt import Evidence, adopt
+from ipamc.cidr import Block
+from ipamc.diagnostics import Diagnostic, Span, error, names
+from ipamc.holding import judge_held
+from ipamc.leave import judge_leavers
+from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Pool, Stale, Standing, Want
+from ipamc.territory import Territory, first_overlap
+
+
+def settle(
+    cluster: Cluster,
+    wants: tuple[Want, ...],
+    lock: Lock,
+    consent: Consent,
+    today: str,
+    *,
+    locked: bool,
+) -> tuple[Standing, list[Diagnostic]]:
+    """Bring every line of the lock to its state of today, and list what is still to be placed.
+
+    `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons by name (rule 7). O(n log n).
+    """
+    territory = Territory(cluster.pools)
+    by_name = {want.node.name: want for want in wants}
+    lines, stale = _names_follow(lock.lines, territory, cluster)
+    found: list[Diagnostic] = list(judge_held(cluster, by_name, lock, territory))
+    lines, leavers = _mark_leavers(lines, by_name, today)
+    found += judge_leavers(cluster, lock, leavers, consent)
+    stale += [Stale("leaver", node, "not in the inventory") for node in sorted(leavers)]
+
+    evidence = Evidence(cluster)
+    lines, returned = _bring_back(lines, by_name, cluster, territory)
+    stale += [Stale("returning", line.node, str(line.block)) for line in returned]
+    lines, adopted, more = adopt(cluster, lock, lines, by_name, evidence, territory)
+    found += more
+    found += judge_held(
+        cluster, by_name, Lock(cluster=lock.cluster, mode=lock.mode, shards=lock.shards, lines=(*returned, *adopted)), territory, new=True
+    )
+
+    lacking = tuple(_lacking(cluster, wants, lines, territory))
+    known = {line.node for line in lock.lines if line.live}
+    stale += [Stale("newcomer", line.node, f"already has {line.block}") for line in adopted]
+    stale += [_why_lacking(each, known) for each in lacking]
+    found += evidence.ghosts(lines)
+    if locked and stale:
+        found += stale_lock(lock, stale)
+    origins = {**{line.block: "returned" for line in returned}, **{line.block: "adopted" for line in adopted}}
+    standing = Standing(
+        lock=Lock(cluster=lock.cluster, mode=lock.mode, shards=lock.shards, lines=tuple(lines), path=lock.path),
+        lacking=lacking,
+        taken=evidence.taken(lines),
+        origins=origins,
+        stale=tuple(stale),
+    )
+    return standing, found
+
+
+def _names_follow(lines: Iterable[Line], territory: Territory, cluster: Cluster) -> tuple[list[Line], list[Stale]]:
+    """Give each line the name of the pool whose range contains it: renaming or splitting a pool moves nobody.
+
+    Where the pool is gone, the old name stays as a record; only a held block outside every pool (`unpooled: hold`) loses it.
+    """
+    result: list[Line] = []
+    stale: list[Stale] = []
+    for line in lines:
+        ground = territory.of(line.block)
+        gone = "" if line.live and cluster.unpooled == "hold" else line.pool
+        name = ground.pool.name if ground else gone
+        if name == line.pool:
+            result.append(line)
+        else:
+            result.append(msgspec.structs.replace(line, pool=name))
+            stale.append(Stale("renamed", line.node, f"{line.block}: pool {line.pool or 'none'} is now {name or 'none'}"))
+    return result, stale
+
+
+def _mark_leavers(lines: list[Line], by_name: Mapping[str, Want], today: str) -> tuple[list[Line], dict[str, list[Line]]]:
+    """Mark live and next lines of nodes that are not in the inventory as left today; give the leavers' lines by node."""
+    leavers: dict[str, list[Line]] = defaultdict(list)
+    result = []
+    for line in lines:
+        if (line.live or line.next) and line.node not in by_name:
+            leavers[line.node].append(line)
+            result.append(msgspec.structs.replace(line, next=False, left=today))
+        else:
+            result.append(line)
+    return result, leavers
+
+
+def _bring_back(lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster, territory: Territory) -> tuple[list[Line], list[Line]]:
+    """Give returning nodes, for each family without a live line, what of theirs is still there and legal.
+
+    In a one-block mode that is the line left last; of one day, the lowest. Pools that no longer select the node, or are disabled, still count.
+    """
+    have = {(line.node, line.block.family) for line in lines if line.live}
+    back: dict[tuple[str, int], list[Line]] = defaultdict(list)
+    for line in lines:
+        if (
+            line.left
+            and not line.moved
+            and line.node in by_name
+            and (line.node, line.block.family) not in have
+            and legal(line.block, cluster, territory)
+        ):
+            back[line.node, line.block.family].append(line)
+    chosen: set[Block] = set()
+    for candidates in back.values():
+        if cluster.mode.one_block:
+            latest = max(line.left for line in candidates)
+            chosen.add(min(line.block for line in candidates if line.left == latest))
+        else:
+            chosen.update(line.block for line in candidates)
+    result = [Line(block=line.block, pool=line.pool, node=line.node) if line.block in chosen else line for line in lines]
+    return result, [line for line in result if line.block in chosen]
+
+
+def legal(block: Block, cluster: Cluster, territory: Territory) -> bool:
+    """Tell whether a node may hold this block: inside a range, outside the excluded world, of a family of the cluster (rule 2)."""
+    return block.family in cluster.families and territory.of(block) is not None and first_overlap(cluster.excluded, block) is None
+
+
+def _lacking(cluster: Cluster, wants: Iterable[Want], lines: Iterable[Line], territory: Territory) -> Iterator[Lacking]:
+    """Yield what each node still needs, in name order."""
+    held: dict[str, list[Block]] = defaultdict(list)
+    for line in lines:
+        if line.live:
+            held[line.node].append(line.block)
+    for want in wants:
+        blocks = held.get(want.node.name, ())
+        if cluster.mode.one_block:
+            families = tuple(family for family in cluster.families if all(block.family != family for block in blocks))
+            if families and want.offers:
+                yield Lacking(want, families)
+            continue
+        have: dict[tuple[str, int], int] = defaultdict(int)
+        for block in blocks:
+            if ground := territory.of(block):
+                have[ground.pool.name, block.family] += 1
+        for offer in want.offers:
+            needed = {
+                family: _needed(offer.pool, want.node.name, family) - have[offer.pool.name, family]
+                for family in cluster.families
+                if family in offer.pool.families
+            }
+            missing = {family: number for family, number in needed.items() if number > 0}
+            if missing:
+                yield Lacking(want, tuple(missing), offer, missing)
+
+
+def _needed(pool: Pool, node: str, family: int) -> int:
+    """Count the blocks that a pool owes a node: `blocksPerNode`, or its pins if they are more; of a disabled pool the pins alone."""
+    pins = sum(each.block.family == family for each in pool.pins.get(node, ()))
+    return pins if pool.disabled or pool.unlisted else max(pool.blocks_per_node, pins)
+
+
+def _why_lacking(lacking: Lacking, known: set[str]) -> Stale:
+    node = lacking.want.node.name
+    needs = " and ".join(f"IPv{family}" for family in lacking.families)
+    if node not in known:
+        return Stale("newcomer", node, f"has no {needs} block")
+    return Stale(
+        "lacking", node, f"has no {needs} block" if lacking.offer is None else f"wants more of pool {lacking.offer.pool.name} ({needs})"
+    )
+
+
+_REASONS = {
+    "newcomer": ("node is new", "nodes are new"),
+    "leaver": ("node has left", "nodes have left"),
+    "returning": ("block returns to its node", "blocks return to their nodes"),
+    "renamed": ("block is in a pool of another name", "blocks are in pools of other names"),
+    "lacking": ("node wants a block that it does not hold", "nodes want blocks that they do not hold"),
+}
+
+
+def stale_lock(lock: Lock, stale: list[Stale]) -> Iterator[Diagnostic]:
+    """IPC0413: with `--locked`, the lock must be up to date.
+
+    `--locked` only reads the lock, so that CI never allocates. A newcomer, a leaver, a returning node, a renamed pool or a want that is not held makes
+    it stale; a day that passes never does. Run `ipamc lock`, review the lines, commit them.
+    """
+    for reason, (one, many) in _REASONS.items():
+        concerned = sorted({each.node for each in stale if each.reason == reason})
+        if concerned:
+            yield error(
+                "IPC0413",
+                Span(lock.path),
+                f"the lock is stale: {len(concerned):,} {one if len(concerned) == 1 else many}: {names(concerned)}",
+                help=f"ipamc lock {lock.cluster}, then commit {lock.path}",
+            )
