@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from ipamc.assign import offer
+from ipamc.check.multi_pool import mask_size_changed
 from ipamc.diagnostics import At, Diagnostic, Related, count, error, names, warning
 from ipamc.lock import line_at
 from ipamc.model import Cluster, Line, Lock, Mode, Pool, Range, Want
@@ -70,6 +71,8 @@ def judge_held(
     yield from other_family(cluster, foreign, where, pending)
     if cluster.mode is Mode.MULTI_POOL:
         yield from renamed_while_held(renamed, where, pools)
+    if cluster.mode is Mode.MULTI_POOL and cluster.pinning != "node":
+        yield from _other_mask(resized, where, pools)
     yield from no_longer_selected(unselected, where, pools)
     yield from other_size(resized, where, pools)
     yield from over_reserved(around, where)
@@ -208,6 +211,17 @@ def other_size(groups: Mapping[tuple[str, int, int], list[Line]], where: Where, 
             f"/{have} is held where pool {pool} would give a /{wish} now: {_nodes(lines)}",
             also=[Related(part.at / "blockSize", "the size is set here")],
         )
+
+
+def _other_mask(groups: Mapping[tuple[str, int, int], list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+    """Yield the pools whose lines are of a size that they would not give to any node: their maskSize was another one."""
+    for (name, have, _), lines in sorted(groups.items()):
+        pool, family = pools[name], lines[0].block.family
+        given = {pool.families[family].block_size, *(each.sizes.get(family) for each in pool.block_sizes)}
+        if have not in given:
+            yield mask_size_changed(
+                pool, family, have, pool.families[family].block_size, Related(where(lines[0]), f"held by {_nodes(lines)}")
+            )
 
 
 def over_reserved(groups: Mapping[Range, list[Line]], where: Where) -> Iterator[Diagnostic]:

@@ -13,6 +13,7 @@ from ipamc.diagnostics import Diagnostic, Log, Refused
 from ipamc.emit import emit
 from ipamc.lock import dumps, load
 from ipamc.model import Consent, Plan
+from ipamc.published import check_published
 from ipamc.read import locate, read
 from ipamc.review import review
 from ipamc.settle import settle
@@ -33,6 +34,8 @@ class Inputs:
     """None: there is no lock file."""
     rendered: bool = False
     """There is a `rendered/` beside the lock."""
+    published: Mapping[str, bytes] = field(default_factory=dict)
+    """Files of that `rendered/` whose content binds: `cilium/ippools.yaml` and `cilium/configmap.yaml`, by path below it."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema texts by file name."""
     templates: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +65,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     try:
         cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))  # text -> model, whatever dialect it came in
         log.add(check(cluster))  # meaning: pools disjoint, versions allow it
+        log.add(check_published(cluster, inputs.published))  # what was rendered before and cannot change
         lock = log.keep(
             load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
         )  # what earlier compiles promised

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ipamc.check.multi_pool import default_pool_lacks_family
+from ipamc.check.multi_pool import default_pool_lacks_family, mask_size_changed
 from ipamc.check.pools import ipv6_too_wide
 from ipamc.cidr import Block, usable
 from ipamc.diagnostics import Diagnostic, Related, count, error, names, note, warning
@@ -44,6 +44,7 @@ def review(plan: Plan) -> Iterator[Diagnostic]:
         yield from default_pool_lacks_family(plan.cluster, firsts.values())
     if mode is Mode.MULTI_POOL and plan.cluster.pinning == "node":
         yield from pre_allocation_too_large(plan)
+        yield from _pinned_mask_changed(plan)
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
@@ -240,3 +241,20 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
             f'the blocks of pool "{pool.name}" are too small for a pre-allocation of 1 on {count(len(nodes), "node")}: {names(name for name, _ in nodes)}',
             help="use a larger block (a shorter blockSize)",
         )
+
+
+def _pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
+    """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
+    pools = {pool.name: pool for pool in plan.cluster.pools}
+    told: set[tuple[str, int]] = set()
+    for node, lines in sorted(plan.held.items()):
+        if not any(line.block in plan.origins for line in lines):
+            continue
+        for key in sorted({(line.pool, line.block.family) for line in lines} - told):
+            mine = [line for line in lines if (line.pool, line.block.family) == key and line.pool in pools]
+            before = max((line.block.prefix for line in mine if line.block not in plan.origins), default=0)
+            now = max((line.block.prefix for line in mine), default=0)
+            if before and before != now:
+                told.add(key)
+                held = next(line for line in mine if line.block not in plan.origins)
+                yield mask_size_changed(pools[key[0]], key[1], before, now, Related(plan.cluster.at, f"node {node} holds {held.block}"))

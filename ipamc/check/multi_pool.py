@@ -137,3 +137,18 @@ def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
                 f'pool "{pool.name}" has a dot in its name, with pinning: node',
                 help=f"name it {pool.name.replace('.', '-')}",
             )
+
+
+def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Related) -> Diagnostic:
+    """IPC0524: in multi-pool mode a pool keeps its block size while it is rendered or has lines.
+
+    `maskSize` of a CiliumPodIPPool cannot change: up to 1.19 the operator refuses the new one (`cannot change IPv4 mask size in existing pool`), from 1.20
+    on the apiserver does. Make a new pool with the new size, and disable this one.
+    """
+    return error(
+        "IPC0524",
+        pool.families[family].at / "blockSize",
+        f'blockSize of pool "{pool.name}" was {before} and would make a maskSize of {now}, which cannot change',
+        also=[also],
+        help=f"set blockSize: {before} again, and make a new pool for blocks of /{now}",
+    )

@@ -1,0 +1,41 @@
+# Two commands on a fresh machine: make demo, make test. Each makes what it needs, inside .venv/ and a cache outside the checkout.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test clean
+
+BIN := .venv/bin
+
+help:
+	@echo 'make demo    compile every cluster below clusters/, and build the output with the real kustomize'
+	@echo 'make test    lint, types, import layers, tests'
+	@echo 'make clean   remove .venv and caches'
+
+demo: .venv/.made
+	@build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python demo.py
+
+test: .venv/.made-for-tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python -m pytest -n 2
+
+# The first Python that is new enough: a name on the PATH may be a shim for a version that is not there.
+.venv/.made: pyproject.toml
+	@for python in python3.13 python3.12 python3.11 python3; do \
+	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "making .venv with $$("$$python" --version)"; "$$python" -m venv --clear .venv; break; \
+	  fi; \
+	done
+	@test -x $(BIN)/python || { echo 'error: ipamc needs Python 3.11 or newer, with venv' >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+.venv/.made-for-tests: .venv/.made
+	@$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

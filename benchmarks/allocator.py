@@ -1,0 +1,91 @@
+"""What the allocator costs: `python benchmarks/allocator.py`. Best of five, in milliseconds; the input is made outside the clock."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ipamc.allocate import allocate
+from ipamc.cidr import Block
+from ipamc.diagnostics import Place
+from ipamc.model import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, Want
+from ipamc.selector import EVERY
+
+AT = Place("benchmark")
+TODAY = "2026-11-21"
+MANY = 100_000
+
+
+def pool(index: int, *, family: int = 4, prefix: int = 11, size: int = 26) -> Pool:
+    ground = Block(family, index << 21 | 10 << 28 if family == 4 else (0xFD << 120) + (index << 80), prefix)
+    part = PoolFamily(family=family, ranges=(Range(ground, AT),), block_size=size, at=AT)
+    return Pool(name=f"pool-{index}", at=AT, families={family: part}, selector=EVERY, selector_at=AT)
+
+
+def cluster(pools: list[Pool], family: int = 4) -> Cluster:
+    return Cluster(
+        name="lab", at=AT, cilium=(1, 18), managed_by="helm", mode=Mode.CLUSTER_POOL, families=(family,), pools=tuple(pools), quarantine_days=7
+    )
+
+
+def newcomers(offers: list[Offer], number: int, family: int = 4) -> tuple[Lacking, ...]:
+    return tuple(Lacking(Want(Node(f"node-{index:06}", {}, AT), (offers[index % len(offers)],)), (family,)) for index in range(number))
+
+
+def standing(lacking: tuple[Lacking, ...], lines: list[Line]) -> Standing:
+    lines.sort(key=lambda line: line.block)
+    return Standing(lock=Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1, lines=tuple(lines)), lacking=lacking)
+
+
+def held(of: Pool, number: int, step: int = 1, **state: Any) -> list[Line]:
+    ground, size = of.families[4].ranges[0].block, of.families[4].block_size
+    return [Line(block=Block(4, ground.first + (index * step << 32 - size), size), pool=of.name, node=f"old-{index:06}", **state) for index in range(number)]
+
+
+def three_sizes(pools: list[Pool], family: int, *sizes: int) -> list[Offer]:
+    offers = [Offer(each, {family: size}) for each in pools for size in sizes]
+    random.Random(1).shuffle(offers)
+    return offers
+
+
+def cases() -> list[tuple[str, Cluster, Standing]]:
+    ten, six = [pool(index) for index in range(10)], [pool(index, family=6, prefix=48, size=64) for index in range(10)]
+    large, one = pool(0, prefix=8, size=26), pool(0, prefix=15, size=32)
+    full = Pool(name="full", at=AT, families=pool(0, prefix=28, size=28).families, selector=EVERY, selector_at=AT)
+    old = [line for index, line in enumerate(held(large, 2 * MANY, left="2026-11-01")) if index % 2] + [
+        line for index, line in enumerate(held(large, 2 * MANY)) if not index % 2
+    ]
+    exact = replace(large, families={4: replace(large.families[4], ranges=(Range(Block(4, large.families[4].ranges[0].block.first, 9), AT),))})
+    return [
+        ("100,000 newcomers, ten pools, /25 /26 /27", cluster(ten), standing(newcomers(three_sizes(ten, 4, 25, 26, 27), MANY), [])),
+        ("100,000 newcomers, ten IPv6 pools, /63 /64 /80", cluster(six, 6), standing(newcomers(three_sizes(six, 6, 63, 64, 80), MANY, 6), [])),
+        ("1 newcomer behind 100,000 lines", cluster([large]), standing(newcomers([Offer(large, {4: 26})], 1), held(large, MANY))),
+        ("1 newcomer among 100,000 lines with gaps", cluster([large]), standing(newcomers([Offer(large, {4: 25})], 1), held(large, MANY, 2))),
+        ("nobody into 100,000 lines", cluster([large]), standing((), held(large, MANY))),
+        ("100,000 newcomers over old lines", cluster([exact]), standing(newcomers([Offer(exact, {4: 26}), Offer(exact, {4: 27})], MANY), old)),
+        ("100,000 newcomers into a full pool", cluster([full, one]), standing(newcomers([Offer(full, {4: 28})], MANY), [])),
+    ]
+
+
+def best(work: Callable[[], object], times: int = 5) -> float:
+    def once() -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    return min(once() for _ in range(times)) * 1000
+
+
+def main() -> None:
+    for name, what, where in cases():
+        plan, found = allocate(what, (), where, TODAY)
+        spent = best(lambda what=what, where=where: allocate(what, (), where, TODAY))  # type: ignore[misc] # mypy cannot type a lambda with defaults
+        reused = sum(origin == "re-used" for origin in plan.origins.values())
+        print(f"{spent:8.1f} ms  {name}: {len(plan.origins):,} placed, {reused:,} re-used, {len(found)} findings")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Standing to plan: what is lacking is placed. Pins first, then the newcomers in name order, over the whole cluster.
+
+Which pool serves a node, and who may take a full pool's place, was decided by `assign`; here the offers are only walked.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ipamc.blockers import Blockers, outermost
+from ipamc.cidr import Block
+from ipamc.diagnostics import Diagnostic
+from ipamc.model import Cluster, Lacking, Line, Node, Offer, Plan, Pool, Standing, Want
+from ipamc.pins import barriers, place_pins
+from ipamc.reclaim import last_day
+from ipamc.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
+from ipamc.space import Space
+
+
+def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> tuple[Plan, list[Diagnostic]]:
+    """Place what is lacking; say who got nothing, and why.
+
+    Pinned newcomers come first, then all newcomers, in name order whatever the order of `standing.lacking`. `today` (ISO 8601, UTC) decides whose
+    quarantine is over. Lines are re-used whole: they leave the lock where a new block takes some of their addresses. Costs O(n log n) in lines and
+    newcomers, times the number of block sizes; the width of ranges does not count.
+    """
+    pinned = place_pins(cluster, standing, sorted(standing.lacking, key=lambda each: each.want.node.name))
+    blockers = Blockers(pinned.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
+    placed = _place(pinned.lacking, blockers)
+    kept = [line for line in pinned.kept if line.block not in blockers.gone] if blockers.gone else pinned.kept
+    lines = tuple(sorted([*kept, *pinned.new, *placed.lines], key=operator.attrgetter("block")))
+    plan = Plan(
+        cluster=cluster,
+        wants=wants,
+        lock=replace(standing.lock, lines=lines),
+        origins={**standing.origins, **{line.block: "pin" for line in pinned.new}, **placed.origins},
+        stale=standing.stale,
+        held=_held(lines),
+    )
+    after = replace(blockers, lines=lines)
+    return plan, [
+        *pinned.found,
+        *no_room(cluster, placed.short, after),
+        *half_room(cluster, placed.short, after),
+        *no_family(placed.unserved),
+    ]
+
+
+def _kept_free(cluster: Cluster, standing: Standing) -> list[Block]:
+    """Give all that newcomers may not have though no line says so. Pins count, whether or not their node is there."""
+    pins = [pin.block for pool in cluster.pools for some in pool.pins.values() for pin in some]
+    return outermost([*barriers(cluster, standing), *pins])
+
+
+def _held(lines: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
+    """Give the live lines by node, in the order of `lines`."""
+    held: dict[str, tuple[Line, ...]] = {}
+    several: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.left or line.next or line.released:
+            continue
+        if line.node not in held:
+            held[line.node] = (line,)
+        else:
+            several.setdefault(line.node, list(held[line.node])).append(line)
+    held.update((node, tuple(some)) for node, some in several.items())
+    return held
+
+
+def _place(lacking: Iterable[Lacking], blockers: Blockers) -> _Newcomers:
+    newcomers = _Newcomers(blockers)
+    for each in lacking:
+        if each.offer is None:
+            newcomers.walk(each.want, each.families)
+        else:
+            newcomers.serve(each.want.node, each.offer, each.count)
+    return newcomers
+
+
+@dataclass(slots=True)
+class _Newcomers:
+    """A run of newcomers: the spaces that they shrink, the lines that they get, and who goes without."""
+
+    blockers: Blockers
+    spaces: dict[tuple[str, int], Space] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    origins: dict[Block, str] = field(default_factory=dict)
+    short: list[Short] = field(default_factory=list)
+    unserved: list[Unserved] = field(default_factory=list)
+
+    def walk(self, want: Want, families: tuple[int, ...]) -> None:
+        """Give a node one block of each family. Each offer serves all that it has and that is missing, or none."""
+        node, missing = want.node.name, families
+        for offer in want.offers:
+            asked = _asked(offer, missing)
+            if not asked:
+                continue
+            if self._give(node, offer, asked):
+                if asked == missing:
+                    return
+                missing = _less(missing, asked)
+            else:
+                missing = self._instead(node, offer, asked, missing)
+                if not set(asked).isdisjoint(missing):
+                    self.short.append(self._explain(want, offer, asked, missing))
+                    return
+            if not missing:
+                return
+        passed = tuple(Passed(offer.pool.name, _never(offer.pool) or _has_no(missing)) for offer in want.offers)
+        self.unserved.append(Unserved(want.node, missing, passed))
+
+    def serve(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
+        """Give a node so many blocks of each family, all of one pool."""
+        if why := _never(offer.pool):
+            self.short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
+            return
+        full = tuple(family for family, number in count.items() if not all(self._give(node.name, offer, (family,)) for _ in range(number)))
+        if full:
+            self.short.append(Short(node, offer, full, (), ()))
+
+    def _instead(self, node: str, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> tuple[int, ...]:
+        """Let other pools take a full one's place until what it was asked for is served; give what is missing then."""
+        for other in full.instead:
+            some = _asked(other, missing)
+            if some and self._give(node, other, some):
+                missing = _less(missing, some)
+                if set(asked).isdisjoint(missing):
+                    break
+        return missing
+
+    def _give(self, node: str, offer: Offer, families: tuple[int, ...]) -> bool:
+        """Place a block of each family, or none if one of them has no room."""
+        pool = offer.pool
+        name = pool.name
+        places = []
+        for family in families:
+            space = self.spaces.get((name, family)) or self._open(pool, family)
+            found = space.find(offer.sizes[family])
+            if found is None:
+                return False
+            places.append((space, found))
+        for space, found in places:
+            space.take(found)
+            self.lines.append(Line(block=found.block, pool=name, node=node))
+            self.origins[found.block] = "re-used" if found.reuse else "first fit"
+        return True
+
+    def _open(self, pool: Pool, family: int) -> Space:
+        """Make the space of a pool and family, when it is first asked for."""
+        space = Space(family, [each.block for each in pool.families[family].ranges], self.blockers)
+        self.spaces[pool.name, family] = space
+        return space
+
+    def _room(self, offer: Offer, families: Iterable[int]) -> tuple[int, ...]:
+        """Give those of some families, all asked for before, in which a pool still has room."""
+        return tuple(family for family in families if self.spaces[offer.pool.name, family].find(offer.sizes[family]))
+
+    def _explain(self, want: Want, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> Short:
+        """Say why nobody serves a node: the offers before the full one, those that might take its place, and those that may not."""
+        room = self._room(full, asked)
+        lacks = _less(asked, room)
+        passed: dict[str, str] = {}
+        may = {full.pool.name, *(other.pool.name for other in full.instead)}
+        for other in full.instead:
+            passed[other.pool.name] = self._why_not(other, missing)
+        for other in want.offers:
+            if other.pool.name not in may:
+                never = _never(other.pool) or ("" if _asked(other, missing) else _has_no(missing))
+                passed[other.pool.name] = never or "may not take its place"
+        return Short(
+            want.node, full, lacks, tuple(family for family in room if family in missing), tuple(map(Passed, passed, passed.values()))
+        )
+
+    def _why_not(self, offer: Offer, missing: tuple[int, ...]) -> str:
+        asked = _asked(offer, missing)
+        if not asked:
+            return _never(offer.pool) or _has_no(missing)
+        room = self._room(offer, asked)
+        return f"has no room in {ip(_less(asked, room))}" if room else "is full"
+
+
+def _never(pool: Pool) -> str:
+    """Say why a pool gives nothing but pins; empty if it gives."""
+    return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
+
+
+def _asked(offer: Offer, missing: tuple[int, ...]) -> tuple[int, ...]:
+    """Give the families to ask a pool for: those that it has and that are missing, none of a pool that gives nothing but pins."""
+    if offer.pool.disabled or offer.pool.unlisted:
+        return ()
+    sizes = offer.sizes
+    return tuple([family for family in missing if family in sizes])
+
+
+def _less(families: tuple[int, ...], some: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([family for family in families if family not in some])
+
+
+def _has_no(families: tuple[int, ...]) -> str:
+    return f"has no {' or '.join(f'IPv{family}' for family in families)}"

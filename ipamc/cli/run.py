@@ -1,0 +1,135 @@
+"""One job a cluster, here or in a pool of processes. Clusters stand alone: a refused one does not keep the others from being written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from ipamc import disk
+from ipamc.cli import summary
+from ipamc.cli.clusters import inputs_of, name_of
+from ipamc.cli.terminal import colour, progress, say, trouble
+from ipamc.cli.verb import DONE, REFUSED
+from ipamc.diagnostics import Diagnostic, Refused
+
+if TYPE_CHECKING:
+    from ipamc.model import Consent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to do for one cluster."""
+
+    folder: str
+    today: str
+    consent: Consent
+    render: bool = True
+    """Write what is rendered, too; else the lock alone."""
+    locked: bool = False
+    """The lock is read-only."""
+    check: bool = False
+    """Write nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a job."""
+
+    name: str
+    findings: tuple[Diagnostic, ...] = ()
+    done: bool = False
+    """It is sound, and the disk is as it should be."""
+    line: str
+    """What was done, for people."""
+    trouble: bool = False
+    """The surroundings failed, and `line` says how."""
+
+
+def run(job: Job) -> Outcome:
+    """Do one job. Everything that is not a bug of ours ends in the outcome."""
+    name = name_of(job.folder)
+    try:
+        with nullcontext() if job.check else disk.alone(job.folder):
+            return _run(job, name)
+    except Refused as refused:
+        return Outcome(name=name, findings=refused.diagnostics, line="refused, nothing written")
+    except Exception as problem:
+        if text := trouble(problem):
+            return Outcome(name=name, line=text, trouble=True)
+        raise
+
+
+def _run(job: Job, name: str) -> Outcome:
+    from ipamc.pipeline import compile_cluster
+
+    inputs = inputs_of(job.folder, today=job.today, consent=job.consent, locked=job.locked)
+    compilation = compile_cluster(inputs)
+    lock = None if job.locked and not job.check else compilation.lock
+    files = compilation.files if job.render else None
+    changes = (disk.compare if job.check else disk.write)(job.folder, lock, files)
+    if job.check:
+        line = summary.outdated(changes) if changes else "up to date"
+    else:
+        line = f"{summary.placed(inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
+    return Outcome(name=name, findings=compilation.diagnostics, done=not (job.check and changes), line=line)
+
+
+def run_all(jobs: Sequence[Job], processes: int | None) -> list[Outcome]:
+    """Do all jobs; outcomes in the order of the jobs. By default, as many processes as there are processors or jobs."""
+    processes = min(processes or _processors(), len(jobs))
+    with progress(f"compiling {name_of(jobs[0].folder) if len(jobs) == 1 else f'{len(jobs)} clusters'}"):
+        return [run(job) for job in jobs] if processes <= 1 else _in_pool(jobs, processes)
+
+
+def _in_pool(jobs: Sequence[Job], processes: int) -> list[Outcome]:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+    ours = signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers inherit that: an interrupt is the parent's alone
+    try:
+        outcomes = pool.map(run, jobs)
+        signal.signal(signal.SIGINT, ours)
+        return list(outcomes)
+    except BrokenProcessPool:
+        raise disk.Trouble("a worker process was killed, for lack of memory perhaps: try --jobs 1") from None
+    finally:
+        signal.signal(signal.SIGINT, ours)
+        pool.shutdown(cancel_futures=True)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def conclude(outcomes: Sequence[Outcome], style: str) -> int:
+    """Print the findings of all clusters, then a line for each; give the exit code. With json, the document is all there is on stderr."""
+    print_findings([finding for each in outcomes for finding in each.findings], style)
+    for each in outcomes:
+        if each.trouble:
+            say(f"error: {each.line}")
+        elif style != "json":
+            say(f"{each.name}: {each.line}")
+    return DONE if all(each.done for each in outcomes) else REFUSED
+
+
+def print_findings(findings: Sequence[Diagnostic], style: str) -> None:
+    """Print findings to stderr, and for people how many there are."""
+    from ipamc.report import report
+    from ipamc.report.text import tally
+
+    if not findings and style != "json":
+        return
+    click.echo(report(findings, style, colour=colour(sys.stderr)), err=True, color=True, nl=False)
+    if style == "full":
+        say("")
+    if style != "json":
+        say(tally(findings))

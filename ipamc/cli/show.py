@@ -1,0 +1,85 @@
+"""`ipamc show`: how full the pools are."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of
+from ipamc.cli.terminal import say, trouble
+from ipamc.cli.verb import DONE, REFUSED, Verb
+from ipamc.diagnostics import Diagnostic, Log, Refused
+
+if TYPE_CHECKING:
+    from ipamc.model import Cluster, Lock
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("ipamc show", "the pools of every cluster below clusters/"),
+        ("ipamc show lab --show-blocks", "and who has which block"),
+        ("ipamc show lab --output json", "the same for programs, all digits"),
+    ),
+    refused="the input or the lock was refused, or the surroundings failed",
+)
+@clusters_argument
+@click.option("--show-blocks", is_flag=True, help="A row for each block of the lock: its node and its state.")
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What goes to stdout.")
+@format_option
+def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, style: str) -> int:
+    """Show how full the pools are, by the lock as it stands. Writes nothing.
+
+    CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    """
+    from ipamc.cli.run import print_findings
+    from ipamc.report import table
+    from ipamc.utilisation import utilisation
+
+    findings: list[Diagnostic] = []
+    tables, records, done = [], [], True
+    for folder in find(clusters):
+        try:
+            cluster, lock = survey(folder)
+        except Refused as refused:
+            findings += refused.diagnostics
+            done = False
+            continue
+        except Exception as problem:
+            if not (text := trouble(problem)):
+                raise
+            say(f"error: {text}")
+            done = False
+            continue
+        uses = utilisation(cluster, lock)
+        if output == "json":
+            records.append(table.records(cluster.name, uses, lock, blocks=show_blocks))
+        else:
+            tables.append(table.table(cluster.name, uses, lock, blocks=show_blocks))
+    if output == "json":
+        click.echo(json.dumps({"version": table.VERSION, "clusters": records}, indent=2))
+    else:
+        click.echo("\n".join(tables), nl=False)
+    if findings:
+        print_findings(findings, style)
+    return DONE if done else REFUSED
+
+
+def survey(folder: str) -> tuple[Cluster, Lock]:
+    """Read a cluster and its lock as they stand; place nothing. Raises Refused where a compile would refuse what was read."""
+    from ipamc.check import check
+    from ipamc.lock import load
+    from ipamc.model import Consent
+    from ipamc.read import locate, read
+
+    inputs = inputs_of(folder, today="", consent=Consent())
+    log = Log()
+    try:
+        cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))
+        log.add(check(cluster))
+        lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, inputs.sources)) from None
+    return cluster, lock

@@ -1,0 +1,82 @@
+"""Documents to the model, whatever dialect they came in; and the places of findings to lines and columns.
+
+text, yaml_documents, json_documents    bytes -> text -> documents: plain values
+kinds                                   documents -> items, each with its kind
+shape                                   items -> typed shapes: the fast path; explain: the slow path, which says what is wrong
+cluster, pool, calico, clustercidr      shapes -> the model, one module a dialect
+node, inventory, ciliumnode             the same
+harvest                                 values -> one Cluster
+locate, positions                       places -> lines and columns
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from ipamc.diagnostics import Diagnostic, Place, Refused, Severity
+from ipamc.model import Cluster
+from ipamc.read.document import Document, Unreadable
+from ipamc.read.explain import Mistyped, mistyped
+from ipamc.read.fields import Reading
+from ipamc.read.harvest import Harvest
+from ipamc.read.json_documents import json_documents
+from ipamc.read.kinds import walk
+from ipamc.read.locate import Texts, locate
+from ipamc.read.schema import Schemas
+from ipamc.read.shape import shape
+from ipamc.read.text import decode
+from ipamc.read.yaml_documents import yaml_documents
+
+__all__ = ["locate", "read"]
+
+
+def read(name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str]) -> tuple[Cluster, list[Diagnostic]]:
+    """Read the documents of one cluster: the model, and what is to be said about it beside.
+
+    `sources` are bytes by path; the order of files and documents does not matter. `name` is what the Cluster must be called, `folder` is shown
+    where a finding is about all of them. Raises Refused, with every finding of every file, if one of them is an error. Linear; some
+    0.1 s a megabyte of YAML, and a tenth of that for JSON.
+    """
+    with _no_garbage_collection():
+        reading, harvest, shapes, complete = Reading(), Harvest(), Schemas(schemas), True
+        for path in sorted(sources):
+            late: list[Mistyped] = []
+            try:
+                for document in _documents(path, sources[path]):
+                    for item in walk(document, reading):
+                        if isinstance(item, Place):
+                            harvest.truncated = harvest.truncated or item
+                        elif (raw := shape(item, shapes, late, reading.found)) is not None:
+                            harvest.add(item.kind.read(raw, item.at, reading))
+                        else:
+                            complete = complete and item.kind.name != "Cluster"
+            except Unreadable as broken:
+                reading.found.extend(broken.diagnostics)
+                complete = False
+            if late:
+                texts = Texts(sources, [each.at for each in late])
+                reading.found.extend(mistyped(each, texts.source(each.at)) for each in late)
+        cluster, found = harvest.cluster(name, folder, complete=complete)
+    found = reading.found + found
+    if cluster is None or any(each.severity is Severity.ERROR for each in found):
+        raise Refused(tuple(found))
+    return cluster, found
+
+
+def _documents(path: str, data: bytes) -> Iterator[Document]:
+    text = decode(path, data)
+    return json_documents(path, text) if path.endswith(".json") else yaml_documents(path, text)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Pause the cyclic collector: nothing here makes cycles, and looking for them among a million new values doubles the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

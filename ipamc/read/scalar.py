@@ -1,0 +1,141 @@
+"""What a YAML scalar without quotes is: to YAML 1.1 readers, to YAML 1.2 readers, and to us.
+
+Where both agree that it is a number, a truth value or null, it is that. Where they differ it stays text, and is marked: a warning where
+text is wanted, and an error where anything else is. YAML 1.1 is read as PyYAML and its kin do (yaml.org/type), YAML 1.2 by the core schema
+(spec 1.2.2, section 10.3).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from typing import Final
+
+
+class Ambiguous(str):
+    """The source text of a scalar that YAML 1.1 and YAML 1.2 readers take differently."""
+
+    __slots__ = ()
+
+
+Scalar = str | int | float | bool | None
+
+_TRUE: Final = {"true", "True", "TRUE"}
+_FALSE: Final = {"false", "False", "FALSE"}
+_NULL: Final = {"", "~", "null", "Null", "NULL"}
+_TRUE_11: Final = {"y", "Y", "yes", "Yes", "YES", "on", "On", "ON"}
+_FALSE_11: Final = {"n", "N", "no", "No", "NO", "off", "Off", "OFF"}
+_MARKS_11: Final = {"=", "<<"}
+_WORDS: Final = _TRUE | _FALSE | _NULL | _TRUE_11 | _FALSE_11 | _MARKS_11
+
+_INT_11_TEXT = r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*(?::[0-5]?[0-9])*)"
+_FLOAT_11_TEXT = r"[-+]?(?:(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*)"
+_DAY_11_TEXT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME_11_TEXT = (
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
+)
+_INT_12_TEXT = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
+_FLOAT_12_TEXT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+_INFINITE_TEXT = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+_INT_11 = re.compile(_INT_11_TEXT).fullmatch
+_FLOAT_11 = re.compile(_FLOAT_11_TEXT).fullmatch
+_TIME_11 = re.compile(f"{_DAY_11_TEXT}|{_TIME_11_TEXT}").fullmatch
+_INT_12 = re.compile(_INT_12_TEXT).fullmatch
+_FLOAT_12 = re.compile(_FLOAT_12_TEXT).fullmatch
+_INFINITE = re.compile(_INFINITE_TEXT).fullmatch
+_ANY = re.compile(
+    "|".join((_INT_11_TEXT, _FLOAT_11_TEXT, _DAY_11_TEXT, _TIME_11_TEXT, _INT_12_TEXT, _FLOAT_12_TEXT, _INFINITE_TEXT))
+).fullmatch
+
+_DIGITS = 18
+"""Longer integers are no integers of ours (and Python refuses to read some thousand digits): they become floats, which no field wants."""
+
+
+def resolve(text: str) -> Scalar:
+    """Give the value of a plain scalar: a str, int, float, bool or None, or `Ambiguous` text. Cost: two look-ups for most texts."""
+    if text in _WORDS:
+        if text in _NULL:
+            return None
+        return text in _TRUE if text in _TRUE or text in _FALSE else Ambiguous(text)
+    if text[0] not in "-+.0123456789" or not _ANY(text):
+        return text
+    old, new = _yaml_11(text), _yaml_12(text)
+    if old is None and new is None:
+        return text
+    if old is None or new is None or isinstance(old, str) or type(old) is not type(new) or repr(old) != repr(new):
+        return Ambiguous(text)
+    return new
+
+
+def readings(text: str) -> str:
+    """Say how the two kinds of readers take an ambiguous text: `true to YAML 1.1 readers and text to YAML 1.2 readers`."""
+    old: Scalar = True if text in _TRUE_11 else False if text in _FALSE_11 else "a merge mark" if text in _MARKS_11 else _yaml_11(text)
+    return f"{_spoken(old)} to YAML 1.1 readers and {_spoken(_yaml_12(text))} to YAML 1.2 readers"
+
+
+def quoted(text: str) -> str:
+    """Give the text as a quoted scalar that YAML 1.1, YAML 1.2 and JSON readers read alike."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _spoken(value: Scalar) -> str:
+    if value is None:
+        return "text"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else f"the number {value}"
+
+
+def _yaml_11(text: str) -> int | float | str | None:
+    """None: text. A str names a value that is no number."""
+    if _INFINITE(text):
+        return _infinite(text)
+    if _INT_11(text):
+        digits = text.replace("_", "")
+        sign, digits = (-1, digits[1:]) if digits[0] == "-" else (1, digits.removeprefix("+"))
+        if ":" in digits:
+            return sign * _base_60(digits)
+        base = 2 if digits[:2] == "0b" else 16 if digits[:2] == "0x" else 8 if digits[0] == "0" and len(digits) > 1 else 10
+        return sign * _integer(digits.removeprefix("0b").removeprefix("0x"), base)
+    if _FLOAT_11(text):
+        return _base_60(text) if ":" in text else float(text.replace("_", ""))
+    return "a date" if _TIME_11(text) else None
+
+
+def _yaml_12(text: str) -> int | float | None:
+    """None: text."""
+    if _INFINITE(text):
+        return _infinite(text)
+    if _INT_12(text):
+        if text[:2] in {"0o", "0x"}:
+            return _integer(text[2:], 8 if text[1] == "o" else 16)
+        return _integer(text, 10)
+    return float(text) if _FLOAT_12(text) else None
+
+
+def _integer(digits: str, base: int) -> int | float:
+    if len(digits) > _DIGITS:
+        return float(digits) if base == 10 else float("inf")
+    return int(digits or "0", base)
+
+
+def _base_60(text: str) -> float:
+    total = 0.0
+    for part in text.replace("_", "").lstrip("+-").split(":")[:10]:
+        total = total * 60 + float(part or 0)
+    return total
+
+
+def _infinite(text: str) -> float:
+    if text[-1] in "nN":
+        return float("nan")
+    return float("-inf") if text[0] == "-" else float("inf")
+
+
+def meant(text: str, types: Collection[str]) -> str:
+    """Give what a text was meant to be where "integer" or "boolean" is wanted, as every reader takes it, or ""."""
+    if "boolean" in types and text.lower() in {"true", "yes", "y", "on", "false", "no", "n", "off"}:
+        return "true" if text.lower() in {"true", "yes", "y", "on"} else "false"
+    plain = text.replace("_", "").lstrip("0") or text[:1]
+    return plain if "integer" in types and plain.isdecimal() and plain.isascii() and len(plain) <= _DIGITS else ""

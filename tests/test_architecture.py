@@ -1,0 +1,130 @@
+"""What keeps the code as it is meant to be: layers, size, one door to the disk, a core without clock or chance, a complete catalogue."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipamc.catalogue import catalogue
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "ipamc"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+DOORS = {PACKAGE / "disk.py", PACKAGE / "git.py"}
+CORE = [path for path in MODULES if path not in DOORS and path.parent != PACKAGE / "cli" and path.name != "__main__.py"]
+
+IO = {
+    "os",
+    "io",
+    "shutil",
+    "tempfile",
+    "subprocess",
+    "socket",
+    "glob",
+    "fileinput",
+    "urllib",
+    "http",
+    "importlib.resources",
+    "logging",
+    "click",
+    "rich",
+}
+CHANCE = {"time", "random", "secrets", "uuid", "platform", "getpass", "locale"}
+CODE = re.compile(r"IPC\d{4}").fullmatch
+
+
+def label(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """Give (module, name) of every import of a file."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((each.name, "") for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", each.name) for each in node.names)
+
+
+def called(path: Path) -> Iterator[str]:
+    """Give the last name of everything that a file calls."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def test_layers_are_one_way() -> None:
+    command = "from importlinter.cli import lint_imports; import sys; sys.exit(lint_imports(no_cache=True))"
+    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", MODULES, ids=label)
+def test_small_is_kept_small(path: Path) -> None:
+    assert len(path.read_text().splitlines()) < 300
+
+
+@pytest.mark.parametrize("path", CORE, ids=label)
+def test_the_core_has_no_door_of_its_own(path: Path) -> None:
+    for module, name in imports(path):
+        assert module not in IO | CHANCE
+        assert module.partition(".")[0] not in IO | CHANCE
+        assert module != "pathlib" or name == "PurePosixPath"
+    assert not {"open", "print", "input", "now", "utcnow", "today", "getenv"} & set(called(path))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=label)
+def test_every_exemption_has_a_reason(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        if "# noqa" in line:
+            assert re.search(r"# noqa: [A-Z]+\d+(, [A-Z]+\d+)* - \S", line), line
+        if "# type: ignore" in line:
+            assert re.search(r"# type: ignore\[[\w, -]+\] +# \S", line), line
+
+
+def functions(path: Path) -> Iterator[tuple[ast.AST, str]]:
+    """Give every function of a file, and the code that its docstring starts with, or ""."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef):
+            code = (ast.get_docstring(node) or "").partition(":")[0]
+            yield node, code if CODE(code) else ""
+
+
+def made_in(node: ast.AST) -> set[str]:
+    """Give the codes of the findings that a piece of code makes."""
+    makers = [
+        each for each in ast.walk(node) if isinstance(each, ast.Call) and getattr(each.func, "id", "") in {"error", "warning", "note"}
+    ]
+    return {
+        each.args[0].value
+        for each in makers
+        if each.args and isinstance(each.args[0], ast.Constant) and isinstance(each.args[0].value, str)
+    }
+
+
+def test_the_catalogue_has_every_rule() -> None:
+    assert sorted(code for path in MODULES for _, code in functions(path) if code) == list(catalogue())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=label)
+def test_a_code_belongs_to_one_function(path: Path) -> None:
+    rules = [(node, code) for node, code in functions(path) if code]
+    for node, code in rules:
+        assert made_in(node) <= {code}
+    assert made_in(tree(path)) <= {code for _, code in rules}
+
+
+def test_every_rule_is_explained() -> None:
+    for code, title, body in catalogue().values():
+        assert title.endswith("."), code
+        assert len(body) > 40, code
