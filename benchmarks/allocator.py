@@ -27,7 +27,14 @@ def pool(index: int, *, family: int = 4, prefix: int = 11, size: int = 26) -> Po
 
 def cluster(pools: list[Pool], family: int = 4) -> Cluster:
     return Cluster(
-        name="lab", at=AT, cilium=(1, 18), managed_by="helm", mode=Mode.CLUSTER_POOL, families=(family,), pools=tuple(pools), quarantine_days=7
+        name="lab",
+        at=AT,
+        cilium=(1, 18),
+        managed_by="helm",
+        mode=Mode.CLUSTER_POOL,
+        families=(family,),
+        pools=tuple(pools),
+        quarantine_days=7,
     )
 
 
@@ -42,7 +49,10 @@ def standing(lacking: tuple[Lacking, ...], lines: list[Line]) -> Standing:
 
 def held(of: Pool, number: int, step: int = 1, **state: Any) -> list[Line]:
     ground, size = of.families[4].ranges[0].block, of.families[4].block_size
-    return [Line(block=Block(4, ground.first + (index * step << 32 - size), size), pool=of.name, node=f"old-{index:06}", **state) for index in range(number)]
+    return [
+        Line(block=Block(4, ground.first + (index * step << 32 - size), size), pool=of.name, node=f"old-{index:06}", **state)
+        for index in range(number)
+    ]
 
 
 def three_sizes(pools: list[Pool], family: int, *sizes: int) -> list[Offer]:
@@ -58,14 +68,28 @@ def cases() -> list[tuple[str, Cluster, Standing]]:
     old = [line for index, line in enumerate(held(large, 2 * MANY, left="2026-11-01")) if index % 2] + [
         line for index, line in enumerate(held(large, 2 * MANY)) if not index % 2
     ]
-    exact = replace(large, families={4: replace(large.families[4], ranges=(Range(Block(4, large.families[4].ranges[0].block.first, 9), AT),))})
+    exact = replace(
+        large, families={4: replace(large.families[4], ranges=(Range(Block(4, large.families[4].ranges[0].block.first, 9), AT),))}
+    )
     return [
         ("100,000 newcomers, ten pools, /25 /26 /27", cluster(ten), standing(newcomers(three_sizes(ten, 4, 25, 26, 27), MANY), [])),
-        ("100,000 newcomers, ten IPv6 pools, /63 /64 /80", cluster(six, 6), standing(newcomers(three_sizes(six, 6, 63, 64, 80), MANY, 6), [])),
+        (
+            "100,000 newcomers, ten IPv6 pools, /63 /64 /80",
+            cluster(six, 6),
+            standing(newcomers(three_sizes(six, 6, 63, 64, 80), MANY, 6), []),
+        ),
         ("1 newcomer behind 100,000 lines", cluster([large]), standing(newcomers([Offer(large, {4: 26})], 1), held(large, MANY))),
-        ("1 newcomer among 100,000 lines with gaps", cluster([large]), standing(newcomers([Offer(large, {4: 25})], 1), held(large, MANY, 2))),
+        (
+            "1 newcomer among 100,000 lines with gaps",
+            cluster([large]),
+            standing(newcomers([Offer(large, {4: 25})], 1), held(large, MANY, 2)),
+        ),
         ("nobody into 100,000 lines", cluster([large]), standing((), held(large, MANY))),
-        ("100,000 newcomers over old lines", cluster([exact]), standing(newcomers([Offer(exact, {4: 26}), Offer(exact, {4: 27})], MANY), old)),
+        (
+            "100,000 newcomers over old lines",
+            cluster([exact]),
+            standing(newcomers([Offer(exact, {4: 26}), Offer(exact, {4: 27})], MANY), old),
+        ),
         ("100,000 newcomers into a full pool", cluster([full, one]), standing(newcomers([Offer(full, {4: 28})], MANY), [])),
     ]
 

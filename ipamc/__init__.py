@@ -1,23 +1,28 @@
 """ipamc compiles IP pools, a node inventory and a lock into manifests that Cilium accepts.
 
-The map of the code, top to bottom; a module imports only from lines beneath its own:
+The map of the code, top to bottom; a module imports only from lines beneath its own (`[tool.importlinter]` has it in full, and a test checks it):
 
-    cli/            one module a verb; exit codes; nothing else knows that there is a terminal
-    disk            the door to the file system
-    report/         diagnostics and tables to text; one module a format
-    pipeline        Inputs to Compilation: the whole data flow in one function
-    emit            objects to text, one render a file
-    arrange         the plan to files: which objects stand in which shard
-    targets/        one module a kind of manifest
-    review          rules that need the plan: capacity, maxPods, limits of the mode
-    allocate        lacking to blocks; space: the free pieces of ranges
-    settle          wants and lock to what is kept, returns, is adopted, left, lacking
-    assign          which pools serve which node, in a total order
-    lock            the lock's text
-    check/          rules across the inputs
-    versions        what each Cilium and Kubernetes version can do
-    read/           documents to the model, one module a dialect
-    model  selector/  cidr  diagnostics
+    cli/              one module a verb; exit codes; nothing else knows that there is a terminal
+    catalogue         every rule by its code, for `ipamc explain`
+    disk  git         the doors: the only modules that open files, and that run git
+    report/           diagnostics and tables to text; one module a format
+    pipeline          Inputs to Compilation: the whole data flow in one function
+    emit  limits      objects to text, one render a file; what is too large then
+    arrange           the plan to files: which objects stand in which shard
+    targets/          one module a kind of manifest
+    review published  rules that need the plan, and what was rendered before
+    allocate          lacking to blocks: pins, then newcomers by name
+    shortage  pins    who got nothing and why; pins placed
+    space reclaim blockers   the free pieces of ranges, walked lazily; lines that may be used again; what is in the way
+    settle            wants and lock to what is kept, returns, is adopted, left, lacking
+    adopt holding leave      evidence of live nodes; whether a block may stay; whether so many can have left
+    assign            which pools serve which node, in a total order
+    lock  lock_rules  the lock's text, and what it must be
+    check/            rules across the inputs: a rule's docstring is its entry in the catalogue
+    masks territory utilisation versions   sums over pools and lines; what each Cilium minor can do
+    read/             documents to the model, one module a dialect
+    model             what the compiler knows, frozen
+    selector/ cidr diagnostics
 """
 
 __version__ = "0.1.0"

@@ -19,6 +19,8 @@ class Claim(NamedTuple):
     block: Block
     node: str
     at: Place
+    pool: str = ""
+    """In multi-pool mode, the ipamc pool that Cilium has it from."""
 
 
 class Evidence:
@@ -29,6 +31,7 @@ class Evidence:
 
     def __init__(self, cluster: Cluster) -> None:
         self._mode = cluster.mode
+        self._pinned = cluster.pinning == "node"
         self._cilium_nodes = {each.name: each for each in cluster.cilium_nodes}
         self._nodes = {node.name for node in cluster.nodes}
 
@@ -41,8 +44,8 @@ class Evidence:
             yield from self._shown(seen)
 
     def _shown(self, seen: CiliumNode) -> Iterator[Claim]:
-        for block, _ in seen.allocated if self._mode is Mode.MULTI_POOL else seen.blocks:
-            yield Claim(block, seen.name, seen.at)
+        for block, pool in seen.allocated if self._mode is Mode.MULTI_POOL else seen.blocks:
+            yield Claim(block, seen.name, seen.at, pool.removesuffix(f".{seen.name}") if self._pinned else pool)
 
     def _ghosts(self) -> Iterator[Claim]:
         if self._mode is not Mode.KUBERNETES:
@@ -99,7 +102,7 @@ def adopt(
     adopted = []
     for claim in claims:
         ground = territory.of(claim.block)
-        adopted.append(Line(block=claim.block, pool=ground.pool.name if ground else "", node=claim.node))
+        adopted.append(Line(block=claim.block, pool=claim.pool or (ground.pool.name if ground else ""), node=claim.node))
     result = sorted([line for line in lines if line.block not in gone] + adopted, key=lambda line: line.block)
     return result, adopted, found
 

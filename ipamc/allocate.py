@@ -6,6 +6,7 @@ Which pool serves a node, and who may take a full pool's place, was decided by `
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,9 @@ from ipamc.pins import barriers, place_pins
 from ipamc.reclaim import last_day
 from ipamc.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
 from ipamc.space import Space
+
+_node = operator.attrgetter("node")
+_block = operator.attrgetter("block")
 
 
 def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> tuple[Plan, list[Diagnostic]]:
@@ -30,7 +34,7 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
     blockers = Blockers(pinned.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
     placed = _place(pinned.lacking, blockers)
     kept = [line for line in pinned.kept if line.block not in blockers.gone] if blockers.gone else pinned.kept
-    lines = tuple(sorted([*kept, *pinned.new, *placed.lines], key=operator.attrgetter("block")))
+    lines = tuple(sorted([*kept, *pinned.new, *placed.lines], key=_block))
     plan = Plan(
         cluster=cluster,
         wants=wants,
@@ -56,16 +60,13 @@ def _kept_free(cluster: Cluster, standing: Standing) -> list[Block]:
 
 def _held(lines: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
     """Give the live lines by node, in the order of `lines`."""
-    held: dict[str, tuple[Line, ...]] = {}
-    several: dict[str, list[Line]] = {}
-    for line in lines:
-        if line.left or line.next or line.released:
-            continue
-        if line.node not in held:
-            held[line.node] = (line,)
-        else:
-            several.setdefault(line.node, list(held[line.node])).append(line)
-    held.update((node, tuple(some)) for node, some in several.items())
+    live = [line for line in lines if not (line.left or line.next or line.released)]
+    held: dict[str, tuple[Line, ...]] = dict(zip(map(_node, live), zip(live, strict=True), strict=True))
+    if len(held) < len(live):
+        several: dict[str, list[Line]] = defaultdict(list)
+        for line in live:
+            several[line.node].append(line)
+        held = {node: tuple(some) for node, some in several.items()}
     return held
 
 
@@ -154,8 +155,9 @@ class _Newcomers:
         return space
 
     def _room(self, offer: Offer, families: Iterable[int]) -> tuple[int, ...]:
-        """Give those of some families, all asked for before, in which a pool still has room."""
-        return tuple(family for family in families if self.spaces[offer.pool.name, family].find(offer.sizes[family]))
+        """Give those of some families in which a pool still has room."""
+        spaces = {family: self.spaces.get((offer.pool.name, family)) or self._open(offer.pool, family) for family in families}
+        return tuple(family for family, space in spaces.items() if space.find(offer.sizes[family]))
 
     def _explain(self, want: Want, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> Short:
         """Say why nobody serves a node: the offers before the full one, those that might take its place, and those that may not."""

@@ -41,22 +41,22 @@ def rank(pool: Pool) -> Rank:
     return Rank(-pool.priority, -pool.selector.requirements, blocks, addresses, pool.name)
 
 
-def assign(cluster: Cluster) -> tuple[tuple[Want, ...], list[Diagnostic]]:
+def assign(cluster: Cluster) -> tuple[Want, ...]:
     """Give every node its offers, the first candidate first; wants come in name order.
 
-    O(distinct projections x pools + nodes). A node without a candidate is a finding (`unmatchedNodes`), and has a want without offers:
-    it may still hold a block.
+    O(distinct projections x pools + nodes). A node without a candidate has a want without offers: it may still hold a block, or get one back.
     """
     pools = sorted(cluster.pools, key=rank)
     choose = _chooser(pools)
     pinned = _pinned(pools)
-    wants = tuple(
+    return tuple(
         Want(node, with_pins(node, choose(node), pinned[node.name]) if node.name in pinned else choose(node)) for node in cluster.nodes
     )
-    unmatched = [want.node for want in wants if not want.offers]
-    return wants, list(
-        unmatched_skipped(cluster, unmatched) if cluster.unmatched_nodes == "skip" else unmatched_refused(cluster, unmatched)
-    )
+
+
+def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
+    """Yield what is to be said of nodes that need a block and have no candidate."""
+    yield from (unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused)(cluster, nodes)
 
 
 def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:

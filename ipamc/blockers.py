@@ -6,7 +6,6 @@ import bisect
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 from ipamc.cidr import BITS, Block
 from ipamc.model import Line
@@ -14,23 +13,38 @@ from ipamc.model import Line
 _by_block = operator.attrgetter("block")
 
 
-def pieces(family: int, first: int, end: int, blockers: Iterable[Block]) -> Iterator[tuple[int, int]]:
-    """Yield the largest aligned blocks of the addresses from `first` up to `end` that no blocker covers: address and prefix length, by address.
+def gaps(family: int, first: int, end: int, blockers: Iterable[Block]) -> Iterator[tuple[int, int]]:
+    """Yield the runs of addresses from `first` up to `end` that no blocker covers, by address: the first one, and the one after the last.
 
-    `blockers` come by address; they may nest, and reach beyond either end. A gap gives at most two pieces a bit.
+    `blockers` come by address; they may nest, and reach beyond either end.
     """
     bits = BITS[family]
     cursor = first
-    for _, low, prefix in chain(blockers, [(family, end, bits)]):
-        while cursor < low:
-            size = cursor & -cursor
-            if not 0 < size <= low - cursor:
-                size = 1 << ((low - cursor).bit_length() - 1)
-            yield cursor, bits + 1 - size.bit_length()
-            cursor += size
+    for _, low, prefix in blockers:
+        if low > cursor:
+            yield cursor, low
         after = low + (1 << (bits - prefix))
         if after > cursor:  # noqa: PLR1730 - once a line: a call of max() costs more than the rest
             cursor = after
+    if cursor < end:
+        yield cursor, end
+
+
+def aligned(cursor: int, end: int) -> int:
+    """Give the size of the largest aligned block that begins at `cursor` and ends before `end`."""
+    largest = 1 << ((end - cursor).bit_length() - 1)
+    return min(cursor & -cursor, largest) or largest
+
+
+def pieces(block: Block, blockers: Iterable[Block]) -> Iterator[Block]:
+    """Yield the largest aligned blocks of a block that no blocker covers, by address. A gap gives at most two a bit."""
+    family, cursor, _ = block
+    for first, end in gaps(family, cursor, block.last + 1, blockers):
+        cursor = first
+        while cursor < end:
+            size = aligned(cursor, end)
+            yield Block(family, cursor, BITS[family] + 1 - size.bit_length())
+            cursor += size
 
 
 def outermost(blocks: Iterable[Block]) -> list[Block]:
@@ -92,6 +106,4 @@ class Blockers:
 
     def unfixed(self, block: Block, *but: Block) -> Iterator[Block]:
         """Yield the pieces of a block that nothing fixed covers and that are not in `but`, whatever lines lie there."""
-        family, first, _ = block
-        for low, prefix in pieces(family, first, block.last + 1, sorted([*blocks_over(self.fixed, block), *but])):
-            yield Block(family, low, prefix)
+        return pieces(block, sorted([*blocks_over(self.fixed, block), *but]))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
-from ipamc import adopt, assign, disk, holding, leave, lock_rules, pins, review, settle, shortage
+from ipamc import adopt, assign, disk, holding, leave, limits, lock_rules, pins, review, settle, shortage
 from ipamc.check import bgp, modes, multi_pool, pools
 from ipamc.check import pins as check_pins
 from ipamc.read import findings_model, findings_text
@@ -31,6 +31,7 @@ MODULES: tuple[ModuleType, ...] = (
     pins,
     shortage,
     review,
+    limits,
 )
 
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch

@@ -114,9 +114,9 @@ def outside_pools(cluster: Cluster, groups: Mapping[str, list[Line]], where: Whe
     for pool, lines in sorted(groups.items()):
         if cluster.unpooled == "hold":
             live = [line for line in lines if line.live]
+            lines = [line for line in lines if not line.live]
             if live:
                 yield from held_outside_pools(live, where)
-            continue
         origin = f", last of pool {pool!r}" if pool else ""
         for make, some in _weigh(lines, pending):
             yield make(

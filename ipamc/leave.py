@@ -32,7 +32,7 @@ def judge_leavers(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]
     allowed = max(FEW, len(live_nodes) * cluster.budget_leave // 100)
     if cluster.budget_leave < 100 and len(surprising) > allowed:
         yield over_budget(cluster, lock, surprising, len(live_nodes), allowed)
-    yield from emptied_pools(cluster, lock, surprising)
+    yield from emptied_pools(cluster, lock, leavers, surprising)
 
 
 def _first(lock: Lock, leavers: Mapping[str, list[Line]]) -> Span:
@@ -67,7 +67,9 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]],
     )
 
 
-def emptied_pools(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]]) -> Iterator[Diagnostic]:
+def emptied_pools(
+    cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], surprising: Mapping[str, list[Line]]
+) -> Iterator[Diagnostic]:
     """IPC0419: a pool does not lose all its nodes at once.
 
     A whole rack that disappears from the inventory is a file that was forgotten or a selector in the export that was wrong, far more often than a rack
@@ -78,8 +80,8 @@ def emptied_pools(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]
         if line.live:
             nodes[line.pool].add(line.node)
     for pool, members in sorted(nodes.items()):
-        if len(members) > FEW and members <= leavers.keys():
-            gone = {node: leavers[node] for node in members}
+        gone = {node: surprising[node] for node in members & surprising.keys()}
+        if len(gone) > FEW and members <= leavers.keys():
             yield error(
                 "IPC0419",
                 _first(lock, gone),

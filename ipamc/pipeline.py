@@ -11,6 +11,7 @@ from ipamc.assign import assign
 from ipamc.check import check
 from ipamc.diagnostics import Diagnostic, Log, Refused
 from ipamc.emit import emit
+from ipamc.limits import config_map_too_large
 from ipamc.lock import dumps, load
 from ipamc.model import Consent, Plan
 from ipamc.published import check_published
@@ -65,17 +66,18 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     try:
         cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))  # text -> model, whatever dialect it came in
         log.add(check(cluster))  # meaning: pools disjoint, versions allow it
-        log.add(check_published(cluster, inputs.published))  # what was rendered before and cannot change
+        log.add(check_published(cluster, inputs.published, f"{inputs.folder}/rendered"))  # what was rendered before and cannot change
         lock = log.keep(
             load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
         )  # what earlier compiles promised
-        wants = log.keep(assign(cluster))  # node -> its pools in order, sizes
+        wants = assign(cluster)  # node -> its pools in order, sizes
         standing = log.keep(
             settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked)
         )  # kept, returning, left, lacking
         plan = log.keep(allocate(cluster, wants, standing, inputs.today))  # lacking -> blocks
         log.add(review(plan))  # capacity, maxPods, limits of the mode
         files = emit(arrange(plan), inputs.templates)  # plan -> objects a file -> one render a file
+        log.add(config_map_too_large(cluster, files))  # what the apiserver has no room for
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources))

@@ -18,8 +18,8 @@ FLAGS = "cilium/configmap.yaml"
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 
 
-def check_published(cluster: Cluster, files: Mapping[str, bytes]) -> Iterator[Diagnostic]:
-    """Yield pools whose rendered maskSize differs from today's. Text that cannot be read binds nobody: it is written anew."""
+def check_published(cluster: Cluster, files: Mapping[str, bytes], folder: str) -> Iterator[Diagnostic]:
+    """Yield pools whose maskSize below `folder` differs from today's. Text that cannot be read binds nobody: it is written anew."""
     if cluster.mode is not Mode.MULTI_POOL or cluster.pinning == "node":
         return
     masks = published_masks(files)
@@ -27,7 +27,7 @@ def check_published(cluster: Cluster, files: Mapping[str, bytes]) -> Iterator[Di
         for family, part in sorted(pool.families.items()):
             before, path = masks.get((pool.name, family), (part.block_size, ""))
             if before != part.block_size:
-                yield mask_size_changed(pool, family, before, part.block_size, Related(Span(path), f"rendered with a maskSize of {before}"))
+                yield mask_size_changed(pool, family, before, part.block_size, Related(Span(f"{folder}/{path}"), f"rendered with a maskSize of {before}"))
 
 
 def published_masks(files: Mapping[str, bytes]) -> dict[tuple[str, int], tuple[int, str]]:

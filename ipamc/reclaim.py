@@ -56,6 +56,7 @@ def _places(order: int, ground: Block, prefix: int, blockers: Blockers) -> Itera
     family = ground.family
     size = 1 << (BITS[family] - prefix)
     lines = lines_over(blockers.lines, ground)
+    fixed = blocks_over(blockers.fixed, ground)
     index = 0
     while index < len(lines):
         line = lines[index]
@@ -71,5 +72,5 @@ def _places(order: int, ground: Block, prefix: int, blockers: Blockers) -> Itera
         while index < len(lines) and lines[index].block.first < block.first + size:
             index += 1
         under = lines[start:index]
-        if all(map(blockers.reusable, under)) and not blocks_over(blockers.fixed, block):
+        if all(map(blockers.reusable, under)) and not (fixed and blocks_over(fixed, block)):
             yield Reuse(max(each.left for each in under), order, block, tuple(under))

@@ -27,6 +27,7 @@ def review(plan: Plan) -> Iterator[Diagnostic]:
     """Yield every finding about the plan."""
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
+    yield from several_pod_cidrs(plan)
     yield from pin_not_held(plan)
     yield from nearly_full(plan)
     yield from fewer_than_max_pods(plan)
@@ -96,6 +97,23 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
                 also=[Related(known[seen.name].at, "the node is here")],
                 help=f"drain {seen.name}, kubectl delete ciliumnode {seen.name}, apply, and restart its agent; or take the CiliumNode out if it is out of date",
             )
+
+
+def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0505: a node whose Node object is rendered has one block a family.
+
+    `spec.podCIDRs` takes one CIDR of each family (the apiserver: "may specify no more than one CIDR for each IP family"), and so do Cilium's annotations.
+    """
+    if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
+        return
+    several = [name for name, lines in plan.held.items() if len({line.block.family for line in lines}) < len(lines)]
+    if several:
+        yield error(
+            "IPC0505",
+            plan.cluster.field("spec", "patchNodes"),
+            f"patchNodes: {plan.cluster.patch_nodes} with several blocks of one family on {count(len(several), 'node')}: {names(several)}",
+            help="set patchNodes: none",
+        )
 
 
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:

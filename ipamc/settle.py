@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from ipamc.adopt import Evidence, adopt
+from ipamc.assign import unmatched
 from ipamc.cidr import Block
 from ipamc.diagnostics import Diagnostic, Span, error, names
 from ipamc.holding import judge_held
@@ -42,7 +43,7 @@ def settle(
     stale += [Stale("leaver", node, "not in the inventory") for node in sorted(leavers)]
 
     evidence = Evidence(cluster)
-    lines, returned = _bring_back(lines, by_name, cluster, territory)
+    lines, returned = _bring_back(lines, by_name, cluster, territory, evidence)
     stale += [Stale("returning", line.node, str(line.block)) for line in returned]
     lines, adopted, more = adopt(cluster, lock, lines, by_name, evidence, territory)
     found += more
@@ -50,6 +51,8 @@ def settle(
         cluster, by_name, Lock(cluster=lock.cluster, mode=lock.mode, shards=lock.shards, lines=(*returned, *adopted)), territory, new=True
     )
 
+    blocks = {line.node for line in lines if line.live}
+    found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in blocks])
     lacking = tuple(_lacking(cluster, wants, lines, territory))
     known = {line.node for line in lock.lines if line.live}
     stale += [Stale("newcomer", line.node, f"already has {line.block}") for line in adopted]
@@ -100,10 +103,13 @@ def _mark_leavers(lines: list[Line], by_name: Mapping[str, Want], today: str) ->
     return result, leavers
 
 
-def _bring_back(lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster, territory: Territory) -> tuple[list[Line], list[Line]]:
+def _bring_back(
+    lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster, territory: Territory, evidence: Evidence
+) -> tuple[list[Line], list[Line]]:
     """Give returning nodes, for each family without a live line, what of theirs is still there and legal.
 
-    In a one-block mode that is the line left last; of one day, the lowest. Pools that no longer select the node, or are disabled, still count.
+    In a one-block mode that is the line that the node shows, else the one left last; of one day, the lowest. Pools that no longer select the node, or
+    are disabled, still count.
     """
     have = {(line.node, line.block.family) for line in lines if line.live}
     back: dict[tuple[str, int], list[Line]] = defaultdict(list)
@@ -117,8 +123,10 @@ def _bring_back(lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster
         ):
             back[line.node, line.block.family].append(line)
     chosen: set[Block] = set()
-    for candidates in back.values():
+    for (node, _), candidates in back.items():
         if cluster.mode.one_block:
+            shown = {claim.block for claim in evidence.of(by_name[node].node)}
+            candidates = [line for line in candidates if line.block in shown] or candidates
             latest = max(line.left for line in candidates)
             chosen.add(min(line.block for line in candidates if line.left == latest))
         else:
@@ -142,7 +150,7 @@ def _lacking(cluster: Cluster, wants: Iterable[Want], lines: Iterable[Line], ter
         blocks = held.get(want.node.name, ())
         if cluster.mode.one_block:
             families = tuple(family for family in cluster.families if all(block.family != family for block in blocks))
-            if families and want.offers:
+            if families and (want.offers or blocks):  # who has neither was told of above
                 yield Lacking(want, families)
             continue
         have: dict[tuple[str, int], int] = defaultdict(int)

@@ -125,8 +125,8 @@ class _Stock:
         self.at = part.ranges[0].at if part.ranges else part.at
         self._release = ""
         self.told = "; ".join(self._tell(cluster, part, prefix, after) for part, prefix in parts)
-        overflow = f"name a pool in the overflow of {pool.name}" if cluster.mode.one_block else ""
-        self.ways_out = ", or ".join(filter(None, (f"add a CIDR to pool {pool.name}", overflow, self._release)))
+        overflow = "name a pool in its overflow" if cluster.mode.one_block else ""
+        self.ways_out = "; or ".join(filter(None, (f"add a CIDR to pool {pool.name}", overflow, self._release)))
 
     def _tell(self, cluster: Cluster, part: PoolFamily, prefix: int, after: Blockers) -> str:
         ranges = [each.block for each in part.ranges]
@@ -136,11 +136,11 @@ class _Stock:
         until = ""
         if waiting:
             until = self._until(cluster, Space(part.family, ranges, Blockers(after.lines, after.fixed, over="9999-12-31")).find(prefix))
-        shares = ((held, "held"), (waiting, f"quarantined{until}"), (kept, "reserved or pinned"))
+        shares = ((held, "held"), (waiting, f"quarantined{until}"), (kept, "reserved, excluded or pinned"))
         told = [f"{_blocks(number, size)} {what}" for number, what in shares if number]
         if free := total - held - waiting - kept:
             told.append(f"{_blocks(free, size)} free in pieces that are too small")
-        return f"IPv{part.family} /{prefix}: of {_blocks(total, size)} blocks {', '.join(told)}"
+        return f"IPv{part.family} /{prefix}: {_blocks(total, size)} {'block' if total == size else 'blocks'}, {', '.join(told)}"
 
     def _until(self, cluster: Cluster, found: Found | None) -> str:
         """Say when quarantine gives a block back, if it ever does, and remember how to end it now."""
@@ -167,7 +167,7 @@ def _use(ranges: Iterable[Block], after: Blockers) -> tuple[int, int, int]:
         for fixed in blocks_over(after.fixed, ground):
             inside = shared(fixed, ground)
             lines = [line.block for line in lines_over(after.lines, inside)]
-            kept += sum(Block(inside.family, *piece).size for piece in pieces(inside.family, inside.first, inside.last + 1, lines))
+            kept += sum(piece.size for piece in pieces(inside, lines))
     return held, waiting, kept
 
 

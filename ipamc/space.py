@@ -1,8 +1,9 @@
 """The addresses of one pool and family: what is free, found lazily, then what may be given again.
 
-Free addresses are kept as the largest aligned pieces, in a heap per prefix length; what a block does not need of its piece goes back as buddies.
-Pieces are pulled in address order from the gaps between blockers, only as far as a request has to look, so that the width of a range costs
-nothing. (A bitmap, as Cilium and Calico keep one, cannot hold an IPv6 range; a cursor alone cannot serve several sizes.)
+A cursor runs through the gaps between blockers, lowest address first, and no further than a request has to look: the width of a range costs
+nothing. What it passes over, being too small for a request, is kept as the largest aligned pieces, in a heap per prefix length; what a block does not
+need of such a piece goes back as buddies. (A bitmap, as Cilium and Calico keep one, cannot hold an IPv6 range; a cursor alone cannot serve several
+sizes.)
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from ipamc.blockers import Blockers, pieces, shared
+from ipamc.blockers import Blockers, aligned, gaps, shared
 from ipamc.cidr import BITS, Block
 from ipamc.reclaim import Reuse, places
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """A place for a block. Good until something else is taken from its space. A Struct: one is made for each newcomer."""
+    """A place for a block. Good until something else is taken from its space. A Struct, because one is made for each newcomer."""
 
     block: Block
-    key: int
-    """Of the free piece that it is cut from."""
-    length: int
-    """That piece's prefix length."""
+    key: int = 0
+    """Where it is free: its own key."""
+    length: int = -1
+    """Prefix length of the piece that it is cut from; -1: it is at the cursor."""
     reuse: Reuse | None = None
     """The old lines that it lies over, if it is not free."""
 
@@ -33,8 +34,8 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 class Space:
     """The addresses of one pool and family. What is available only shrinks, so nothing is looked at twice for one size.
 
-    n blocks of k sizes cost O(k (n + lines) log n) in all. A free piece is known by its *key*, the index of its range and its address in one
-    number: the order of keys is the order of allocation.
+    n blocks of k sizes cost O(k (n + lines) log n) in all. A free address is known by its *key*, the index of its range and its number in one: the
+    order of keys is the order of allocation.
     """
 
     def __init__(self, family: int, ranges: Sequence[Block], blockers: Blockers) -> None:
@@ -42,11 +43,11 @@ class Space:
         self._ranges = ranges
         self._blockers = blockers
         self._full = -1  # blocks of this prefix length, and larger ones, are not to be had
-        self._end = len(ranges) << self._bits  # above all keys
-        self._heaps: dict[int, list[int]] = {}  # keys of free pieces by prefix length
+        self._gaps = self._gaps_by_key()
+        self._none = (len(ranges) << self._bits, 0)  # above all keys
+        self._cursor, self._gap_end = next(self._gaps, self._none)
+        self._heaps: dict[int, list[int]] = {}  # keys of the free pieces before the cursor, by prefix length
         self._ordered: list[tuple[int, list[int]]] = []  # the same, by prefix length
-        self._rest = self._pulled()
-        self._frontier, self._frontier_length = next(self._rest, (self._end, 0))  # the first piece that is in no heap yet
         self._absorbed = 0  # so many of blockers.freed
         self._placed: dict[int, set[int]] = defaultdict(set)  # first addresses of the blocks placed here, by prefix length
         self._queues: dict[int, list[Reuse]] = {}  # by prefix length; the next one is the last
@@ -67,25 +68,28 @@ class Space:
 
     def take(self, found: Found) -> None:
         """Take what `find` gave just before."""
-        block = found.block
-        _, first, prefix = block
-        if found.reuse is None:
+        _, first, prefix = found.block
+        if found.reuse is not None:
+            self._retire(found.reuse)
+        elif found.length < 0:
+            self._cursor += 1 << (self._bits - prefix)
+            if self._cursor == self._gap_end:
+                self._cursor, self._gap_end = next(self._gaps, self._none)
+        else:
             heappop(self._heaps[found.length])
             for length in range(found.length + 1, prefix + 1):
                 self._push(found.key + (1 << (self._bits - length)), length)
-        else:
-            self._retire(found.reuse)
         self._placed[prefix].add(first)
         for size, touched in self._touched.items():
             if size <= prefix:
                 touched.add(first >> (self._bits - size))
 
-    def _pulled(self) -> Iterator[tuple[int, int]]:
-        """Yield key and prefix length of what is free at first, by key."""
+    def _gaps_by_key(self) -> Iterator[tuple[int, int]]:
+        """Yield what is free at first: keys of the first address, and of the one after the last."""
         for order, ground in enumerate(self._ranges):
             offset = order << self._bits
-            for first, length in pieces(ground.family, ground.first, ground.last + 1, self._blockers.over_range(ground)):
-                yield offset + first, length
+            for first, end in gaps(ground.family, ground.first, ground.last + 1, self._blockers.over_range(ground)):
+                yield offset + first, offset + end
 
     def _push(self, key: int, length: int) -> None:
         heap = self._heaps.get(length)
@@ -98,27 +102,36 @@ class Space:
         """Give the lowest free place. Of a piece that is large enough, that is its beginning."""
         if self._absorbed < len(self._blockers.freed):
             self._absorb()
-        key = end = self._end
-        fit = 0
-        for length, heap in self._ordered:
-            if length > prefix:
-                break
-            if heap and heap[0] < key:
-                key, fit = heap[0], length
-        while self._frontier < key:
-            if self._frontier_length <= prefix:
-                key, fit = self._frontier, self._frontier_length
-            self._push(self._frontier, self._frontier_length)
-            self._frontier, self._frontier_length = next(self._rest, (end, 0))
-        if key == end:
-            return None
-        order = key >> self._bits
-        ground = self._ranges[order]
-        block = Block(ground.family, key - (order << self._bits), prefix)
-        if self._queues and self._covered(block.first, fit):
-            heappop(self._heaps[fit])
-            return self._free(prefix)
-        return Found(block, key, fit)
+        end, _ = self._none
+        size = 1 << (self._bits - prefix)
+        while True:
+            key, cut = end, -1
+            for length, heap in self._ordered:
+                if length > prefix:
+                    break
+                if heap and heap[0] < key:
+                    key, cut = heap[0], length
+            if self._cursor < key and self._reach(key, size):
+                key, cut = self._cursor, -1
+            if key == end:
+                return None
+            ground = self._ranges[key >> self._bits]
+            first = key & ((1 << self._bits) - 1)
+            if cut < 0 or not self._queues or not self._covered(first, cut):
+                return Found(Block(ground.family, first, prefix), key, cut)
+            heappop(self._heaps[cut])
+
+    def _reach(self, key: int, size: int) -> bool:
+        """Move the cursor to the first place of this size before `key`, if there is one; keep what it passes over."""
+        cursor, end = self._cursor, self._gap_end
+        while cursor < key and (cursor & (size - 1) or cursor + size > end):
+            passed = aligned(cursor, end)
+            self._push(cursor, self._bits + 1 - passed.bit_length())
+            cursor += passed
+            if cursor == end:
+                cursor, end = next(self._gaps, self._none)
+        self._cursor, self._gap_end = cursor, end
+        return cursor < key
 
     def _again(self, prefix: int) -> Found | None:
         """Give the best place over old lines that no newcomer has taken from."""
@@ -131,7 +144,7 @@ class Space:
         while queue:
             first = queue[-1].block.first
             if first >> shift not in touched and not self._covered(first, prefix):
-                return Found(queue[-1].block, 0, 0, queue[-1])
+                return Found(queue[-1].block, reuse=queue[-1])
             queue.pop()
         return None
 

@@ -23,15 +23,18 @@ class BruteForce:
     refused: set[tuple[str, str]] = field(default_factory=set)
 
     def waited(self, line: Line) -> bool:
+        """Tell whether a line left so long ago that its addresses may be given again."""
         days = self.cluster.quarantine_days
         return (
             bool(line.left) and days is not None and date.fromisoformat(line.left) + timedelta(days=days) <= date.fromisoformat(self.today)
         )
 
     def under(self, block: Block) -> list[Line]:
+        """Give the lines that share an address with a block."""
         return [line for line in self.lines if line.block.overlaps(block)]
 
     def places(self, pool: Pool, family: int, prefix: int) -> Iterator[Block]:
+        """Yield every aligned place of a size in a pool that is not kept from everybody."""
         for each in pool.families[family].ranges:
             if each.block.prefix <= prefix:
                 for first in range(each.block.first, each.block.last + 1, 1 << (BITS[family] - prefix)):
@@ -39,6 +42,7 @@ class BruteForce:
                         yield Block(family, first, prefix)
 
     def find(self, pool: Pool, family: int, prefix: int) -> Block | None:
+        """Give the place that the rules choose."""
         places = list(self.places(pool, family, prefix))
         free = [place for place in places if not self.under(place)]
         released = [place for place in places if all(line.released for line in self.under(place))]
@@ -47,6 +51,7 @@ class BruteForce:
         return next(iter(free + released + over), None)
 
     def take(self, node: str, pool: Pool, block: Block, origin: str) -> None:
+        """Give a node a block; every line under it vanishes."""
         under = self.under(block)
         self.lines = [line for line in self.lines if line not in under]
         self.lines.append(Line(block=block, pool=pool.name, node=node))
@@ -66,6 +71,7 @@ class BruteForce:
         return has
 
     def walk(self, lacking: Lacking, missing: list[int]) -> None:
+        """Place a block of each missing family."""
         node = lacking.want.node.name
         for offer in lacking.want.offers:
             has = [family for family in missing if family in offer.pool.families]

@@ -86,7 +86,7 @@ def plan(
         nodes=every,
         **cluster,
     )
-    wants, _ = assign(built)
+    wants = assign(built)
     live: dict[str, tuple[Line, ...]] = {}
     for line in lines:
         if line.live:

@@ -4,13 +4,16 @@ A case is a txtar archive: a header that says what it shows, then files between 
 
     -- cluster.yaml --            inputs; any number, YAML or JSON
     -- ipam.lock --               the lock before
+    -- rendered/PATH --           a file of the rendered tree before
     -- want/ipam.lock --          the lock after
     -- want/rendered/PATH --      a rendered file; only those listed are compared
+    -- want/files --              the paths of all rendered files
     -- want/report --             the findings as a user reads them
     -- want/findings --           findings that cannot be marked where they stand: `file:line:column: error[CODE]`
 
-In YAML inputs a finding is expected on the line that it concerns: `cidrs: [10.0.8.0/24]  # ERROR: IPC0207`. Lines `#! today: 2026-11-21`, `#! locked`,
-`#! leave: NODE` and `#! rendered` in the header set what a command line would. `pytest --update` rewrites expectations; review the diff.
+In YAML inputs a finding is expected on the line that it concerns: `cidrs: [10.0.8.0/24]  # ERROR: IPC0207`; the compiler does not see the marks. Lines
+`#! today: 2026-11-21`, `#! locked`, `#! leave: NODE` and `#! mode` in the header set what a command line would, `#! rendered` says that there is a
+rendered tree. `pytest tests/test_cases.py --update` rewrites expectations; review the diff.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ ROOT = Path(__file__).parent / "cases"
 _FILE = re.compile(r"^-- (\S+) --$", re.MULTILINE)
 _MARK = re.compile(r"[ \t]*# ((?:ERROR|WARNING|NOTE): IPC\d{4}(?:, (?:ERROR|WARNING|NOTE): IPC\d{4})*)$", re.MULTILINE)
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
+_NO_INPUT = ("want/", "rendered/")
 FOLDER = "clusters/case"
 
 
@@ -67,7 +71,11 @@ def load(path: Path) -> Case:
 
 
 def _markable(name: str) -> bool:
-    return name.endswith((".yaml", ".yml")) and not name.startswith("want/")
+    return name.endswith((".yaml", ".yml")) and not name.startswith(_NO_INPUT)
+
+
+def _unmarked(name: str, text: str) -> str:
+    return _MARK.sub("", text) if _markable(name) else text
 
 
 def _word(mark: str) -> str:
@@ -78,17 +86,19 @@ def _word(mark: str) -> str:
 def run(case: Case) -> Case:
     """Compile the case; give it as it would have to be written."""
     flags = case.flags
-    sources = {name: text for name, text in case.files.items() if not name.startswith("want/") and name != "ipam.lock"}
+    published = {name.removeprefix("rendered/"): text for name, text in case.files.items() if name.startswith("rendered/")}
+    sources = {name: _unmarked(name, text) for name, text in case.files.items() if not name.startswith(_NO_INPUT) and name != "ipam.lock"}
     inputs = Inputs(
         name="case",
         folder=FOLDER,
         sources={f"{FOLDER}/{name}": text.encode() for name, text in sorted(sources.items())},
         lock_path=f"{FOLDER}/ipam.lock",
         lock=case.files["ipam.lock"].encode() if "ipam.lock" in case.files else None,
-        rendered="rendered" in flags,
+        rendered="rendered" in flags or bool(published),
+        published={path: text.encode() for path, text in published.items()},
         schemas=assets("schemas"),
         templates=assets("templates"),
-        consent=Consent(leave=frozenset(flags.get("leave", []))),
+        consent=Consent(leave=frozenset(flags.get("leave", [])), mode="mode" in flags),
         today=flags.get("today", ["2026-11-21"])[0],
         locked="locked" in flags,
     )
@@ -98,6 +108,7 @@ def run(case: Case) -> Case:
         found = compilation.diagnostics
         produced = {f"want/rendered/{path}": text for path, text in compilation.files.items()}
         produced["want/ipam.lock"] = compilation.lock
+        produced["want/files"] = "".join(f"{path}\n" for path in sorted(compilation.files))
     except Refused as refused:
         found = refused.diagnostics
     produced["want/report"] = report(found, "full")
@@ -107,7 +118,7 @@ def run(case: Case) -> Case:
 def _rewrite(case: Case, found: tuple[Diagnostic, ...], produced: dict[str, str]) -> Case:
     marks: dict[tuple[str, int], list[str]] = {}
     unmarked: list[str] = []
-    files = {name: _MARK.sub("", text) if _markable(name) else text for name, text in case.files.items()}
+    files = {name: _unmarked(name, text) for name, text in case.files.items()}
     written = set(case.files.get("want/findings", "").splitlines())
     for each in found:
         assert isinstance(each.at, Span), each

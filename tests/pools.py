@@ -21,7 +21,7 @@ def ranges(*cidrs: str) -> tuple[Range, ...]:
     return tuple(Range(block(each), AT / each) for each in cidrs)
 
 
-def pool(  # noqa: PLR0913 - a pool has that many fields
+def pool(
     name: str,
     *cidrs: str,
     size: int = 28,

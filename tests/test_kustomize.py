@@ -51,9 +51,7 @@ def test_kustomize_builds_what_is_rendered(made: Plan, tmp_path: Path) -> None:
     whole = read(build(tmp_path))
     assert whole == [each for folder in folders for each in read(built[folder])]
     kinds = [ORDER.index(each["kind"]) for each in whole]
-    if made.cluster.pinning != "node":
-        assert kinds == sorted(kinds)
-    assert kinds.index(2) > kinds.index(1) if 2 in kinds else True
+    assert kinds == sorted(kinds) or made.cluster.pinning == "node"  # there each shard has both kinds of its own
     assert len({identity(each) for each in whole}) == len(whole)
 
 
@@ -86,7 +84,17 @@ def test_the_style_is_kustomizes_own(name: str, tmp_path: Path) -> None:
 
 
 def test_text_stays_text_in_kustomize(tmp_path: Path) -> None:
-    beyond = {"=", "<<", "\x00", "\x1b", "\x7f", "\x85", "\u2028", "\ufeff", "\ufffe"}  # kustomize reads them, and writes what not every reader takes
+    beyond = {
+        "=",
+        "<<",
+        "\x00",
+        "\x1b",
+        "\x7f",
+        "\x85",
+        "\u2028",
+        "\ufeff",
+        "\ufffe",
+    }  # kustomize reads them, and writes what not every reader takes
     data = tuple((f"k{index}", text) for index, text in enumerate((*PLAIN, *QUOTED)) if text not in beyond)
     values = {"namespace": "kube-system", "data": data}
     texts = emit([File("a.yaml", "cilium_config.yaml.j2", values)], TEMPLATES)

@@ -37,7 +37,7 @@ def clusters(draw: st.DrawFn, *, mode: str | None = None) -> list[fleet.Document
             cut = draw(st.integers(19, 20))
             body["ipv4"] = {"cidrs": [f"10.{index}.0.0/{cut}", f"10.{index}.64.0/{cut}"], "blockSize": size}
         if "IPv6" in families:
-            body["ipv6"] = {"cidrs": [f"fd00:{index}::/108"], "blockSize": size + 92}
+            body["ipv6"] = {"cidrs": [f"fd00:{index}::/108"], "blockSize": size + 95}
         if rack:
             body["nodeSelector"] = f'rack == "{rack}"' if draw(st.booleans()) else {"matchLabels": {"rack": rack}}
         if several:
@@ -45,7 +45,7 @@ def clusters(draw: st.DrawFn, *, mode: str | None = None) -> list[fleet.Document
         if draw(st.booleans()) and "ipv4" in body:
             body["reserved"] = [f"10.{index}.0.{draw(st.sampled_from([0, 64, 128]))}/26"]
         if chosen != "multi-pool" and draw(st.booleans()):
-            body["blockSizes"] = [{"nodeSelector": "has(large)", "ipv4": 24, "ipv6": 116}] if len(families) == 2 else []
+            body["blockSizes"] = [{"nodeSelector": "has(large)", "ipv4": 24, "ipv6": 119}] if len(families) == 2 else []
         documents.append(fleet.pool(f"rack-{rack}" if rack else "default", **body))
     names = draw(st.lists(st.text("abc0", min_size=1, max_size=3), unique=True, max_size=12))
     labels = st.fixed_dictionaries({"rack": st.sampled_from(RACKS)}, optional={"large": st.just("")})

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ipamc.arrange import arrange, shard, shard_name
-from ipamc.cidr import parse_block
+from ipamc.cidr import Block, parse_block
 from ipamc.targets import TARGETS
 from ipamc.targets.cilium_node import single
+from ipamc.targets.pod_ip_pool import pieces
 from tests.builders import TEMPLATES, node, plan, pool, read, rendered, seen
 
 A = pool("a", "10.0.0.0/16", size=24)
@@ -291,6 +295,7 @@ def test_a_pinned_node_is_renumbered_by_its_pools() -> None:
 
 
 def values(mode: str, version: str = "1.18", **fields: Any) -> Any:
+    """Give the Helm values of a plan."""
     return read(rendered(plan(mode, POOLS, {}, version=version, **fields))["cilium/helm-values.yaml"])[0]
 
 
@@ -298,16 +303,20 @@ ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"r
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted"),
+    ("mode", "version", "fields", "wanted"),
     [
-        (values("kubernetes"), {"ipam": {"mode": "kubernetes"}}),
-        (values("kubernetes", patch_nodes="annotations"), {"ipam": {"mode": "kubernetes"}, "annotateK8sNode": True}),
+        ("kubernetes", "1.18", {}, {"ipam": {"mode": "kubernetes"}}),
+        ("kubernetes", "1.18", {"patch_nodes": "annotations"}, {"ipam": {"mode": "kubernetes"}, "annotateK8sNode": True}),
         (
-            values("kubernetes", "1.11", patch_nodes="annotations"),
+            "kubernetes",
+            "1.11",
+            {"patch_nodes": "annotations"},
             {"ipam": {"mode": "kubernetes"}, "extraConfig": {"annotate-k8s-node": "true"}},
         ),
         (
-            values("cluster-pool", families=(6, 4)),
+            "cluster-pool",
+            "1.18",
+            {"families": (6, 4)},
             {
                 "ipam": {
                     "mode": "cluster-pool",
@@ -323,7 +332,9 @@ ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"r
             },
         ),
         (
-            values("cluster-pool", operator="adopt", families=(6,)),
+            "cluster-pool",
+            "1.18",
+            {"operator": "adopt", "families": (6,)},
             {
                 "ipam": {
                     "mode": "cluster-pool",
@@ -334,7 +345,9 @@ ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"r
             },
         ),
         (
-            values("multi-pool", auto_create=("a",), families=(4, 6)),
+            "multi-pool",
+            "1.18",
+            {"auto_create": ("a",), "families": (4, 6)},
             {
                 "ipam": {
                     "mode": "multi-pool",
@@ -349,8 +362,8 @@ ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"r
         ),
     ],
 )
-def test_helm_values(found: object, wanted: dict[str, Any]) -> None:
-    assert found == {**ALWAYS, **wanted}
+def test_helm_values(mode: str, version: str, fields: dict[str, Any], wanted: dict[str, Any]) -> None:
+    assert values(mode, version, **fields) == {**ALWAYS, **wanted}
 
 
 def test_shards() -> None:
@@ -360,3 +373,30 @@ def test_shards() -> None:
     assert files == sorted({f"ciliumnodes/{shard_name(shard(name, 1024))}/ciliumnodes.yaml" for name in held})
     assert shard_name(shard("n0", 1024)) == "2c6"  # SHA-256 of n0 begins with 820d5d8baf762ec6
     assert shard_name(shard("n0", 1)) == "000"
+
+
+CIDRS = st.sampled_from(
+    [str(Block(4, (10 << 24) + first * (256 >> extra), 24 + extra)) for extra in range(9) for first in range(1 << extra)]
+)
+
+
+@given(st.lists(CIDRS, max_size=5), st.lists(CIDRS, max_size=3))
+def test_a_pool_is_its_range_less_what_is_reserved_and_not_held(reserved: list[str], held: list[str]) -> None:
+    lines = {
+        f"n{index}": cidr
+        for index, cidr in enumerate(held)
+        if not any(parse_block(cidr).overlaps(parse_block(other)) for other in held[:index])
+    }
+    built = pool("a", "10.0.0.0/24", size=27, reserved=reserved)
+    made = plan("multi-pool", [built], lines)
+    found = pieces(built, built.families[4], made.lock.lines)
+
+    def numbers(blocks: Iterable[Block]) -> set[int]:
+        return {number for block in blocks for number in range(block.first, block.last + 1)}
+
+    kept = numbers(map(parse_block, lines.values()))
+    wished = numbers([parse_block("10.0.0.0/24")]) - (numbers(map(parse_block, reserved)) - kept)
+    assert kept <= numbers(found) <= wished
+    assert sum(block.size for block in found) == len(numbers(found))
+    whole = (Block(4, (10 << 24) + first, 27) for first in range(0, 256, 32))
+    assert all(numbers([block]) <= numbers(found) for block in whole if numbers([block]) <= wished)

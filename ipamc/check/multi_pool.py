@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ipamc.diagnostics import Diagnostic, Related, error
-from ipamc.model import Cluster, Mode, Pool
+from ipamc.model import Cluster, Mode, Node, Pool
 from ipamc.versions import Capability, can, since, text
+
+HOSTNAME = "kubernetes.io/hostname"
 
 
 def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -21,6 +23,10 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from default_pool_lacks_family(cluster, (pool for pool in cluster.pools if pool.name == "default"))
     yield from one_size_a_pool(cluster)
     yield from dotted_pool_name(cluster)
+    yield from auto_create_pinned(cluster)
+    if cluster.pinning != "none":
+        yield from one_hostname(cluster)
+        yield from name_too_long(cluster)
 
 
 def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -152,3 +158,61 @@ def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Rela
         also=[also],
         help=f"set blockSize: {before} again, and make a new pool for blocks of /{now}",
     )
+
+
+def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0533: with `pinning: node` no pool is created by the operator's flag.
+
+    Every node has pools of its own, with exactly its blocks; a shared pool over the same ranges would hand them out a second time.
+    """
+    if cluster.pinning == "node" and cluster.auto_create:
+        yield error(
+            "IPC0533",
+            cluster.field("spec", "ipam", "autoCreate"),
+            f"autoCreate {', '.join(cluster.auto_create)} with pinning: node, where no pool is shared",
+            also=[Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")],
+            help="drop autoCreate, or use pinning: pool",
+        )
+
+
+def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0534: with `pinning`, no two nodes have one `kubernetes.io/hostname`.
+
+    A CiliumNodeConfig selects its node by that label. With two nodes of one value, both would get both configs, and the last name would win for both.
+    """
+    first: dict[str, Node] = {}
+    for node in cluster.nodes:
+        hostname = node.labels.get(HOSTNAME, node.name)
+        before = first.setdefault(hostname, node)
+        if before is not node:
+            yield error(
+                "IPC0534",
+                node.at,
+                f"node {node.name} has the {HOSTNAME} {hostname} of node {before.name}",
+                also=[Related(before.at, "the other one")],
+                help="give each node a hostname of its own, or set pinning: none",
+            )
+
+
+def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0535: names that `pinning` makes fit into Kubernetes' limits.
+
+    A node without the label `kubernetes.io/hostname` is selected by its name, and a label value has at most 63 characters; a CiliumPodIPPool
+    `<pool>.<node>` has at most 253.
+    """
+    longest = max((len(pool.name) for pool in cluster.pools), default=0)
+    for node in cluster.nodes:
+        if HOSTNAME not in node.labels and len(node.name) > 63:
+            yield error(
+                "IPC0535",
+                node.at,
+                f"node {node.name} has {len(node.name)} characters and no label {HOSTNAME}; 63 is the limit",
+                help=f"add the label {HOSTNAME} that the node has",
+            )
+        elif cluster.pinning == "node" and longest + 1 + len(node.name) > 253:
+            yield error(
+                "IPC0535",
+                node.at,
+                f"node {node.name} makes a pool name of {longest + 1 + len(node.name)} characters; 253 is the limit",
+                help="use a shorter pool name",
+            )

@@ -53,7 +53,7 @@ def trouble(problem: BaseException) -> str:
         return visible(str(problem))
     if isinstance(problem, OSError):
         path = problem.filename2 or problem.filename
-        reason = (problem.strerror or str(problem) or type(problem).__name__).lower()
+        reason = (problem.strerror or "").lower() or str(problem) or type(problem).__name__
         return visible(f"{os.fsdecode(path)}: {reason}" if path and not isinstance(path, int) else reason)
     return "out of memory" if isinstance(problem, MemoryError) else ""
 

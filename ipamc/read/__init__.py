@@ -40,7 +40,7 @@ def read(name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[
     0.1 s a megabyte of YAML, and a tenth of that for JSON.
     """
     with _no_garbage_collection():
-        reading, harvest, shapes, complete = Reading(), Harvest(), Schemas(schemas), True
+        reading, harvest, shapes = Reading(), Harvest(), Schemas(schemas)
         for path in sorted(sources):
             late: list[Mistyped] = []
             try:
@@ -51,14 +51,14 @@ def read(name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[
                         elif (raw := shape(item, shapes, late, reading.found)) is not None:
                             harvest.add(item.kind.read(raw, item.at, reading))
                         else:
-                            complete = complete and item.kind.name != "Cluster"
+                            reading.complete = reading.complete and item.kind.name != "Cluster"
             except Unreadable as broken:
                 reading.found.extend(broken.diagnostics)
-                complete = False
+                reading.complete = False
             if late:
                 texts = Texts(sources, [each.at for each in late])
                 reading.found.extend(mistyped(each, texts.source(each.at)) for each in late)
-        cluster, found = harvest.cluster(name, folder, complete=complete)
+        cluster, found = harvest.cluster(name, folder, complete=reading.complete)
     found = reading.found + found
     if cluster is None or any(each.severity is Severity.ERROR for each in found):
         raise Refused(tuple(found))

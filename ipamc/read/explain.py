@@ -10,7 +10,7 @@ from ipamc.read import findings_text as findings
 from ipamc.read.document import Keys
 from ipamc.read.scalar import meant, quoted
 from ipamc.read.schema import Schema, at, types
-from ipamc.read.suggest import listing, suggestion
+from ipamc.read.suggest import listing, shown, suggestion
 
 _NOUNS = {
     "string": "text",
@@ -76,14 +76,14 @@ def _refusals(value: Any, schema: Schema) -> Iterator[_Refusal]:
 def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnostic]:
     """Turn a refusal of the validator into findings in our words."""
     keyword, bound, schema, value, path = refusal
-    field, text = _field(path), _shown(value)
+    field, text = _field(path), shown(value) if isinstance(value, str) else str(value)[:_SHOWN]
     match keyword:
         case "additionalProperties":
             known = schema.get("properties", {})
             for key in value:
                 if key not in known:
                     place = Place(here.path, here.document, (*here.keys, key), key=True)
-                    yield findings.unknown_field(place, key[:200], _owner(root, path), known)
+                    yield findings.unknown_field(place, key, _owner(root, path), known)
         case "required":
             for key in bound:
                 if key not in value:
@@ -141,7 +141,7 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
         if not better and "array" in wanted:
             better = f"[{value[:_SHOWN]}]"
         return findings.wrong_shape(
-            found.at, f"{source[:_SHOWN] or quoted(value[:_SHOWN])} is text, and {wants}", f"write {name}{better}" if better else ""
+            found.at, f"{source[:_SHOWN] or shown(value)} is text, and {wants}", f"write {name}{better}" if better else ""
         )
     if isinstance(value, list | Mapping):
         return findings.wrong_shape(found.at, f"a {'list' if isinstance(value, list) else 'mapping'}, and {wants}")
@@ -164,9 +164,3 @@ def _owner(root: Schema, keys: Keys) -> str:
     if not keys:
         return str(root.get("title", "the document"))
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:_SHOWN]}" for key in keys).removeprefix(".")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return quoted(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
-    return str(value)[:_SHOWN]

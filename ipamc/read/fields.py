@@ -22,6 +22,8 @@ class Reading:
     """Label keys that Kubernetes allows."""
     values: dict[str, str] = field(default_factory=dict)
     """Label values that it allows."""
+    complete: bool = True
+    """No document was lost that may have been the Cluster."""
 
     def name(self, name: str, what: str, at: Place, *keys: str) -> None:
         """Note a name that the apiserver would refuse; `keys` lead from `at` to it."""
@@ -65,8 +67,17 @@ class Reading:
 
     def blocks(self, texts: Iterable[str], at: Place, *keys: str | int) -> tuple[Block, ...]:
         """Read a list of CIDRs of either family that pods need not be able to live in; a wrong one is noted and left out."""
-        found = [self.block(text, at, *keys, index, pods=False) for index, text in enumerate(texts)]
-        return tuple([block for block in found if block is not None])
+        result = []
+        for index, text in enumerate(texts):
+            try:
+                block = parse_block(text, pods=False)
+            except CidrError:
+                block = None
+            if block is None or block.family == 6:  # the way with findings; few blocks need it
+                block = self.block(text, at, *keys, index, pods=False)
+            if block is not None:
+                result.append(block)
+        return tuple(result)
 
     def ranges(self, texts: Iterable[str], at: Place, *, family: int = 0, pods: bool = True) -> tuple[Range, ...]:
         """Read a list of CIDRs, each with its place, in the order as written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipamc.diagnostics import At, Diagnostic, Related, error, warning
-from ipamc.selector.error import shown
+from ipamc.read.suggest import shown
 
 
 def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
@@ -33,7 +33,7 @@ def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
     an inventory: it fulfils the plan. Pools of all dialects share one space of names.
     """
     return error(
-        "IPC0103", at, f'{what} "{name}" is given twice', also=[Related(first, "first here")], help="remove or rename one of the two"
+        "IPC0103", at, f"{what} {shown(name)} is given twice", also=[Related(first, "first here")], help="remove or rename one of the two"
     )
 
 
@@ -43,7 +43,9 @@ def other_folder(at: At, name: str, folder: str) -> Diagnostic:
     The lock and the rendered tree go by the folder, and commands by either, so the two must be one name. Rename the folder with
     `git mv`, or change `metadata.name`.
     """
-    return error("IPC0104", at, f'Cluster "{name}" stands in the folder "{folder}"', help=f"write name: {folder}, or rename the folder")
+    return error(
+        "IPC0104", at, f"Cluster {shown(name)} stands in the folder {shown(folder)}", help=f"write name: {folder}, or rename the folder"
+    )
 
 
 def no_cluster(at: At, name: str) -> Diagnostic:
@@ -53,7 +55,7 @@ def no_cluster(at: At, name: str) -> Diagnostic:
     start from.
     """
     way_out = f"run `ipamc init {name}`, or write a document with apiVersion: ipamc/v1alpha1, kind: Cluster, metadata: {{name: {name}}}"
-    return error("IPC0105", at, f'no Cluster in the folder "{name}"', help=way_out)
+    return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
 
 
 def namespace_selector(at: At, text: str) -> Diagnostic:
@@ -63,7 +65,7 @@ def namespace_selector(at: At, text: str) -> Diagnostic:
     the promise of `namespaceSelector`. Remove it, or leave the pool out.
     """
     return error(
-        "IPC0106", at, f'"{text[:200]}" selects namespaces, and blocks belong to nodes', help="remove namespaceSelector, or this pool"
+        "IPC0106", at, f"{shown(text)} selects namespaces, and blocks belong to nodes", help="remove namespaceSelector, or this pool"
     )
 
 
@@ -81,7 +83,7 @@ def wrong_family(at: At, text: str, family: int) -> Diagnostic:
 
     Put the CIDR under the other field. Lists such as `excludedCIDRs`, `reserved` and `pins` take both families.
     """
-    return error("IPC0202", at, f'"{text}" is not an IPv{family} CIDR', help=f"put it under ipv{10 - family}")
+    return error("IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"put it under ipv{10 - family}")
 
 
 def mapped(at: At, reason: str, better: str) -> Diagnostic:
@@ -107,7 +109,7 @@ def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
 
     ipamc reads it and renders the canonical text. Kubernetes compares podCIDRs as text, so another spelling counts as a change there.
     """
-    return warning("IPC0205", at, f'"{text}" is not canonical', help=f"write {canonical}")
+    return warning("IPC0205", at, f"{shown(text)} is not canonical", help=f"write {canonical}")
 
 
 def not_cidr(at: At, reason: str, better: str) -> Diagnostic:

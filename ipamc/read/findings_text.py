@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipamc.diagnostics import At, Diagnostic, Related, error, warning
-from ipamc.read.suggest import listing, suggestion
+from ipamc.read.suggest import listing, shown, suggestion
 
 
 def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
@@ -32,7 +32,7 @@ def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
     YAML and JSON readers silently keep one of the two values, and not all of them the same one. Remove the one that you do not mean.
     """
     return error(
-        "IPC0003", at, f'key "{key}" stands twice in one mapping', also=[Related(first, "first here")], help="remove one of the two"
+        "IPC0003", at, f"key {shown(key)} stands twice in one mapping", also=[Related(first, "first here")], help="remove one of the two"
     )
 
 
@@ -62,7 +62,7 @@ def unknown_field(at: At, name: str, owner: str, known: Iterable[str]) -> Diagno
     """
     known = list(known)
     way_out = suggestion(name, known) or (f"the fields here are {listing(known)}" if known else "nothing may stand here")
-    return error("IPC0006", at, f'unknown field "{name}" in {owner}', help=way_out)
+    return error("IPC0006", at, f"unknown field {shown(name)} in {owner}", help=way_out)
 
 
 def wrong_shape(at: At, problem: str, way_out: str = "") -> Diagnostic:
@@ -89,7 +89,7 @@ def unknown_kind(at: At, api_version: str, kind: str, way_out: str) -> Diagnosti
     An unknown kind is usually a typo or a manifest in the wrong folder, and leaving it out silently could lose a pool or nodes. Only
     documents of kustomize, Argo CD and Flux are passed over. Move the others out of the folder.
     """
-    return error("IPC0009", at, f"unknown kind {kind} of {api_version}", help=way_out)
+    return error("IPC0009", at, f"unknown kind {shown(kind)} of {shown(api_version)}", help=way_out)
 
 
 def empty_file(at: At) -> Diagnostic:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ipamc.cidr import Block
 from ipamc.diagnostics import Diagnostic, Place, Span
 from ipamc.model import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.read import findings_model as findings
@@ -21,6 +22,8 @@ class Harvest:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    planned: dict[str, Node] = field(default_factory=dict)
+    """Entries of an inventory that wait for their Node."""
     cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
     excluded: list[Range] = field(default_factory=list)
     truncated: Place | None = None
@@ -30,7 +33,7 @@ class Harvest:
         """Take in values; two of one name are noted, and the first counts."""
         for value in values:
             if isinstance(value, Node):
-                self._add_node(value)
+                self._add(self.planned if value.planned else self.nodes, value, "node")
             elif isinstance(value, Range):
                 self.excluded.append(value)
             elif isinstance(value, Pool):
@@ -43,16 +46,7 @@ class Harvest:
     def _add(self, known: dict[str, T], value: T, what: str) -> None:
         first = known.setdefault(value.name, value)
         if first is not value:
-            self.twice.append(findings.same_name(what, value.name, value.at / "metadata" / "name", first.at / "metadata" / "name"))
-
-    def _add_node(self, node: Node) -> None:
-        first = self.nodes.setdefault(node.name, node)
-        if first is node:
-            return
-        if first.planned and not first.live and node.live:
-            self.nodes[node.name] = node  # it fulfils the plan
-        elif not (node.planned and not node.live and first.live):
-            self.twice.append(findings.same_name("node", node.name, _name_at(node), _name_at(first)))
+            self.twice.append(findings.same_name(what, value.name, _name_at(value), _name_at(first)))
 
     def cluster(self, name: str, folder: str, *, complete: bool) -> tuple[Cluster | None, list[Diagnostic]]:
         """Put everything together under the Cluster called `name`.
@@ -60,6 +54,10 @@ class Harvest:
         `complete` says that no document was lost on the way: only then a folder without a Cluster is one that never had any.
         """
         found = list(self.twice)
+        for plan in self.planned.values():
+            node = self.nodes.setdefault(plan.name, plan)
+            if node is not plan and not node.live:  # a live Node fulfils the plan, and wins
+                found.append(findings.same_name("node", plan.name, _name_at(plan), _name_at(node)))
         found += [
             findings.other_folder(each.at / "metadata" / "name", each.name, name) for each in self.clusters.values() if each.name != name
         ]
@@ -70,7 +68,7 @@ class Harvest:
             return None, found
         return replace(
             cluster,
-            excluded=(*cluster.excluded, *sorted(self.excluded)),
+            excluded=(*cluster.excluded, *sorted(self.excluded, key=_range_order)),
             pools=tuple(self.pools[key] for key in sorted(self.pools)),
             nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
             cilium_nodes=tuple(self.cilium_nodes[key] for key in sorted(self.cilium_nodes)),
@@ -78,5 +76,9 @@ class Harvest:
         ), found
 
 
-def _name_at(node: Node) -> Place:
-    return node.at / "metadata" / "name" if node.live else node.at / "name"
+def _name_at(value: Cluster | Pool | Node | CiliumNode) -> Place:
+    return value.at / "name" if isinstance(value, Node) and not value.live else value.at / "metadata" / "name"
+
+
+def _range_order(each: Range) -> tuple[Block, str, int, str]:
+    return each.block, each.at.path, each.at.document, repr(each.at.keys)

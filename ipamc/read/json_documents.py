@@ -17,6 +17,7 @@ from ipamc.read.text import Lines
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _HUGE_NUMBER = re.compile(r"-?[0-9]{300,}|-?[0-9][0-9.]*[eE]\+?[0-9]{3,}")
+_LONE_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])")
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -30,33 +31,33 @@ def json_documents(path: str, text: str) -> Iterator[Document]:
 
 def _value(path: str, text: str) -> Any:
     if not text.lstrip().startswith("{"):
-        return _sound(path, text, text.encode())
+        return _sound(Place(path), text, text.encode())
     data = text.encode()
     members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     items = bytes(members.get("items", b""))
     kind = msgspec.json.decode(members.get("kind", b"null"))
     if not items.startswith(b"[") or not isinstance(kind, str) or not kind.endswith("List"):
-        return _sound(path, text, data)
-    _sound(path, text, data.replace(items, b"[]", 1))
+        return _sound(Place(path), text, data)
+    _sound(Place(path), text, data.replace(items, b"[]", 1))
     shell = {key: msgspec.json.decode(raw) for key, raw in members.items() if key != "items"}
     return {**shell, "items": _items(path, text, items)}
 
 
 def _items(path: str, text: str, items: bytes) -> Iterator[Any]:
     try:
-        for item in msgspec.json.decode(items, type=list[msgspec.Raw]):
-            yield _sound(path, text, bytes(item))
+        for index, item in enumerate(msgspec.json.decode(items, type=list[msgspec.Raw])):
+            yield _sound(Place(path, 0, ("items", index)), text, bytes(item))
     except _REFUSALS as problem:
         raise Unreadable(_refusal(path, text, problem)) from None
 
 
-def _sound(path: str, text: str, data: bytes) -> Any:
+def _sound(at: Place, text: str, data: bytes) -> Any:
     """Decode a part of the text, and make sure that it is not too deep and that no key stands twice: printed again, it is what it was."""
     value = msgspec.json.decode(data)
     if _TOO_DEEP in msgspec.json.format(data, indent=1):
-        raise Unreadable(findings.too_much(Place(path), f"more than {MAX_DEPTH} levels of nesting", "flatten the document"))
+        raise Unreadable(findings.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document"))
     if msgspec.json.encode(value) != msgspec.json.format(data, indent=-1) and _has_duplicates(data):
-        raise Unreadable(*_duplicates(path, text))
+        raise Unreadable(*_duplicates(at.path, text))
     return value
 
 
@@ -76,7 +77,7 @@ def _duplicates(path: str, text: str) -> list[Diagnostic]:
     lines, found = Lines(path, text), list[Diagnostic]()
 
     def twice(keys: Keys, here: tuple[int, int], first: tuple[int, int]) -> None:
-        found.append(findings.duplicate_key(str(keys[-1])[:200], lines.span(*here), lines.span(*first)))
+        found.append(findings.duplicate_key(str(keys[-1]), lines.span(*here), lines.span(*first)))
 
     scan_json(text, None, twice)
     return found
@@ -106,9 +107,8 @@ def _refusal(path: str, text: str, problem: Exception) -> Diagnostic:
         return findings.json_syntax(lines.span(index, index + len(constant)), f"{constant} is not a JSON value")
     if huge := _HUGE_NUMBER.search(text):
         return findings.json_syntax(lines.span(huge.start(), huge.end()), "a number beyond all bounds")
-    found = re.search(r"byte (\d+)", str(problem))
-    index = len(text.encode()[: int(found[1])].decode(errors="ignore")) if found else 0
-    return findings.json_syntax(lines.span(index, index + 1), "a text or an escape that is not Unicode")
+    lone = _LONE_SURROGATE.search(text)
+    return findings.json_syntax(lines.span(*lone.span(1)) if lone else Place(path), "a text or an escape that is not Unicode")
 
 
 class _NotJson(Exception):  # noqa: N818 - a verdict on the text

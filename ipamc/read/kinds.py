@@ -78,10 +78,12 @@ def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
 def _walk(value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, str], reading: Reading) -> Iterator[Item | Place]:
     if not isinstance(value, dict):
         reading.found.append(findings.wrong_shape(at, "a document is a mapping with apiVersion and kind"))
+        reading.complete = False
         return
     names = {name: value.get(name) or inherited.get(name) for name in ("apiVersion", "kind")}
     version, kind = names["apiVersion"], names["kind"]
     if not isinstance(version, str) or not isinstance(kind, str):
+        reading.complete = False
         for name, given in names.items():
             if not isinstance(given, str):
                 way_out = f"the kinds are {listing(_spellings())}"
@@ -98,7 +100,8 @@ def _walk(value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, s
         typed = {} if kind == "List" else {"apiVersion": version, "kind": kind.removesuffix("List")}
         yield from _walk_list(value, at, odd, typed, reading)
     else:
-        reading.found.append(findings.unknown_kind(at / "kind", version[:100], kind[:100], _way_out(kind)))
+        reading.complete = reading.complete and _nearest(kind) != "Cluster"
+        reading.found.append(findings.unknown_kind(at / "kind", version, kind, _way_out(kind)))
 
 
 def _walk_list(
@@ -126,11 +129,15 @@ def _spellings() -> list[str]:
     return [f"{kind.name} ({kind.api_versions[0]})" for kind in KINDS]
 
 
+def _nearest(kind: str) -> str:
+    return nearest(kind.removesuffix("List") or kind, [each.name for each in KINDS])
+
+
 def _way_out(kind: str) -> str:
-    near = nearest(kind.removesuffix("List") or kind, [each.name for each in KINDS])
+    near = _nearest(kind)
     versions = [version for each in KINDS if each.name == near for version in each.api_versions]
     if near and near == kind.removesuffix("List"):
         return f"the apiVersion of a {near} is {listing(versions)}"
     if near:
-        return f'did you mean "{near}" of {listing(versions)}?'
+        return f"did you mean {near!r} of {listing(versions)}?"
     return f"move it out of this folder; the kinds here are {listing(_spellings())}"

@@ -101,18 +101,16 @@ def _inside(text: str, spot: Spot, offset: int) -> int:
 
 def _inside_block(text: str, start: int, end: int, offset: int) -> int:
     """Do the same in a block scalar, where each line begins behind its indentation and a line break is one character."""
-    index, indent = start, -1
-    while True:
-        newline = text.find("\n", index, end)
-        if newline < 0:
-            return min(start, end)
+    line, indent = text.find("\n", start, end) + 1, -1
+    while line:
+        newline = text.find("\n", line, end)
+        stop = end if newline < 0 else newline - (text[newline - 1] == "\r")
+        content = text[line:stop]
+        if indent < 0 and content.strip():
+            indent = len(content) - len(content.lstrip(" "))
+        first = min(line + max(indent, 0), stop)
+        if offset <= stop - first:
+            return first + offset
+        offset -= stop - first + 1
         line = newline + 1
-        stop = text.find("\n", line, end)
-        stop = end if stop < 0 else stop
-        if indent < 0 and text[line:stop].strip():
-            indent = len(text[line:stop]) - len(text[line:stop].lstrip(" "))
-        content = min(line + max(indent, 0), stop)
-        if offset <= stop - content:
-            return content + offset
-        offset -= stop - content + 1
-        index = line
+    return end

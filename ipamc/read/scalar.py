@@ -45,7 +45,7 @@ _INT_12 = re.compile(_INT_12_TEXT).fullmatch
 _FLOAT_12 = re.compile(_FLOAT_12_TEXT).fullmatch
 _INFINITE = re.compile(_INFINITE_TEXT).fullmatch
 _ANY = re.compile(
-    "|".join((_INT_11_TEXT, _FLOAT_11_TEXT, _DAY_11_TEXT, _TIME_11_TEXT, _INT_12_TEXT, _FLOAT_12_TEXT, _INFINITE_TEXT))
+    f"{_INT_11_TEXT}|{_FLOAT_11_TEXT}|{_DAY_11_TEXT}|{_TIME_11_TEXT}|{_INT_12_TEXT}|{_FLOAT_12_TEXT}|{_INFINITE_TEXT}"
 ).fullmatch
 
 _DIGITS = 18

@@ -1,4 +1,4 @@
-"""Ways out that can be typed: the nearest known word, and lists of words."""
+"""Words for messages: somebody's text, the nearest known word, lists of words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import difflib
 from collections.abc import Iterable
 
 _SHOWN = 12
+_LONGEST = 260
+"""Characters of somebody's text in a message: a name of the longest kind, whole."""
+
+
+def shown(text: str) -> str:
+    """Quote somebody's text for a message: hostile lengths cut."""
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -16,9 +23,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Ask `did you mean "x"?`, or give "" where nothing is near."""
+    """Ask `did you mean 'x'?`, or give "" where nothing is near."""
     found = nearest(word, known)
-    return f'did you mean "{found}"?' if found else ""
+    return f"did you mean {found!r}?" if found else ""
 
 
 def listing(words: Iterable[str]) -> str:

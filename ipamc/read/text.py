@@ -15,8 +15,6 @@ BOM = b"\xef\xbb\xbf"
 _PLAIN_ASCII = bytes([9, 10, 13, *range(32, 127)])
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAK = re.compile(r"\r\n|\n|\r")
-_SHOWN = 400
-"""Longer lines (minified JSON) are not shown."""
 
 
 class Lines:
@@ -25,6 +23,7 @@ class Lines:
     def __init__(self, path: str, text: str) -> None:
         self._path = path
         self._text = text
+        self._sources: dict[int, str] = {}
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -39,8 +38,9 @@ class Lines:
         last = rest.start() if rest else len(self._text)
         column = min(start, last) - first + 1
         end_column = max(column, min(end, last) - first + 1)
-        source = self._text[first:last] if last - first <= _SHOWN else ""
-        return Span(self._path, number, column, end_column, source)
+        if number not in self._sources:  # one text for all findings of a line: minified JSON is one line
+            self._sources[number] = self._text[first:last]
+        return Span(self._path, number, column, end_column, self._sources[number])
 
 
 def decode(path: str, data: bytes) -> str:

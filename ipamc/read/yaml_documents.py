@@ -171,9 +171,7 @@ class _Builder:
 
     def refuse_tag(self, event: Any) -> None:
         tag = event.tag.replace(_CORE, "!!", 1)[:100]
-        self.unsound(
-            findings.not_plain_yaml(self.span(event), f"{tag} is a tag that means something else to every reader", "remove the tag")
-        )
+        self.unsound(findings.not_plain_yaml(self.span(event), f"{tag} is a tag that not every reader takes alike", "remove the tag"))
 
     def alias(self, event: Any) -> Any:
         """Give what an alias stands for: the same object, counted as often as it is used."""
@@ -192,7 +190,7 @@ class _Builder:
         return value
 
     def twice(self, event: Any, key: str, keys: Keys) -> None:
-        self.unsound(findings.duplicate_key(key[:200], self.span(event), Place(self.path, self.index, (*keys, key), key=True)))
+        self.unsound(findings.duplicate_key(key, self.span(event), Place(self.path, self.index, (*keys, key), key=True)))
 
     def unsound(self, finding: Diagnostic) -> None:
         """Refuse the document, and go on: there may be more to say."""

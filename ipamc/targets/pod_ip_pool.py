@@ -6,8 +6,10 @@ blocks, and none is shared: whatever the order of events, the operator can hand 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from ipamc.blockers import blocks_over, lines_over
 from ipamc.cidr import Block
 from ipamc.model import Line, Mode, Plan, Pool, PoolFamily
 from ipamc.targets.layout import File, Layout, renumber_path, texts
@@ -51,30 +53,38 @@ def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
     return groups if len(groups) == 1 else dict(sorted(groups.items()))
 
 
-def pieces(pool: Pool, part: PoolFamily, lines: Iterable[Line]) -> tuple[Block, ...]:
+def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, ...]:
     """Give a pool's ranges of one family less what is reserved, in the order as written.
 
-    `lines` are the live and next lines of the pool: a held block stays in the pool where it was reserved later, or its node would lose it. A piece
-    smaller than a block, which the operator could never use, is left out unless it belongs to a line. Without anything reserved this costs nothing;
-    else O((reserved + lines) log) by netaddr.
+    `lines` are the lock's: a held block stays in the pool where it was reserved later, or its node would lose it. A piece smaller than a block, which
+    the operator could never use, is left out unless it belongs to a live or next line. Without anything reserved this costs nothing; else
+    O(reserved log lines) by netaddr.
     """
     reserved = [each.block for each in pool.reserved if each.block.family == part.family]
     if not reserved:
         return tuple(each.block for each in part.ranges)
-    from netaddr import IPNetwork, IPSet  # type: ignore[import-untyped] # it has no types  # noqa: PLC0415 - 40 ms that only reserved addresses cost
+    from netaddr import (  # type: ignore[import-untyped] # it has no types  # noqa: PLC0415 - 40 ms that only reserved addresses cost
+        IPNetwork,
+        IPSet,
+    )
 
-    def networks(blocks: Iterable[Block]) -> list[IPNetwork]:
-        return [IPNetwork((block.first, block.prefix), version=block.family) for block in blocks]
+    def addresses(blocks: Iterable[Block]) -> Any:
+        return IPSet([IPNetwork((block.first, block.prefix), version=block.family) for block in blocks])
 
-    held = [line.block for line in lines if line.block.family == part.family]
-    gone = IPSet(networks(reserved)) - IPSet(networks(block for block in held if any(block.overlaps(each) for each in reserved)))
-    found = []
-    for each in part.ranges:
-        for network in (IPSet(networks([each.block])) - gone).iter_cidrs():
-            piece = Block(part.family, network.first, network.prefixlen)
-            if piece.prefix <= part.block_size or any(piece.overlaps(block) for block in held):
-                found.append(piece)
-    return tuple(found)
+    def less(blocks: Iterable[Block], without: Iterable[Block]) -> list[Block]:
+        rest = addresses(blocks) - addresses(without)
+        return [Block(part.family, network.first, network.prefixlen) for network in rest.iter_cidrs()]
+
+    def held(place: Block) -> list[Block]:
+        return [line.block for line in lines_over(lines, place) if line.live or line.next]
+
+    gone = less(reserved, {block for each in reserved for block in held(each)})
+    return tuple(
+        piece
+        for each in part.ranges
+        for piece in less([each.block], blocks_over(gone, each.block))
+        if piece.prefix <= part.block_size or held(piece)
+    )
 
 
 def _shared(plan: Plan, pool: Pool) -> Values | None:
@@ -85,9 +95,8 @@ def _shared(plan: Plan, pool: Pool) -> Values | None:
 
 def shared_families(plan: Plan, pool: Pool) -> Iterator[tuple[int, PoolFamily, tuple[Block, ...]]]:
     """Yield what of a pool Cilium is told, IPv4 first: the families of the cluster that have something left."""
-    lines = [line for line in plan.lock.lines if line.pool == pool.name and (line.live or line.next)] if pool.reserved else []
     for family, part in sorted(pool.families.items()):
-        if family in plan.cluster.families and (blocks := pieces(pool, part, lines)):
+        if family in plan.cluster.families and (blocks := pieces(pool, part, plan.lock.lines)):
             yield family, part, blocks
 
 
