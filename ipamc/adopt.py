@@ -34,6 +34,8 @@ class Evidence:
         self._pinned = cluster.pinning == "node"
         self._cilium_nodes = {each.name: each for each in cluster.cilium_nodes}
         self._nodes = {node.name for node in cluster.nodes}
+        self._pins = {(each.block, node) for pool in cluster.pools for node, pins in pool.pins.items() for each in pins}
+        self._visitors = [each.block for pool in cluster.pools if pool.unlisted for part in pool.families.values() for each in part.ranges]
 
     def of(self, node: Node) -> Iterator[Claim]:
         """Yield the blocks that a node shows, in its order."""
@@ -47,25 +49,28 @@ class Evidence:
         for block, pool in seen.allocated if self._mode is Mode.MULTI_POOL else seen.blocks:
             yield Claim(block, seen.name, seen.at, pool.removesuffix(f".{seen.name}") if self._pinned else pool)
 
-    def _ghosts(self) -> Iterator[Claim]:
-        if self._mode is not Mode.KUBERNETES:
-            for name, seen in sorted(self._cilium_nodes.items()):
-                if name not in self._nodes:
-                    yield from self._shown(seen)
+    def _beside(self, lines: list[Line]) -> Iterator[Claim]:
+        """Yield the blocks that CiliumNodes show and no line of their nodes accounts for."""
+        if self._mode is not Mode.KUBERNETES and self._cilium_nodes:
+            own = {(line.block, line.node) for line in lines}
+            for _, seen in sorted(self._cilium_nodes.items()):
+                yield from (claim for claim in self._shown(seen) if (claim.block, claim.node) not in own)
 
     def taken(self, lines: list[Line]) -> tuple[Range, ...]:
-        """Give the blocks of CiliumNodes without a node that the lock does not block already."""
-        own = {(line.block, line.node) for line in lines}
-        return tuple(Range(claim.block, claim.at) for claim in self._ghosts() if (claim.block, claim.node) not in own)
+        """Give the blocks that are in use without a line: of CiliumNodes without a node, and what the operator of multi-pool mode gave to nodes since.
+
+        A node's own pin is not taken from it.
+        """
+        return tuple(Range(claim.block, claim.at) for claim in self._beside(lines) if (claim.block, claim.node) not in self._pins)
 
     def ghosts(self, lines: list[Line]) -> Iterator[Diagnostic]:
         """IPC0424: a CiliumNode without a node keeps its blocks.
 
         A CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator books them until it collects the object.
-        Add the node to the inventory, or delete the CiliumNode.
+        Add the node to the inventory, or delete the CiliumNode. Blocks of an `unlisted` pool are as they should be.
         """
-        own = {(line.block, line.node) for line in lines}
-        claims = [claim for claim in self._ghosts() if (claim.block, claim.node) not in own]
+        ghosts = (claim for claim in self._beside(lines) if claim.node not in self._nodes)
+        claims = [claim for claim in ghosts if not any(block.contains(claim.block) for block in self._visitors)]
         if claims:
             yield warning(
                 "IPC0424",
@@ -177,13 +182,18 @@ def already_given(lock: Lock, overlaps: list[tuple[Claim, list[Line]]]) -> Itera
             if line.released or (line.node == claim.node and not line.live and not line.next):
                 continue
             state = "left by" if line.left else "held by"
+            way_out = (
+                f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
+                if line.left
+                else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
+            )
             at: At = line_at(lock, _as_written(lock, line)) if line.block in known else claim.at
             yield error(
                 "IPC0423",
                 claim.at,
                 f"node {claim.node} shows {claim.block}, which overlaps {line.block} {state} {line.node}",
                 also=[Related(at, f"{state} {line.node} here")],
-                help=f"take {claim.block} off {claim.node}, or wait until {line.block} is free",
+                help=way_out,
             )
 
 

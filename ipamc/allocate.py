@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from ipamc.blockers import Blockers, outermost
 from ipamc.cidr import Block
 from ipamc.diagnostics import Diagnostic
-from ipamc.model import Cluster, Lacking, Line, Node, Offer, Plan, Pool, Standing, Want
-from ipamc.pins import barriers, place_pins
+from ipamc.model import Cluster, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, Want
+from ipamc.pins import Pinned, barriers, place_pins
 from ipamc.reclaim import last_day
 from ipamc.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
 from ipamc.space import Space
@@ -26,30 +28,47 @@ _block = operator.attrgetter("block")
 def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> tuple[Plan, list[Diagnostic]]:
     """Place what is lacking; say who got nothing, and why.
 
-    Pinned newcomers come first, then all newcomers, in name order whatever the order of `standing.lacking`. `today` (ISO 8601, UTC) decides whose
+    Pinned newcomers come first, then who is renumbered (at the pin where there is one; their new lines are `next`), then all newcomers: each in name
+    order, whatever the order of `standing.lacking`. `today` (ISO 8601, UTC) decides whose
     quarantine is over. Lines are re-used whole: they leave the lock where a new block takes some of their addresses. Costs O(n log n) in lines and
     newcomers, times the number of block sizes; the width of ranges does not count.
     """
-    pinned = place_pins(cluster, standing, sorted(standing.lacking, key=lambda each: each.want.node.name))
-    blockers = Blockers(pinned.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
-    placed = _place(pinned.lacking, blockers)
-    kept = [line for line in pinned.kept if line.block not in blockers.gone] if blockers.gone else pinned.kept
-    lines = tuple(sorted([*kept, *pinned.new, *placed.lines], key=_block))
+    pinned = place_pins(cluster, standing, sorted(standing.lacking, key=_name))
+    moved = place_pins(cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.moving, key=_name))
+    blockers = Blockers(moved.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
+    placed = _place(moved.lacking, pinned.lacking, blockers)
+    kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
+    lines = tuple(sorted([*kept, *(msgspec.structs.replace(line, next=True) for line in moved.new), *placed.lines], key=_block))
     plan = Plan(
         cluster=cluster,
         wants=wants,
         lock=replace(standing.lock, lines=lines),
-        origins={**standing.origins, **{line.block: "pin" for line in pinned.new}, **placed.origins},
+        origins={
+            **standing.origins,
+            **{line.block: "pin" for line in pinned.new},
+            **{line.block: "renumber" for line in moved.new},
+            **placed.origins,
+        },
         stale=standing.stale,
         held=_held(lines),
     )
     after = replace(blockers, lines=lines)
     return plan, [
         *pinned.found,
+        *moved.found,
         *no_room(cluster, placed.short, after),
         *half_room(cluster, placed.short, after),
         *no_family(placed.unserved),
     ]
+
+
+def _name(lacking: Lacking) -> str:
+    return lacking.want.node.name
+
+
+def _with(lock: Lock, pinned: Pinned) -> Lock:
+    """Give the lock as it is with the pins of newcomers placed."""
+    return replace(lock, lines=tuple(sorted([*pinned.kept, *pinned.new], key=_block))) if pinned.new else lock
 
 
 def _kept_free(cluster: Cluster, standing: Standing) -> list[Block]:
@@ -70,14 +89,21 @@ def _held(lines: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
     return held
 
 
-def _place(lacking: Iterable[Lacking], blockers: Blockers) -> _Newcomers:
+def _place(moving: Iterable[Lacking], lacking: Iterable[Lacking], blockers: Blockers) -> _Newcomers:
     newcomers = _Newcomers(blockers)
+    newcomers.moving = True
+    _serve(newcomers, moving)
+    newcomers.moving = False
+    _serve(newcomers, lacking)
+    return newcomers
+
+
+def _serve(newcomers: _Newcomers, lacking: Iterable[Lacking]) -> None:
     for each in lacking:
         if each.offer is None:
             newcomers.walk(each.want, each.families)
         else:
             newcomers.serve(each.want.node, each.offer, each.count)
-    return newcomers
 
 
 @dataclass(slots=True)
@@ -90,6 +116,8 @@ class _Newcomers:
     origins: dict[Block, str] = field(default_factory=dict)
     short: list[Short] = field(default_factory=list)
     unserved: list[Unserved] = field(default_factory=list)
+    moving: bool = False
+    """Those who come now are renumbered: their new lines are `next`."""
 
     def walk(self, want: Want, families: tuple[int, ...]) -> None:
         """Give a node one block of each family. Each offer serves all that it has and that is missing, or none."""
@@ -144,8 +172,8 @@ class _Newcomers:
             places.append((space, found))
         for space, found in places:
             space.take(found)
-            self.lines.append(Line(block=found.block, pool=name, node=node))
-            self.origins[found.block] = "re-used" if found.reuse else "first fit"
+            self.lines.append(Line(block=found.block, pool=name, node=node, next=self.moving))
+            self.origins[found.block] = "renumber" if self.moving else "re-used" if found.reuse else "first fit"
         return True
 
     def _open(self, pool: Pool, family: int) -> Space:

@@ -47,10 +47,12 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
     O(distinct projections x pools + nodes). A node without a candidate has a want without offers: it may still hold a block, or get one back.
     """
     pools = sorted(cluster.pools, key=rank)
-    choose = _chooser(pools)
+    enabled = {pool.name: pool for pool in pools if not pool.disabled and not pool.unlisted}
+    choose = _chooser(enabled)
     pinned = _pinned(pools)
     return tuple(
-        Want(node, with_pins(node, choose(node), pinned[node.name]) if node.name in pinned else choose(node)) for node in cluster.nodes
+        Want(node, with_pins(node, choose(node), pinned[node.name], enabled) if node.name in pinned else choose(node))
+        for node in cluster.nodes
     )
 
 
@@ -132,10 +134,22 @@ def offer(pool: Pool, labels: Mapping[str, str], name: str) -> Offer:
     return Offer(pool, sizes)
 
 
-def with_pins(node: Node, offers: tuple[Offer, ...], pools: list[Pool]) -> tuple[Offer, ...]:
+def overflow(full: Pool, enabled: Mapping[str, Pool], labels: Mapping[str, str], name: str) -> Iterator[Offer]:
+    """Yield the pools that a pool's `overflow` names, as written, whether or not they select the node."""
+    for other in full.overflow:
+        if other in enabled and other != full.name:
+            yield offer(enabled[other], labels, name)
+
+
+def with_pins(node: Node, offers: tuple[Offer, ...], pools: list[Pool], enabled: Mapping[str, Pool]) -> tuple[Offer, ...]:
     """Put the pools that pin a node before its other candidates, whatever their selectors say; among them, by rank."""
+
+    def uninvited(pool: Pool) -> Offer:
+        instead = tuple(overflow(pool, enabled, node.labels, node.name))
+        return Offer(pool, offer(pool, node.labels, node.name).sizes, instead)
+
     known = {each.pool.name: each for each in offers}
-    pinned = [known.get(pool.name) or offer(pool, node.labels, node.name) for pool in pools]
+    pinned = [known.get(pool.name) or uninvited(pool) for pool in pools]
     first = {each.pool.name for each in pinned}
     return (
         *(Offer(each.pool, each.sizes, each.instead, pinned=True) for each in pinned),
@@ -143,18 +157,16 @@ def with_pins(node: Node, offers: tuple[Offer, ...], pools: list[Pool]) -> tuple
     )
 
 
-def _chooser(ranked: list[Pool]) -> Callable[[Node], tuple[Offer, ...]]:
-    """Make the function from a node to its offers, remembering what each projection of labels gave."""
-    enabled = [pool for pool in ranked if not pool.disabled and not pool.unlisted]
-    by_name = {pool.name: pool for pool in enabled}
-    selectors: list[Selector] = [pool.selector for pool in enabled]
-    selectors += [each.selector for pool in enabled for each in pool.block_sizes]
+def _chooser(enabled: Mapping[str, Pool]) -> Callable[[Node], tuple[Offer, ...]]:
+    """Make the function from a node to its offers, remembering what each projection of labels gave. `enabled` pools come by rank."""
+    selectors: list[Selector] = [pool.selector for pool in enabled.values()]
+    selectors += [each.selector for pool in enabled.values() for each in pool.block_sizes]
     keys = sorted({key for selector in selectors for key in selector.keys})
     mentioned = frozenset(name for selector in selectors for name in selector.names)
     remembered: dict[tuple[str | None, ...], tuple[Offer, ...]] = {}
 
     def look(labels: Mapping[str, str], name: str) -> tuple[Offer, ...]:
-        candidates = [offer(pool, labels, name) for pool in enabled if pool.selector.matches(labels, name)]
+        candidates = [offer(pool, labels, name) for pool in enabled.values() if pool.selector.matches(labels, name)]
         return tuple(Offer(each.pool, each.sizes, tuple(instead(each, candidates, labels, name))) for each in candidates)
 
     def instead(full: Offer, candidates: list[Offer], labels: Mapping[str, str], name: str) -> Iterator[Offer]:
@@ -168,9 +180,7 @@ def _chooser(ranked: list[Pool]) -> Callable[[Node], tuple[Offer, ...]]:
         ]
         yield from twins
         told = {each.pool.name for each in twins}
-        for other in full.pool.overflow:
-            if other in by_name and other not in told and other != full.pool.name:
-                yield offer(by_name[other], labels, name)
+        yield from (each for each in overflow(full.pool, enabled, labels, name) if each.pool.name not in told)
 
     def choose(node: Node) -> tuple[Offer, ...]:
         labels = node.labels

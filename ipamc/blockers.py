@@ -87,7 +87,7 @@ class Blockers:
     """Of the lock: disjoint, by family and address."""
     fixed: Sequence[Block]
     """Reserved, excluded, pinned, or taken without a line; as `outermost` gives them."""
-    over: str
+    waited: str
     """Lines that left on this day (ISO 8601) or before have waited long enough. Empty: none has."""
     gone: set[Block] = field(default_factory=set)
     """The blocks of lines that were given again: they vanish from the lock."""
@@ -102,7 +102,7 @@ class Blockers:
 
     def reusable(self, line: Line) -> bool:
         """Tell whether the line's addresses may be given again today."""
-        return (line.released or bool(line.left and line.left <= self.over)) and line.block not in self.gone
+        return line.released or bool(line.left and line.left <= self.waited)
 
     def unfixed(self, block: Block, *but: Block) -> Iterator[Block]:
         """Yield the pieces of a block that nothing fixed covers and that are not in `but`, whatever lines lie there."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
-from ipamc import adopt, assign, disk, holding, leave, limits, lock_rules, pins, review, settle, shortage
+from ipamc import adopt, assign, consent, disk, holding, leave, limits, lock_rules, moving, pins, review, settle, shortage
 from ipamc.check import bgp, modes, multi_pool, pools
 from ipamc.check import pins as check_pins
 from ipamc.read import findings_model, findings_text
@@ -25,6 +25,8 @@ MODULES: tuple[ModuleType, ...] = (
     lock_rules,
     assign,
     settle,
+    consent,
+    moving,
     holding,
     leave,
     adopt,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ipamc.assign import offer
 from ipamc.check.multi_pool import mask_size_changed
+from ipamc.cidr import Block
 from ipamc.diagnostics import At, Diagnostic, Related, count, error, names, warning
+from ipamc.lacking import Group
 from ipamc.lock import line_at
 from ipamc.model import Cluster, Line, Lock, Mode, Pool, Range, Want
 from ipamc.territory import Territory, first_overlap
@@ -20,19 +22,21 @@ def judge_held(
     cluster: Cluster,
     by_name: Mapping[str, Want],
     lock: Lock,
+    lines: Collection[Line],
     territory: Territory,
+    on_the_move: Collection[Group] = (),
     *,
     new: bool = False,
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the live and next lines of nodes in the inventory, grouped by pool; cost O(lines).
 
-    With `new`, the lines are not in the lock's text yet (returned, adopted): findings stand at their nodes.
+    An illegal line of what is `on_the_move` is only a warning until the renumber settles. With `new`, the lines are not in the lock's text yet (returned, adopted): findings stand at their nodes.
     """
 
     def where(line: Line) -> At:
         return by_name[line.node].node.at if new else line_at(lock, line)
 
-    pending: Pending = frozenset((line.node, line.block.family) for line in lock.lines if line.next)
+    pending: Pending = frozenset((node, family) for node, family, _ in on_the_move)
     nowhere: dict[str, list[Line]] = defaultdict(list)
     inside: dict[Range, list[Line]] = defaultdict(list)
     foreign: dict[int, list[Line]] = defaultdict(list)
@@ -42,7 +46,7 @@ def judge_held(
     around: dict[Range, list[Line]] = defaultdict(list)
     pools = {pool.name: pool for pool in cluster.pools}
 
-    for line in lock.lines:
+    for line in lines:
         if line.left or line.released or line.node not in by_name:
             continue
         ground = territory.of(line.block)
@@ -67,7 +71,7 @@ def judge_held(
                 around[reserved].append(line)
 
     yield from outside_pools(cluster, nowhere, where, pending)
-    yield from over_excluded(inside, where, pending)
+    yield from over_excluded(cluster, inside, where, pending)
     yield from other_family(cluster, foreign, where, pending)
     if cluster.mode is Mode.MULTI_POOL:
         yield from renamed_while_held(renamed, where, pools)
@@ -92,6 +96,11 @@ def _expected_size(pool: Pool, want: Want, family: int) -> int | None:
     return None
 
 
+def _by_block(group: tuple[Range, list[Line]]) -> Block:
+    """Two pools may reserve the same CIDR: then the group of the lower line stays first."""
+    return group[0].block
+
+
 def _nodes(lines: list[Line]) -> str:
     return f"{count(len({line.node for line in lines}), 'node')}: {names(f'{line.node} ({line.block})' for line in lines)}"
 
@@ -108,22 +117,24 @@ def outside_pools(cluster: Cluster, groups: Mapping[str, list[Line]], where: Whe
     """IPC0410: a held block lies in a range of a pool.
 
     A range was removed or shrunk while nodes hold blocks of it. ipamc does not renumber them behind your back: put the range back (a pool with
-    `disabled: true` gives out nothing new and keeps what is held), or set `unpooled: hold` on the Cluster to keep the blocks as taken without
-    rendering them.
+    `disabled: true` gives out nothing new and keeps what is held), consent to a move with `ipamc lock --renumber`, or set `unpooled: hold` on the
+    Cluster to keep the blocks as taken without rendering them.
     """
+    hold = cluster.unpooled == "hold"
+    way_out = "put the range back (disabled: true keeps what is held), or consent to a move: ipamc lock {cluster} --renumber {target}"
+    if hold:  # nobody has a block yet that is only to come
+        way_out = "put the range back, or cancel the move: ipamc lock {cluster} --release {target}"
     for pool, lines in sorted(groups.items()):
-        if cluster.unpooled == "hold":
-            live = [line for line in lines if line.live]
-            lines = [line for line in lines if not line.live]
-            if live:
-                yield from held_outside_pools(live, where)
+        live = [line for line in lines if line.live]
+        if hold and live:
+            yield from held_outside_pools(live, where)
         origin = f", last of pool {pool!r}" if pool else ""
-        for make, some in _weigh(lines, pending):
+        for make, some in _weigh([line for line in lines if line.next] if hold else lines, pending):
             yield make(
                 "IPC0410",
                 where(some[0]),
                 f"{some[0].block} lies in no range of any pool{origin}; held by {_nodes(some)}",
-                help="put the range back (disabled: true keeps what is held), or set unpooled: hold on the Cluster",
+                help=way_out.format(cluster=cluster.name, target=f"pool/{pool}" if pool and not hold else some[0].node),
             )
 
 
@@ -135,20 +146,20 @@ def held_outside_pools(lines: list[Line], where: Where) -> Iterator[Diagnostic]:
     yield warning("IPC0417", where(lines[0]), f"{lines[0].block} is held outside every pool and not rendered: {_nodes(lines)}")
 
 
-def over_excluded(groups: Mapping[Range, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
+def over_excluded(cluster: Cluster, groups: Mapping[Range, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
     """IPC0411: a held block shares no address with an excluded CIDR.
 
     `excludedCIDRs` is the outside world: service ranges, node networks, other clusters. A node that holds such a block answers for addresses that are
     somebody else's. Take the CIDR out of `excludedCIDRs`, or move the node.
     """
-    for excluded, lines in sorted(groups.items()):
+    for excluded, lines in sorted(groups.items(), key=_by_block):
         for make, some in _weigh(lines, pending):
             yield make(
                 "IPC0411",
                 where(some[0]),
                 f"{some[0].block} overlaps excluded {excluded.block}; held by {_nodes(some)}",
                 also=[Related(excluded.at, f"{excluded.block} is excluded here")],
-                help=f"take {excluded.block} out of excludedCIDRs, or drain the nodes and move them",
+                help=f"take {excluded.block} out of excludedCIDRs, or consent to a move: ipamc lock {cluster.name} --renumber {excluded.block}",
             )
 
 
@@ -229,7 +240,7 @@ def over_reserved(groups: Mapping[Range, list[Line]], where: Where) -> Iterator[
 
     The reservation came after the block was given out. The node keeps its block, so pods may get the reserved addresses until the node is moved.
     """
-    for reserved, lines in sorted(groups.items()):
+    for reserved, lines in sorted(groups.items(), key=_by_block):
         yield warning(
             "IPC0416",
             where(lines[0]),

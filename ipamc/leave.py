@@ -98,7 +98,7 @@ def empty_inventory(cluster: Cluster, leavers: Mapping[str, list[Line]]) -> Diag
     return error(
         "IPC0420",
         cluster.at,
-        f"the inventory is empty while {count(len(leavers), 'node')} of the lock hold blocks: {names(leavers)}",
+        f"the inventory is empty while the lock has blocks of {count(len(leavers), 'node')}: {names(leavers)}",
         help=f"add the nodes again (kubectl get nodes -o yaml > nodes.yaml); {_CONSENT.format(cluster=cluster.name)}",
     )
 

@@ -91,7 +91,7 @@ def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnosti
         row_at(path, 1, row),
         f"the lock was made for mode {found}, and the Cluster says {cluster.mode}",
         also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-        help=f"set mode: {found} again",
+        help=f"set mode: {found} again, or ipamc lock {cluster.name} --mode",
     )
 
 

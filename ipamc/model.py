@@ -183,6 +183,9 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     moved: bool = False
     """With `left`: the node has another block since, and this one never returns."""
     next: bool = False
+    """The node is to move to this block, by consent."""
+    unsettled: bool = False
+    """With `left`: it was `next` when the node left, and is again if the node returns. Written as `next` beside `left`."""
     released: bool = False
 
     @property
@@ -211,6 +214,16 @@ class Consent:
 
     leave: frozenset[str] = frozenset()
     """Node names that may leave, or "all"."""
+    renumber: tuple[str, ...] = ()
+    """Whose blocks are to be replaced: NODE, CIDR or pool/NAME."""
+    settle: frozenset[str] = frozenset()
+    """Node names that have moved to their next blocks."""
+    release: frozenset[str] = frozenset()
+    """Whose waiting lines are nobody's from now on: NODE or CIDR."""
+    rename: tuple[tuple[str, str], ...] = ()
+    """(dead node, its replacement)."""
+    reshard: bool = False
+    """The shard count may grow to what `output.shardSize` asks for."""
     mode: bool = False
     """The lock may go over to the Cluster's mode."""
 
@@ -238,7 +251,7 @@ class Stale(NamedTuple):
     """A named reason why a lock is out of date."""
 
     reason: str
-    """newcomer, leaver, returning, adopted, settled, renamed, lacking or illegal."""
+    """newcomer, leaver, returning, settled, renamed or lacking."""
     node: str
     detail: str = ""
 
@@ -262,6 +275,8 @@ class Standing:
     """Every line with its state of today; nothing placed yet."""
     lacking: tuple[Lacking, ...] = ()
     """By node name."""
+    moving: tuple[Lacking, ...] = ()
+    """Whose blocks are to be replaced by consent: what is placed for them is `next`. By node name."""
     taken: tuple[Range, ...] = ()
     """Blocks that nobody may be given, besides lines, reserved, excluded and pins: those of CiliumNodes without a node."""
     origins: Mapping[Block, str] = field(default_factory=dict)

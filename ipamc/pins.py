@@ -56,11 +56,11 @@ def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking])
         elif each.offer is None:
             missing = dict.fromkeys(each.families, 1)
             for offer in each.want.offers:
-                missing = claims.settle(node, offer, missing)
+                missing = claims.take_up(node, offer, missing)
             if missing:
                 rest.append(Lacking(each.want, tuple(missing)))
         else:
-            missing = claims.settle(node, each.offer, each.count)
+            missing = claims.take_up(node, each.offer, each.count)
             if each.offer.pool.disabled or each.offer.pool.unlisted:
                 missing = claims.without_next(node, each.offer, missing)
             if missing:
@@ -91,7 +91,7 @@ class _Claims:
         self.gone: set[Block] = set()
         self.conflicts: list[Conflict] = []
 
-    def settle(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
+    def take_up(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
         """Place a node's pins of one pool, as many of a family as are missing; give what is missing then."""
         left = dict(missing)
         for block, pin in _own(offer, node).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ipamc.check.modes import adopt_without_unlisted
 from ipamc.check.multi_pool import default_pool_lacks_family, mask_size_changed
 from ipamc.check.pools import ipv6_too_wide
 from ipamc.cidr import Block, usable
@@ -39,6 +40,7 @@ def review(plan: Plan) -> Iterator[Diagnostic]:
         mask = longest_prefix(plan.cluster, 6, plan.lock.lines)
         if mask > longest_prefix(plan.cluster, 6):
             yield from ipv6_too_wide(plan.cluster, {6: mask})
+        yield from adopt_without_unlisted(plan.cluster, plan.lock.lines)
         yield from room_for_unlisted(plan)
     if mode is Mode.MULTI_POOL and plan.cluster.pinning != "none":
         firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import msgspec
 
 from ipamc.adopt import Evidence, adopt
 from ipamc.assign import unmatched
 from ipamc.cidr import Block
+from ipamc.consent import agreed
 from ipamc.diagnostics import Diagnostic, Span, error, names
 from ipamc.holding import judge_held
+from ipamc.lacking import lacks, why_lacking
 from ipamc.leave import judge_leavers
-from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Pool, Stale, Standing, Want
+from ipamc.model import Cluster, Consent, Line, Lock, Stale, Standing, Want
+from ipamc.moving import groups_of, moves, settle_moves
 from ipamc.territory import Territory, first_overlap
 
 
@@ -35,37 +39,43 @@ def settle(
     `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons by name (rule 7). O(n log n).
     """
     territory = Territory(cluster.pools)
+    evidence = Evidence(cluster)
     by_name = {want.node.name: want for want in wants}
-    lines, stale = _names_follow(lock.lines, territory, cluster)
-    found: list[Diagnostic] = list(judge_held(cluster, by_name, lock, territory))
+    known = {line.node for line in lock.lines if line.live}
+
+    lock, found = agreed(cluster, lock, consent)
+    settled = settle_moves(cluster, lock, by_name, evidence, consent, today)
+    found += settled.found
+    lines, stale = _names_follow(settled.lines, territory, cluster)
+    stale += [Stale("settled", line.node, str(line.block)) for line in settled.moved]
     lines, leavers = _mark_leavers(lines, by_name, today)
     found += judge_leavers(cluster, lock, leavers, consent)
     stale += [Stale("leaver", node, "not in the inventory") for node in sorted(leavers)]
 
-    evidence = Evidence(cluster)
     lines, returned = _bring_back(lines, by_name, cluster, territory, evidence)
     stale += [Stale("returning", line.node, str(line.block)) for line in returned]
     lines, adopted, more = adopt(cluster, lock, lines, by_name, evidence, territory)
+    stale += [Stale("newcomer", line.node, f"already has {line.block}") for line in adopted]
     found += more
-    found += judge_held(
-        cluster, by_name, Lock(cluster=lock.cluster, mode=lock.mode, shards=lock.shards, lines=(*returned, *adopted)), territory, new=True
-    )
+    found += judge_held(cluster, by_name, lock, (*returned, *adopted), territory, new=True)
 
     blocks = {line.node for line in lines if line.live}
     found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in blocks])
-    lacking = tuple(_lacking(cluster, wants, lines, territory))
-    known = {line.node for line in lock.lines if line.live}
-    stale += [Stale("newcomer", line.node, f"already has {line.block}") for line in adopted]
-    stale += [_why_lacking(each, known) for each in lacking]
+    moving, more = moves(cluster, lock, lines, by_name, territory, consent)
+    found += more
+    on_the_move = groups_of(cluster, lines, moving)
+    found += judge_held(cluster, by_name, lock, settled.lines, territory, on_the_move)
+    lacking = tuple(lacks(cluster, wants, lines, territory, on_the_move))
+    stale += [why_lacking(each, known) for each in lacking]
     found += evidence.ghosts(lines)
     if locked and stale:
         found += stale_lock(lock, stale)
-    origins = {**{line.block: "returned" for line in returned}, **{line.block: "adopted" for line in adopted}}
     standing = Standing(
-        lock=Lock(cluster=lock.cluster, mode=lock.mode, shards=lock.shards, lines=tuple(lines), path=lock.path),
+        lock=replace(lock, lines=tuple(lines)),
         lacking=lacking,
+        moving=tuple(moving),
         taken=evidence.taken(lines),
-        origins=origins,
+        origins={**{line.block: "returned" for line in returned}, **{line.block: "adopted" for line in adopted}},
         stale=tuple(stale),
     )
     return standing, found
@@ -97,7 +107,7 @@ def _mark_leavers(lines: list[Line], by_name: Mapping[str, Want], today: str) ->
     for line in lines:
         if (line.live or line.next) and line.node not in by_name:
             leavers[line.node].append(line)
-            result.append(msgspec.structs.replace(line, next=False, left=today))
+            result.append(msgspec.structs.replace(line, next=False, unsettled=line.next, left=today))
         else:
             result.append(line)
     return result, leavers
@@ -109,9 +119,10 @@ def _bring_back(
     """Give returning nodes, for each family without a live line, what of theirs is still there and legal.
 
     In a one-block mode that is the line that the node shows, else the one left last; of one day, the lowest. Pools that no longer select the node, or
-    are disabled, still count.
+    are disabled, still count. A line that was `next` when its node left is again, beside what comes back.
     """
     have = {(line.node, line.block.family) for line in lines if line.live}
+    coming: dict[tuple[str, int], list[Line]] = defaultdict(list)
     back: dict[tuple[str, int], list[Line]] = defaultdict(list)
     for line in lines:
         if (
@@ -121,17 +132,22 @@ def _bring_back(
             and (line.node, line.block.family) not in have
             and legal(line.block, cluster, territory)
         ):
-            back[line.node, line.block.family].append(line)
+            (coming if line.unsettled else back)[line.node, line.block.family].append(line)
     chosen: set[Block] = set()
     for (node, _), candidates in back.items():
         if cluster.mode.one_block:
             shown = {claim.block for claim in evidence.of(by_name[node].node)}
-            candidates = [line for line in candidates if line.block in shown] or candidates
-            latest = max(line.left for line in candidates)
-            chosen.add(min(line.block for line in candidates if line.left == latest))
+            some = [line for line in candidates if line.block in shown] or candidates
+            latest = max(line.left for line in some)
+            chosen.add(min(line.block for line in some if line.left == latest))
         else:
             chosen.update(line.block for line in candidates)
-    result = [Line(block=line.block, pool=line.pool, node=line.node) if line.block in chosen else line for line in lines]
+    waiting = {line.block for key, some in coming.items() if key in back for line in some}
+    chosen |= waiting
+    result = [
+        Line(block=line.block, pool=line.pool, node=line.node, next=line.block in waiting) if line.block in chosen else line
+        for line in lines
+    ]
     return result, [line for line in result if line.block in chosen]
 
 
@@ -140,54 +156,11 @@ def legal(block: Block, cluster: Cluster, territory: Territory) -> bool:
     return block.family in cluster.families and territory.of(block) is not None and first_overlap(cluster.excluded, block) is None
 
 
-def _lacking(cluster: Cluster, wants: Iterable[Want], lines: Iterable[Line], territory: Territory) -> Iterator[Lacking]:
-    """Yield what each node still needs, in name order."""
-    held: dict[str, list[Block]] = defaultdict(list)
-    for line in lines:
-        if line.live:
-            held[line.node].append(line.block)
-    for want in wants:
-        blocks = held.get(want.node.name, ())
-        if cluster.mode.one_block:
-            families = tuple(family for family in cluster.families if all(block.family != family for block in blocks))
-            if families and (want.offers or blocks):  # who has neither was told of above
-                yield Lacking(want, families)
-            continue
-        have: dict[tuple[str, int], int] = defaultdict(int)
-        for block in blocks:
-            if ground := territory.of(block):
-                have[ground.pool.name, block.family] += 1
-        for offer in want.offers:
-            needed = {
-                family: _needed(offer.pool, want.node.name, family) - have[offer.pool.name, family]
-                for family in cluster.families
-                if family in offer.pool.families
-            }
-            missing = {family: number for family, number in needed.items() if number > 0}
-            if missing:
-                yield Lacking(want, tuple(missing), offer, missing)
-
-
-def _needed(pool: Pool, node: str, family: int) -> int:
-    """Count the blocks that a pool owes a node: `blocksPerNode`, or its pins if they are more; of a disabled pool the pins alone."""
-    pins = sum(each.block.family == family for each in pool.pins.get(node, ()))
-    return pins if pool.disabled or pool.unlisted else max(pool.blocks_per_node, pins)
-
-
-def _why_lacking(lacking: Lacking, known: set[str]) -> Stale:
-    node = lacking.want.node.name
-    needs = " and ".join(f"IPv{family}" for family in lacking.families)
-    if node not in known:
-        return Stale("newcomer", node, f"has no {needs} block")
-    return Stale(
-        "lacking", node, f"has no {needs} block" if lacking.offer is None else f"wants more of pool {lacking.offer.pool.name} ({needs})"
-    )
-
-
 _REASONS = {
     "newcomer": ("node is new", "nodes are new"),
     "leaver": ("node has left", "nodes have left"),
     "returning": ("block returns to its node", "blocks return to their nodes"),
+    "settled": ("block was moved to", "blocks were moved to"),
     "renamed": ("block is in a pool of another name", "blocks are in pools of other names"),
     "lacking": ("node wants a block that it does not hold", "nodes want blocks that they do not hold"),
 }

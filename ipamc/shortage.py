@@ -13,6 +13,9 @@ from ipamc.model import Cluster, Node, Offer, PoolFamily
 from ipamc.reclaim import first_day
 from ipamc.space import Found, Space
 
+_LAST_DAY = "9999-12-31"
+"""When every quarantine is over."""
+
 
 class Passed(NamedTuple):
     """A pool that was passed over."""
@@ -135,7 +138,7 @@ class _Stock:
         total = sum(ground.size for ground in ranges)
         until = ""
         if waiting:
-            until = self._until(cluster, Space(part.family, ranges, Blockers(after.lines, after.fixed, over="9999-12-31")).find(prefix))
+            until = self._until(cluster, Space(part.family, ranges, Blockers(after.lines, after.fixed, waited=_LAST_DAY)).find(prefix))
         shares = ((held, "held"), (waiting, f"quarantined{until}"), (kept, "reserved, excluded or pinned"))
         told = [f"{_blocks(number, size)} {what}" for number, what in shares if number]
         if free := total - held - waiting - kept:
@@ -144,15 +147,14 @@ class _Stock:
 
     def _until(self, cluster: Cluster, found: Found | None) -> str:
         """Say when quarantine gives a block back, if it ever does, and remember how to end it now."""
-        if found is None or found.reuse is None:
+        if found is None or found.reuse is None or not found.reuse.day:
             return ""
         first = found.reuse.lines[0].block
         self._release = (
             f"if nothing uses it any more: ipamc lock {cluster.name} --release {min(first, found.block, key=lambda each: each.prefix)}"
         )
-        if cluster.quarantine_days is None:
-            return " for ever"
-        return f" (the next is free on {first_day(found.reuse.day, cluster.quarantine_days)})"
+        day = "" if cluster.quarantine_days is None else first_day(found.reuse.day, cluster.quarantine_days)
+        return f" (the next is free on {day})" if day else " for ever"
 
 
 def _use(ranges: Iterable[Block], after: Blockers) -> tuple[int, int, int]:

@@ -12,8 +12,8 @@ A case is a txtar archive: a header that says what it shows, then files between 
     -- want/findings --           findings that cannot be marked where they stand: `file:line:column: error[CODE]`
 
 In YAML inputs a finding is expected on the line that it concerns: `cidrs: [10.0.8.0/24]  # ERROR: IPC0207`; the compiler does not see the marks. Lines
-`#! today: 2026-11-21`, `#! locked`, `#! leave: NODE` and `#! mode` in the header set what a command line would, `#! rendered` says that there is a
-rendered tree. `pytest tests/test_cases.py --update` rewrites expectations; review the diff.
+such as `#! today: 2026-11-21`, `#! locked`, `#! leave: NODE` and `#! rename: OLD=NEW` in the header set what a command line would; `#! rendered` says that
+there is a rendered tree. `pytest tests/test_cases.py --update` rewrites expectations; review the diff.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def run(case: Case) -> Case:
         published={path: text.encode() for path, text in published.items()},
         schemas=assets("schemas"),
         templates=assets("templates"),
-        consent=Consent(leave=frozenset(flags.get("leave", [])), mode="mode" in flags),
+        consent=_consent(flags),
         today=flags.get("today", ["2026-11-21"])[0],
         locked="locked" in flags,
     )
@@ -115,6 +115,18 @@ def run(case: Case) -> Case:
     return _rewrite(case, found, produced)
 
 
+def _consent(flags: dict[str, list[str]]) -> Consent:
+    return Consent(
+        leave=frozenset(flags.get("leave", [])),
+        renumber=tuple(flags.get("renumber", [])),
+        settle=frozenset(flags.get("settle", [])),
+        release=frozenset(flags.get("release", [])),
+        rename=tuple((old, new) for old, _, new in (each.partition("=") for each in flags.get("rename", []))),
+        reshard="reshard" in flags,
+        mode="mode" in flags,
+    )
+
+
 def _rewrite(case: Case, found: tuple[Diagnostic, ...], produced: dict[str, str]) -> Case:
     marks: dict[tuple[str, int], list[str]] = {}
     unmarked: list[str] = []
@@ -125,7 +137,7 @@ def _rewrite(case: Case, found: tuple[Diagnostic, ...], produced: dict[str, str]
         name = each.at.path.removeprefix(f"{FOLDER}/")
         word = f"{each.severity.name.lower()}[{each.code}]"
         full = f"{name}:{each.at.line}:{each.at.column}: {word}"
-        if _markable(name) and each.at.line and full not in written:
+        if _markable(name) and each.at.line and files[name] and full not in written:
             mark = f"{each.severity.name}: {each.code}"
             if mark not in marks.setdefault((name, each.at.line), []):
                 marks[name, each.at.line].append(mark)

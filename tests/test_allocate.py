@@ -155,9 +155,11 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
 
     days = world.cluster.quarantine_days
     for each in set(standing.lock.lines) - set(lines):
-        (over, *_) = [one for one in new if one.overlaps(each.block)]
+        over = [one for one in new if one.overlaps(each.block)]
+        own = any(one in pinned and new[one].node == each.node for one in over)
         waited = days is not None and each.left and date.fromisoformat(each.left) + timedelta(days) <= date.fromisoformat(TODAY)
-        assert each.released or waited or (each.left and over in pinned and each.node == new[over].node)
+        assert over
+        assert each.released or waited or (each.left and own)
     assert all(not each.live or each in plan.held[each.node] for each in lines)
 
 
@@ -219,6 +221,18 @@ def test_a_family_comes_from_the_next_candidate_that_has_it() -> None:
     ]
 
 
+def test_a_full_pool_is_replaced_for_what_it_was_asked_and_no_more() -> None:
+    full, twin, dual, six = (
+        pool("full", "10.0.0.0/28"),
+        pool("twin", "10.1.0.0/28"),
+        pool("dual", "10.2.0.0/28", "fd02::/120"),
+        pool("six", "fd03::/120"),
+    )
+    offers = (offer(full, instead=[offer(twin), offer(dual)]), offer(six))
+    made = placed(cluster(full, twin, dual, six, families=(4, 6)), standing(["10.0.0.0/28 x"], [lacks("a", *offers, families=(4, 6))]))
+    assert made == {"a": ["10.1.0.0/28 first fit", "fd03::/124 first fit"]}
+
+
 def test_a_dual_stack_pool_gives_both_or_none() -> None:
     dual, spare = pool("dual", "10.0.0.0/24", "fd00::/124"), pool("spare", "10.1.0.0/24", "fd01::/120")
     lines = ["fd00::/128 x"]
@@ -267,6 +281,12 @@ def test_a_pin_takes_released_lines_and_what_it_leaves_is_free() -> None:
     rack = pool("rack", "10.0.0.0/26", pins={"b": ["10.0.0.16/28"]})
     given = standing(["10.0.0.0/27 gone released", "10.0.0.32/27 x"], [lacks("a", offer(rack)), lacks("b", offer(rack))])
     assert placed(cluster(rack), given) == {"a": ["10.0.0.0/28 first fit"], "b": ["10.0.0.16/28 pin"]}
+
+
+def test_a_pin_takes_what_its_own_node_left() -> None:
+    rack = pool("rack", "10.0.0.0/24", pins={"a": ["10.0.0.0/28"], "b": ["10.0.0.16/28"]})
+    given = standing(["10.0.0.0/27 a 2026-11-20*"], [lacks("a", offer(rack)), lacks("b", offer(rack))])
+    assert placed(cluster(rack), given) == {"a": ["10.0.0.0/28 pin"], "b": ["10.0.0.16/28 pin"]}
 
 
 @pytest.mark.parametrize(

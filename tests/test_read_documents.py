@@ -22,7 +22,7 @@ def load(source: str | bytes, path: str = "x.yaml") -> tuple[list[Document], lis
     documents: list[Document] = []
     try:
         text = decode(path, data)
-        for each in (json_documents if path.endswith(".json") else yaml_documents)(path, text):
+        for each in json_documents(path, data) if path.endswith(".json") else yaml_documents(path, text):
             value = each.value
             if isinstance(value, dict) and isinstance(value.get("items"), Iterator):
                 value["items"] = list(value["items"])
@@ -163,6 +163,7 @@ def test_json_values(source: str | bytes, expected: object) -> None:
         ('{"a": 1e999}', [("IPC0002", 1, 7)]),
         ('{"a": ' + "9" * 6000 + "}", [("IPC0002", 1, 7)]),
         ('{"a": "\\ud800x"}', [("IPC0002", 1, 8)]),
+        ('{"a": "\\\\\\udc00"}', [("IPC0002", 1, 10)]),
         ('{"a": "\x01"}', [("IPC0005", 1, 8)]),
         ('{"a": 1, "b": {"c": 1, "c": 2},\n"a": 3}', [("IPC0003", 1, 24), ("IPC0003", 2, 1)]),
         ('{"kind": "List", "items": [{"a": "\\u003c", "a": 2}]}', [("IPC0003", 1, 44)]),

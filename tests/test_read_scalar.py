@@ -32,9 +32,25 @@ TEXTS = (
     "e3",
 )
 AGREED = {
-    **{"9": 9, "0": 0, "+1": 1, "-12": -12, "007": 7, "0x10": 16},
-    **{"1.5": 1.5, "1.": 1.0, ".5": 0.5, "-1.5": -1.5, "1.5e+3": 1500.0, ".inf": math.inf, "-.INF": -math.inf},
-    **{"true": True, "False": False, "null": None, "~": None, "": None, "NULL": None},
+    "9": 9,
+    "0": 0,
+    "+1": 1,
+    "-12": -12,
+    "007": 7,
+    "0x10": 16,
+    "1.5": 1.5,
+    "1.": 1.0,
+    ".5": 0.5,
+    "-1.5": -1.5,
+    "1.5e+3": 1500.0,
+    ".inf": math.inf,
+    "-.INF": -math.inf,
+    "true": True,
+    "False": False,
+    "null": None,
+    "~": None,
+    "": None,
+    "NULL": None,
 }
 AMBIGUOUS = (
     *("y", "Y", "yes", "No", "on", "OFF", "n", "=", "<<"),

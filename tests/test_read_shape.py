@@ -22,6 +22,7 @@ from ipamc.read.kinds import KINDS, Kind
 
 SCHEMAS = assets("schemas")
 LABELS = {"rack": "r1"}
+FOREIGN = {"name": "n1", "labels": LABELS, "uid": "u", "deletionTimestamp": None}
 SELECTORS = [
     {"key": "rack", "operator": "In", "values": ["r1"]},
     {"key": "gpu", "operator": "Exists"},
@@ -56,7 +57,7 @@ FULL: dict[str, dict[str, Any]] = {
     "ippool.schema.json": {
         "apiVersion": "ipamc/v1alpha1",
         "kind": "IPPool",
-        "metadata": {"name": "p"},
+        "metadata": {"name": "p", "labels": LABELS, "annotations": {}},
         "spec": {
             "ipv4": {"cidrs": ["10.0.0.0/16"], "blockSize": 24},
             "ipv6": {"cidrs": ["fd00::/48"], "blockSize": 64},
@@ -86,7 +87,7 @@ FULL: dict[str, dict[str, Any]] = {
     "calico-ippool.schema.json": {
         "apiVersion": "projectcalico.org/v3",
         "kind": "IPPool",
-        "metadata": {"name": "p", "labels": {"a": None}, "uid": None, "deletionTimestamp": "2026-01-01T00:00:00Z", "generation": 3},
+        "metadata": {**FOREIGN, "labels": {"a": None}, "generation": 3},
         "spec": {
             "cidr": "10.0.0.0/16",
             "blockSize": 26,
@@ -101,13 +102,13 @@ FULL: dict[str, dict[str, Any]] = {
     "clustercidr.schema.json": {
         "apiVersion": "networking.x-k8s.io/v1",
         "kind": "ClusterCIDR",
-        "metadata": {"name": "c"},
+        "metadata": FOREIGN,
         "spec": {"perNodeHostBits": 8, "ipv4": "10.0.0.0/16", "ipv6": None, "nodeSelector": {"nodeSelectorTerms": []}},
     },
     "node.schema.json": {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": "n1", "labels": LABELS, "uid": "u"},
+        "metadata": FOREIGN,
         "spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"], "taints": None},
         "status": {
             "addresses": [{"type": "InternalIP", "address": "192.168.0.1"}],
@@ -118,7 +119,7 @@ FULL: dict[str, dict[str, Any]] = {
     "ciliumnode.schema.json": {
         "apiVersion": "cilium.io/v2",
         "kind": "CiliumNode",
-        "metadata": {"name": "n1"},
+        "metadata": FOREIGN,
         "spec": {"ipam": {"podCIDRs": ["10.0.0.0/24"], "pools": {"allocated": [{"pool": "p", "cidrs": ["10.0.0.0/24"]}], "requested": []}}},
     },
 }
@@ -165,7 +166,7 @@ def test_full_examples_are_accepted_and_use_every_field(name: str) -> None:
     assert known <= written
 
 
-junk = st.sampled_from(
+junk: st.SearchStrategy[Any] = st.sampled_from(
     [
         None,
         True,
@@ -197,19 +198,22 @@ junk = st.sampled_from(
 @settings(max_examples=400)
 @given(st.sampled_from(sorted(FULL)), st.data())
 def test_fast_and_slow_path_accept_the_same_documents(name: str, data: st.DataObject) -> None:
-    kind, document = BY_SCHEMA[name], copy.deepcopy(FULL[name])
+    kind, document = BY_SCHEMA[name], json.loads(json.dumps(FULL[name]))
     for _ in range(data.draw(st.integers(1, 3))):
-        *above, last = data.draw(st.sampled_from([keys for keys in paths(document) if keys and keys[0] not in {"apiVersion", "kind"}]))
+        places = [keys for keys in paths(document) if keys and keys[0] not in {"apiVersion", "kind"}]
+        if not places:
+            break
+        *above, last = data.draw(st.sampled_from(places))
         owner: Any = document
         for key in above:
             owner = owner[key]
         change = data.draw(st.sampled_from(["replace", "remove", "add", "rename"]))
         if change == "replace":
-            owner[last] = data.draw(junk)
+            owner[last] = copy.deepcopy(data.draw(junk))
         elif change == "remove":
             del owner[last]
         elif isinstance(owner, dict):
-            owner[f"{last}x"] = owner[last] if change == "add" else owner.pop(last)
+            owner[f"{last}x"] = copy.deepcopy(owner[last]) if change == "add" else owner.pop(last)
     found = slow(kind, document)
     assert fast(kind, document) == (not found)
     assert all(re.match(r"IPC000[67]$", each.code) and not re.search(r"[A-Z]xpected|\$|required property", each.message) for each in found)
@@ -265,46 +269,98 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        (f"{{{GOOD}, prioritty: 3}}", ["IPC0006 4:52 unknown field 'prioritty' in spec; did you mean 'priority'?"]),
+        (f"{{{GOOD}, prioritty: 3}}", ["IPC0006 4:53 unknown field 'prioritty' in spec; did you mean 'priority'?"]),
         ("{ipv4: {cidrs: [10.0.0.0/16]}}", ["IPC0007 4:15 spec.ipv4 has no blockSize; write for example blockSize: 27"]),
         ("{}", ["IPC0007 4:7 spec has no ipv4 or ipv6; write ipv4 or ipv6"]),
         ("null", ["IPC0007 4:7 null, and spec wants a mapping; leave the field out, or give it a value"]),
         ("", ["IPC0007 4:1 null, and spec wants a mapping; leave the field out, or give it a value"]),
-        (f"{{{GOOD}, reserved: ~}}", ["IPC0007 4:62 null, and reserved wants a list; leave the field out, or give it a value"]),
+        (f"{{{GOOD}, reserved: ~}}", ["IPC0007 4:63 null, and reserved wants a list; leave the field out, or give it a value"]),
         (
             f"{{{GOOD}, reserved: 10.0.0.0/24}}",
-            ["IPC0007 4:62 10.0.0.0/24 is text, and reserved wants a list; write reserved: [10.0.0.0/24]"],
+            ["IPC0007 4:63 10.0.0.0/24 is text, and reserved wants a list; write reserved: [10.0.0.0/24]"],
         ),
-        (f"{{{GOOD}, unlisted: yes}}", ["IPC0007 4:62 yes is text, and unlisted wants true or false; write unlisted: true"]),
-        (f"{{{GOOD}, disabled: 'false'}}", ["IPC0007 4:62 'false' is text, and disabled wants true or false; write disabled: false"]),
-        (f"{{{GOOD}, priority: 1_000}}", ["IPC0007 4:62 1_000 is text, and priority wants an integer; write priority: 1000"]),
-        (f"{{{GOOD}, priority: 1.0}}", ["IPC0007 4:62 1.0 is a number, and priority wants an integer"]),
-        (f"{{{GOOD}, priority: [1]}}", ["IPC0007 4:62 a list, and priority wants an integer"]),
-        (f"{{{GOOD}, blocksPerNode: 0}}", ["IPC0007 4:67 0 is less than 1, the least that blocksPerNode can be"]),
-        (f"{{{GOOD}, overflow: [7]}}", ['IPC0007 4:63 7 is a number, and an item of overflow wants text; write "7"']),
+        (f"{{{GOOD}, unlisted: yes}}", ["IPC0007 4:63 yes is text, and unlisted wants true or false; write unlisted: true"]),
+        (f"{{{GOOD}, disabled: 'false'}}", ["IPC0007 4:63 'false' is text, and disabled wants true or false; write disabled: false"]),
+        (f"{{{GOOD}, priority: 1_000}}", ["IPC0007 4:63 1_000 is text, and priority wants an integer; write priority: 1000"]),
+        (f"{{{GOOD}, priority: 1.0}}", ["IPC0007 4:63 1.0 is a number, and priority wants an integer"]),
+        (f"{{{GOOD}, priority: [1]}}", ["IPC0007 4:63 a list, and priority wants an integer"]),
+        (f"{{{GOOD}, blocksPerNode: 0}}", ["IPC0007 4:68 0 is less than 1, the least that blocksPerNode can be"]),
+        (f"{{{GOOD}, overflow: [7]}}", ['IPC0007 4:64 7 is a number, and an item of overflow wants text; write "7"']),
         (
             f"{{{GOOD}, nodeSelector: {{matchLabels: {{rack: 1.20}}}}}}",
-            ['IPC0007 4:87 1.20 is a number, and rack wants text; write rack: "1.20"'],
+            ['IPC0007 4:88 1.20 is a number, and rack wants text; write rack: "1.20"'],
         ),
         (
             f"{{{GOOD}, nodeSelector: {{matchLables: {{}}}}}}",
-            ["IPC0006 4:67 unknown field 'matchLables' in spec.nodeSelector; did you mean 'matchLabels'?"],
+            ["IPC0006 4:68 unknown field 'matchLables' in spec.nodeSelector; did you mean 'matchLabels'?"],
         ),
         (
             f"{{{GOOD}, blockSizes: [{{nodeSelector: x}}]}}",
-            ["IPC0007 4:66 spec.blockSizes[0] has no ipv4 or ipv6; write ipv4 or ipv6"],
+            ["IPC0007 4:67 spec.blockSizes[0] has no ipv4 or ipv6; write ipv4 or ipv6"],
         ),
         (
             "{ipv4: {cidrs: [], blockSize: 99}}",
             [
-                "IPC0007 4:16 cidrs is empty; leave it out, or give it a value",
-                "IPC0007 4:31 99 is more than 32, the most that blockSize can be",
+                "IPC0007 4:22 cidrs is empty; leave it out, or give it a value",
+                "IPC0007 4:37 99 is more than 32, the most that blockSize can be",
             ],
         ),
     ],
 )
 def test_explanations(spec: str, expected: list[str]) -> None:
     assert findings(pool(spec)) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("name: c", "name: ''", "IPC0007 3:18 name is empty; leave it out, or give it a value"),
+        ("cluster-pool}", "cluster-pool}\n  ipFamilies: [IPv4, IPv4]", "IPC0007 7:15 ipFamilies has an item twice; remove one of the two"),
+        ("cluster-pool}", "cluster-pool}\n  quarantineDays: -1", "IPC0007 7:19 -1 is less than 0, the least that quarantineDays can be"),
+        ("cluster-pool}", "cluster-pool}\n  bgp: off", "IPC0007 7:8 'off' is not one of none, metallb or control-plane"),
+        (
+            "cluster-pool",
+            "clusterpool",
+            "IPC0007 6:16 'clusterpool' is not one of kubernetes, cluster-pool, multi-pool or crd; did you mean 'cluster-pool'?",
+        ),
+        (", managedBy: helm", "", "IPC0007 5:12 spec.cilium has no managedBy; write managedBy: helm, kustomize or none"),
+    ],
+)
+def test_explanations_of_a_cluster(old: str, new: str, expected: str) -> None:
+    sources = {"c/cluster.yaml": CLUSTER.replace(old, new).encode()}
+    with pytest.raises(Refused) as refused:
+        read("c", "c", sources, SCHEMAS)
+    (found,) = locate(refused.value.diagnostics, sources)
+    assert isinstance(found.at, Span)
+    assert f"{found.code} {found.at.line}:{found.at.column} {found.message}; {found.help}".removesuffix("; ") == expected
+
+
+@pytest.mark.parametrize("name", ["cluster.schema.json", "ippool.schema.json", "nodeinventory.schema.json"])
+def test_the_defaults_that_editors_show_are_those_of_the_reader(name: str) -> None:
+    kind = BY_SCHEMA[name]
+
+    def without(value: Any, schema: Any) -> Any:
+        """Drop everything that has a default."""
+        if isinstance(value, list):
+            return [without(each, schema.get("items", {})) for each in value]
+        if not isinstance(value, dict):
+            return value
+        known = schema.get("properties", {})
+        return {key: without(each, known.get(key, {})) for key, each in value.items() if "default" not in known.get(key, {})}
+
+    def filled(value: Any, schema: Any) -> Any:
+        """Write every default out."""
+        if isinstance(value, list):
+            return [filled(each, schema.get("items", {})) for each in value]
+        if not isinstance(value, dict):
+            return value
+        known = schema.get("properties", {})
+        defaults = {key: each["default"] for key, each in known.items() if "default" in each}
+        return {key: filled(each, known.get(key, {})) for key, each in {**defaults, **value}.items()}
+
+    bare = without(FULL[name], schema(name))
+    assert msgspec.convert(bare, kind.shape) == msgspec.convert(filled(bare, schema(name)), kind.shape)
+    assert bare != filled(bare, schema(name))
 
 
 def test_versions_without_quotes_keep_their_text() -> None:
@@ -332,7 +388,7 @@ metadata:
 
 
 def test_keys_that_are_no_text() -> None:
-    source = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {9: x, true: y}}}\n"
+    source = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {9: x, true: z}}}\n"
     assert findings(source) == [
         'IPC0007 4:62 9 as a key is not text; write "9"',
         'IPC0007 4:68 true as a key is not text; write "true"',
@@ -343,7 +399,7 @@ def test_json_is_explained_alike() -> None:
     source = '{"apiVersion": "v1", "kind": "NodeList", "items": [\n{"metadata": {"name": 7}},\n{"metadata": {"labels": {"a": 1}}}]}'
     assert findings(source, "c/x.json") == [
         'IPC0007 2:23 7 is a number, and name wants text; write name: "7"',
-        "IPC0007 3:15 items[1].metadata has no name; add name",
+        "IPC0007 3:15 metadata has no name; add name",
         'IPC0007 3:31 1 is a number, and a wants text; write a: "1"',
     ]
 

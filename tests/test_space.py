@@ -11,10 +11,10 @@ from ipamc.space import Space
 from tests.pools import block, line
 
 
-def space(*ranges: str, lines: tuple[str, ...] = (), fixed: tuple[str, ...] = (), over: str = "2026-11-14") -> Space:
+def space(*ranges: str, lines: tuple[str, ...] = (), fixed: tuple[str, ...] = (), waited: str = "2026-11-14") -> Space:
     some = [block(each) for each in ranges]
     made = sorted((line(each) for each in lines), key=lambda each: each.block)
-    return Space(some[0].family, some, Blockers(made, outermost(map(block, fixed)), over))
+    return Space(some[0].family, some, Blockers(made, outermost(map(block, fixed)), waited))
 
 
 def take(of: Space, prefix: int) -> str:
@@ -105,7 +105,17 @@ def test_released_lines_come_before_waited_days_and_those_by_their_youngest_day(
 
 def test_a_place_may_be_partly_free() -> None:
     part = space("10.0.0.0/26", lines=("10.0.0.0/28 a", "10.0.0.32/30 b released", "10.0.0.48/32 c released"))
-    assert takes(part, 27, 28, 28) == ["10.0.0.32/27", "10.0.0.16/28", "none"]
+    assert takes(part, 27, 28, 28, 29) == ["10.0.0.32/27", "10.0.0.16/28", "none", "none"]
+
+
+def test_a_larger_block_takes_the_places_of_smaller_ones() -> None:
+    lines = ("10.0.0.0/28 a 2026-11-01", "10.0.0.32/28 b 2026-11-02", "10.0.0.48/28 c 2026-11-03", "10.0.0.16/28 d 2026-11-04")
+    assert takes(space("10.0.0.0/26", lines=lines), 28, 27, 28, 28) == ["10.0.0.0/28", "10.0.0.32/27", "10.0.0.16/28", "none"]
+
+
+def test_fixed_blocks_may_nest() -> None:
+    nested = space("10.0.0.0/25", lines=("10.0.0.32/28 a released",), fixed=("10.0.0.0/26", "10.0.0.0/28", "10.0.0.64/27", "10.0.0.0/26"))
+    assert takes(nested, 28, 28, 28) == ["10.0.0.96/28", "10.0.0.112/28", "none"]
 
 
 def test_what_is_left_of_a_larger_line_is_free_at_once() -> None:
@@ -126,7 +136,7 @@ def test_a_line_over_two_pools_frees_what_is_left_in_both() -> None:
 
 
 def test_lines_wait_for_ever_where_no_day_is_over() -> None:
-    assert takes(space("10.0.0.0/28", lines=("10.0.0.0/28 a 2000-01-01",), over=""), 28) == ["none"]
+    assert takes(space("10.0.0.0/28", lines=("10.0.0.0/28 a 2000-01-01",), waited=""), 28) == ["none"]
 
 
 @pytest.mark.parametrize(

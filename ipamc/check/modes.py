@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ipamc.check.pools import ipv6_too_wide
 from ipamc.diagnostics import Diagnostic, Related, count, error, names, note
 from ipamc.masks import longest_prefix
-from ipamc.model import Cluster, Mode
+from ipamc.model import Cluster, Line, Mode
 from ipamc.versions import FIRST, LAST, Capability, can, since, text
 
 
@@ -58,7 +58,7 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
             )
 
 
-def adopt_without_unlisted(cluster: Cluster) -> Iterator[Diagnostic]:
+def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
     """IPC0512: `operator: adopt` has an `unlisted` pool of the mask's size.
 
     With `adopt` the operator serves nodes that are in no inventory, from the first listed ranges on. Without a pool that is set aside for them it would
@@ -77,7 +77,7 @@ def adopt_without_unlisted(cluster: Cluster) -> Iterator[Diagnostic]:
                 f"operator: adopt without an IPv{family} pool that has unlisted: true",
                 help="add a pool with unlisted: true, or use operator: bystander",
             )
-        mask = longest_prefix(cluster, family)
+        mask = longest_prefix(cluster, family, lines)
         for pool in unlisted:
             part = pool.families[family]
             if mask and part.block_size != mask:

@@ -53,14 +53,14 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
     What is reserved is never given out, not even by hand. Take the pinned block out of the reservation first.
     """
     for pin in pins:
-        for what, ranges in (("reserved", pin.pool.reserved), ("excluded", cluster.excluded)):
+        for what, field, ranges in (("reserved", "reserved", pin.pool.reserved), ("excluded", "excludedCIDRs", cluster.excluded)):
             if under := first_overlap(ranges, pin.block):
                 yield error(
                     "IPC0218",
                     pin.at.at,
                     f"pin {pin.block} of node {pin.node} overlaps {what} {under.block}",
                     also=[Related(under.at, f"{what} here")],
-                    help=f"pin another block, or take {pin.block} out of {under.block}",
+                    help=f"pin another block, or take {max(pin.block, under.block, key=lambda block: block.prefix)} out of {field}",
                 )
 
 

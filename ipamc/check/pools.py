@@ -88,7 +88,9 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
                             each.at,
                             f'{each.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
                             also=[Related(excluded.at, f"{excluded.block} excluded here")],
-                            help=f"add {shared} to the pool's reserved, or take one of the two away",
+                            help=f"add {shared} to the pool's reserved, or take one of the two away"
+                            if shared != each.block
+                            else "use another range, or take the excluded CIDR away",
                         )
 
 
@@ -273,6 +275,7 @@ def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnosti
     Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range and refuse one of more than 16 bits: the operator does not start.
     What counts is the mask that it is given: in cluster-pool mode the longest prefix length of the cluster, in multi-pool mode the pool's own.
     """
+    parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
     for pool in cluster.pools:
         part = pool.families.get(6)
         if part is None:
@@ -285,10 +288,12 @@ def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnosti
             continue
         for each in part.ranges:
             if mask - each.block.prefix > IPV6_DIFFERENCE:
+                sized = next((other for other in (part, *parts) if other.block_size == mask), part)
+                where = "here" if sized is part else "here, for the whole cluster"
                 yield error(
                     "IPC0211",
                     each.at,
                     f'{each.block} of pool "{pool.name}" has 2^{mask - each.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
-                    also=[Related(part.at / "blockSize", "the block size is set here")],
+                    also=[Related(sized.at / "blockSize", f"the block size is set {where}")],
                     help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or blocks of /{each.block.prefix + IPV6_DIFFERENCE} or shorter",
                 )

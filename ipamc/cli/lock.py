@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from ipamc.cli.clusters import clusters_argument, find, format_option
 from ipamc.cli.terminal import today
 from ipamc.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from ipamc.model import Consent
+
+TARGETED = ("renumber", "settle", "release", "rename")
+"""Consents that name something of one cluster."""
 
 
 @click.command(
@@ -15,6 +23,9 @@ from ipamc.cli.verb import Verb
         ("ipamc lock lab", "bring the lock of clusters/lab/ up to date"),
         ("ipamc lock --check", "write nothing; fail if a lock is out of date, with the reasons by name"),
         ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks cut off"),
+        ("ipamc lock lab --renumber pool/rack-a", "give the nodes of rack-a a next block each; they move when they are drained"),
+        ("ipamc lock lab --settle node-7", "node-7 was drained and came up with its next block"),
+        ("ipamc lock lab --rename node-7=node-8", "node-8 replaces node-7, which is gone, and has its blocks"),
     ),
     refused="refused, out of date with --check, or the surroundings failed",
 )
@@ -23,15 +34,49 @@ from ipamc.cli.verb import Verb
 @click.option(
     "--leave", multiple=True, metavar="NODE|all", help="This node is really gone: quarantine its blocks. Repeatable; all: every leaver."
 )
+@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME", help="Give these nodes a next block, to move to. Repeatable.")
+@click.option("--settle", multiple=True, metavar="NODE", help="This node has moved to its next block. Repeatable.")
+@click.option(
+    "--release", multiple=True, metavar="NODE|CIDR", help="Blocks that were left are nobody's from now on; cancels next ones. Repeatable."
+)
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Hand the blocks of a node that is gone to its replacement. Repeatable.")
+@click.option("--mode", is_flag=True, help="The lock goes over to the mode that the Cluster names.")
+@click.option("--reshard", is_flag=True, help="Let the shard count grow to what output.shardSize asks for.")
 @format_option
-def command(*, clusters: tuple[str, ...], check: bool, leave: tuple[str, ...], style: str) -> int:
+def command(*, clusters: tuple[str, ...], check: bool, style: str, **given: Any) -> int:
     """Write the lock alone, and nothing below rendered/.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Consent is given here, once, and is reviewed in the lock's lines.
     """
     from ipamc.cli.run import Job, conclude, run_all
+
+    folders = find(clusters)
+    consent = _consent(given)
+    context = click.get_current_context()
+    if check and any(given.values()):
+        raise click.UsageError("--check gives no consent: leave one of the two away", context)
+    if len(folders) > 1 and any(given[name] for name in TARGETED):
+        raise click.UsageError("consent for a node, CIDR or pool is for one cluster: name it", context)
+    day = today()
+    todo = [Job(folder=folder, today=day, consent=consent, render=False, locked=check, check=check) for folder in folders]
+    return conclude(run_all(todo, None), style)
+
+
+def _consent(given: dict[str, Any]) -> Consent:
     from ipamc.model import Consent
 
-    day, consent = today(), Consent(leave=frozenset(leave))
-    todo = [Job(folder=folder, today=day, consent=consent, render=False, locked=check, check=check) for folder in find(clusters)]
-    return conclude(run_all(todo, None), style)
+    pairs = []
+    for text in given["rename"]:
+        old, equals, new = text.partition("=")
+        if not (old and equals and new):
+            raise click.UsageError(f"--rename {text!r} is not OLD=NEW", click.get_current_context())
+        pairs.append((old, new))
+    return Consent(
+        leave=frozenset(given["leave"]),
+        renumber=tuple(sorted(set(given["renumber"]))),
+        settle=frozenset(given["settle"]),
+        release=frozenset(given["release"]),
+        rename=tuple(pairs),
+        mode=given["mode"],
+        reshard=given["reshard"],
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from ipamc.diagnostics import Diagnostic, Place
@@ -64,13 +65,18 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
 
 
 def _refusals(value: Any, schema: Schema) -> Iterator[_Refusal]:
-    """Validate, with an integer being an int: 1.0 is none, as the typed decoder has it."""
+    for found in _validator()(schema).iter_errors(value):
+        yield _Refusal(found.validator, found.validator_value, found.schema, found.instance, tuple(found.absolute_path))
+
+
+@cache
+def _validator() -> Any:
+    """Give the class that validates, to which 1.0 is no integer, as to the typed decoder."""
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - 70 ms that a good document should not cost
 
     checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, each: type(each) is int)
     extend: Any = validators.extend
-    for found in extend(Draft202012Validator, type_checker=checker)(schema).iter_errors(value):
-        yield _Refusal(found.validator, found.validator_value, found.schema, found.instance, tuple(found.absolute_path))
+    return extend(Draft202012Validator, type_checker=checker)
 
 
 def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnostic]:

@@ -1,4 +1,4 @@
-"""JSON text to documents: one value a file. A list's items are decoded one by one, so that a large dump never is in memory as a whole."""
+"""JSON to documents: one value a file. A list's items are decoded one by one, so that a large dump never is in memory as a whole."""
 
 from __future__ import annotations
 
@@ -13,51 +13,53 @@ from ipamc.diagnostics import Diagnostic, Place
 from ipamc.read import findings_text as findings
 from ipamc.read.document import MAX_DEPTH, Document, Keys, Unreadable
 from ipamc.read.positions import scan_json
-from ipamc.read.text import Lines
+from ipamc.read.text import BOM, Lines
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _HUGE_NUMBER = re.compile(r"-?[0-9]{300,}|-?[0-9][0-9.]*[eE]\+?[0-9]{3,}")
-_LONE_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])")
+_LONE_SURROGATE = re.compile(
+    r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def json_documents(path: str, text: str) -> Iterator[Document]:
-    """Read the one document of a JSON text. Raises Unreadable; in a list, also while its items are read."""
+def json_documents(path: str, data: bytes) -> Iterator[Document]:
+    """Read the one document of a JSON file, whose bytes are UTF-8. Raises Unreadable; in a list, also while its items are read."""
+    data = data.removeprefix(BOM)
     try:
-        yield Document(Place(path), _value(path, text))
+        yield Document(Place(path), _value(path, data))
     except _REFUSALS as problem:
-        raise Unreadable(_refusal(path, text, problem)) from None
+        raise Unreadable(_refusal(path, data, problem)) from None
 
 
-def _value(path: str, text: str) -> Any:
-    if not text.lstrip().startswith("{"):
-        return _sound(Place(path), text, text.encode())
-    data = text.encode()
+def _value(path: str, data: bytes) -> Any:
+    if not data.lstrip().startswith(b"{"):
+        return _sound(Place(path), data, data)
     members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    items = bytes(members.get("items", b""))
+    items = memoryview(members.get("items", b""))
     kind = msgspec.json.decode(members.get("kind", b"null"))
-    if not items.startswith(b"[") or not isinstance(kind, str) or not kind.endswith("List"):
-        return _sound(Place(path), text, data)
-    _sound(Place(path), text, data.replace(items, b"[]", 1))
+    if bytes(items[:1]) != b"[" or not isinstance(kind, str) or not kind.endswith("List"):
+        return _sound(Place(path), data, data)
+    _sound(Place(path), data, data.replace(items, b"[]", 1))
     shell = {key: msgspec.json.decode(raw) for key, raw in members.items() if key != "items"}
-    return {**shell, "items": _items(path, text, items)}
+    return {**shell, "items": _items(path, data, items)}
 
 
-def _items(path: str, text: str, items: bytes) -> Iterator[Any]:
+def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
     try:
         for index, item in enumerate(msgspec.json.decode(items, type=list[msgspec.Raw])):
-            yield _sound(Place(path, 0, ("items", index)), text, bytes(item))
+            yield _sound(Place(path, 0, ("items", index)), data, bytes(item))
     except _REFUSALS as problem:
-        raise Unreadable(_refusal(path, text, problem)) from None
+        raise Unreadable(_refusal(path, data, problem)) from None
 
 
-def _sound(at: Place, text: str, data: bytes) -> Any:
-    """Decode a part of the text, and make sure that it is not too deep and that no key stands twice: printed again, it is what it was."""
-    value = msgspec.json.decode(data)
-    if _TOO_DEEP in msgspec.json.format(data, indent=1):
+def _sound(at: Place, data: bytes, part: bytes) -> Any:
+    """Decode a part of the file, and make sure that it is not too deep and that no key stands twice: printed again, it is what it was."""
+    value = msgspec.json.decode(part)
+    if _TOO_DEEP in msgspec.json.format(part, indent=1):
         raise Unreadable(findings.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document"))
-    if msgspec.json.encode(value) != msgspec.json.format(data, indent=-1) and _has_duplicates(data):
-        raise Unreadable(*_duplicates(at.path, text))
+    if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1) and _has_duplicates(part):
+        raise Unreadable(*_duplicates(at.path, data))
     return value
 
 
@@ -73,7 +75,8 @@ def _has_duplicates(data: bytes) -> bool:
     return found
 
 
-def _duplicates(path: str, text: str) -> list[Diagnostic]:
+def _duplicates(path: str, data: bytes) -> list[Diagnostic]:
+    text = data.decode()
     lines, found = Lines(path, text), list[Diagnostic]()
 
     def twice(keys: Keys, here: tuple[int, int], first: tuple[int, int]) -> None:
@@ -83,11 +86,13 @@ def _duplicates(path: str, text: str) -> list[Diagnostic]:
     return found
 
 
-def _refusal(path: str, text: str, problem: Exception) -> Diagnostic:
+def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     """Say why a text is not JSON, in the words of the standard library's reader, which knows the place."""
+    text = data.decode()
     lines = Lines(path, text)
+    too_deep = findings.too_much(Place(path), f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
     if isinstance(problem, RecursionError):
-        return findings.too_much(Place(path), f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+        return too_deep
     try:
         json.loads(text, parse_int=float, parse_constant=_refuse_constant)
     except json.JSONDecodeError as known:
@@ -95,25 +100,23 @@ def _refusal(path: str, text: str, problem: Exception) -> Diagnostic:
         if known.pos >= len(text.rstrip()):
             return findings.json_syntax(at, "the file ends in the middle of a value", "it was cut off: write it again")
         if known.msg == "Extra data":
-            return findings.json_syntax(
-                at, "more than one value in a JSON file", "name it .yaml if it has several documents, or make it a List"
-            )
+            way_out = "name it .yaml if it has several documents, or make it a List"
+            return findings.json_syntax(at, "more than one value in a JSON file", way_out)
         return findings.json_syntax(at, known.msg[0].lower() + known.msg[1:])
-    except (_NotJson, RecursionError) as known:
-        constant = str(known) if isinstance(known, _NotJson) else ""
-        if not constant:
-            return findings.too_much(Place(path), f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
-        index = text.index(constant)
-        return findings.json_syntax(lines.span(index, index + len(constant)), f"{constant} is not a JSON value")
+    except _Constant as known:
+        index = text.index(str(known))
+        return findings.json_syntax(lines.span(index, index + len(str(known))), f"{known} is not a JSON value")
+    except RecursionError:
+        return too_deep
     if huge := _HUGE_NUMBER.search(text):
         return findings.json_syntax(lines.span(huge.start(), huge.end()), "a number beyond all bounds")
     lone = _LONE_SURROGATE.search(text)
-    return findings.json_syntax(lines.span(*lone.span(1)) if lone else Place(path), "a text or an escape that is not Unicode")
+    return findings.json_syntax(lines.span(*lone.span(1)) if lone else Place(path), "an escape that is half a character")
 
 
-class _NotJson(Exception):  # noqa: N818 - a verdict on the text
+class _Constant(Exception):  # noqa: N818 - not an error of ours: NaN and Infinity, which Python's reader would take
     pass
 
 
 def _refuse_constant(name: str) -> Any:
-    raise _NotJson(name)
+    raise _Constant(name)

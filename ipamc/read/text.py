@@ -26,16 +26,16 @@ class Lines:
         self._sources: dict[int, str] = {}
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *(each.end() for each in _BREAK.finditer(self._text))]
+    def _bounds(self) -> tuple[list[int], list[int]]:
+        """Where each line begins, and where it ends without its break."""
+        breaks = [each.span() for each in _BREAK.finditer(self._text)]
+        return [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(self._text)]
 
     def span(self, start: int, end: int) -> Span:
         """Give the span from one offset to another, cut at the end of its first line. Equal offsets are a point."""
-        start = min(start, len(self._text))
-        number = bisect_right(self._starts, start)
-        first = self._starts[number - 1]
-        rest = _BREAK.search(self._text, first)
-        last = rest.start() if rest else len(self._text)
+        starts, ends = self._bounds
+        number = bisect_right(starts, start)
+        first, last = starts[number - 1], ends[number - 1]
         column = min(start, last) - first + 1
         end_column = max(column, min(end, last) - first + 1)
         if number not in self._sources:  # one text for all findings of a line: minified JSON is one line

@@ -16,6 +16,10 @@ from ipamc.read.text import Lines
 from ipamc.read.yaml_parser import parser
 
 _CORE = "tag:yaml.org,2002:"
+_TAGS = {
+    "!": str,
+    **{_CORE + name: kind for name, kind in {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}.items()},
+}
 _MERGE = "<<"
 _WAYS_OUT = (
     ("cannot start any token", "begin the line with blanks instead of a tab, and put a text that begins with @, ` or % in quotes"),
@@ -135,30 +139,28 @@ class _Builder:
 
     def key(self, event: Any, keys: Keys) -> str:
         """Give a key's text; it is text whatever a YAML reader makes of it, and noted where that may be something else."""
-        if type(event) is AliasEvent:
-            value = self.alias(event)
-            if isinstance(value, str):
-                return value
-        elif type(event) is ScalarEvent:
-            text: str = event.value
-            if event.anchor is not None:
-                self.anchors[event.anchor] = (text, 1)
-            if event.style or event.tag is not None:
-                return text if event.tag is None else str(self.tagged(event, text))
+        if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
+            return value
+        if type(event) is not ScalarEvent:
+            raise Unreadable(*self.broken, findings.wrong_shape(self.span(event), "a key of a mapping is text", "write a plain key"))
+        text: str = event.value
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (text, 1)
+        if event.tag is not None:
+            self.tagged(event, text)
+        elif not event.style:
             if text == _MERGE:
                 way_out = "write the fields out; anchors and aliases without << are fine"
                 self.unsound(findings.not_plain_yaml(self.span(event), "<< is a merge key, which YAML 1.2 no longer has", way_out))
             value = self.plain.setdefault(text, resolve(text))
             if type(value) is not str:
                 self.odd.append(Odd((*keys, text), key=True, text=text, agreed=type(value) is not Ambiguous))
-            return text
-        raise Unreadable(*self.broken, findings.wrong_shape(self.span(event), "a key of a mapping is text", "write a plain key"))
+        return text
 
     def tagged(self, event: Any, text: str) -> Scalar:
         """Give the value of a scalar with a tag: a core tag that says what the value is anyway, or !!str (and !), which are quotes."""
         value = text if event.style else resolve(text)
-        name = event.tag.removeprefix(_CORE)
-        wanted = {"str": str, "!": str, "int": int, "float": float, "bool": bool, "null": type(None)}.get(name)
+        wanted = _TAGS.get(event.tag)
         if wanted is str:
             return text
         if type(value) is not wanted:

@@ -1,0 +1,185 @@
+"""Renumbering: a node gets a `next` block by consent, and moves to it when it has been drained (rule 3).
+
+Until then shards go on rendering the live block. A renumber settles, every family together, when the live cluster shows that the node moved, or when a
+person says so: the next line becomes live, the old one `left` with `moved`, which never returns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from ipamc.adopt import Evidence
+from ipamc.cidr import Block
+from ipamc.consent import block_of
+from ipamc.diagnostics import Diagnostic, Span, error
+from ipamc.lacking import Group, group_of, needed
+from ipamc.lock import line_at
+from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Mode, Want
+from ipamc.territory import Territory
+
+
+class Settled(NamedTuple):
+    """What became of `next` lines."""
+
+    lines: list[Line]
+    moved: list[Line]
+    """The new live lines."""
+    found: list[Diagnostic]
+
+
+def settle_moves(cluster: Cluster, lock: Lock, by_name: Mapping[str, Want], evidence: Evidence, consent: Consent, today: str) -> Settled:
+    """Make live the `next` lines of nodes that have moved, and mark what they replace. O(lines)."""
+    waiting: dict[str, list[Line]] = defaultdict(list)
+    lines = list(lock.lines)
+    for line in lines:
+        if line.next:
+            waiting[line.node].append(line)
+    found = list(settle_nothing(cluster, lock, waiting, consent))
+    arrived = {node for node, theirs in waiting.items() if node in by_name and _arrived(cluster, by_name[node], theirs, evidence, consent)}
+    if not arrived:
+        return Settled(lines, [], found)
+    replaced = {group_of(cluster, line) for node in arrived for line in waiting[node]}
+    result: list[Line] = []
+    moved: list[Line] = []
+    for line in lines:
+        if line.next and line.node in arrived:
+            moved.append(Line(block=line.block, pool=line.pool, node=line.node))
+            result.append(moved[-1])
+        elif line.live and group_of(cluster, line) in replaced:
+            result.append(msgspec.structs.replace(line, left=today, moved=True))
+        else:
+            result.append(line)
+    return Settled(result, moved, found)
+
+
+def _arrived(cluster: Cluster, want: Want, theirs: list[Line], evidence: Evidence, consent: Consent) -> bool:
+    """Tell whether a node has moved: by consent, because it is not there yet, re-created, or shows all its next blocks."""
+    node = want.node
+    if node.name in consent.settle or node.planned:
+        return True
+    # With annotations a Node never has podCIDRs, so that their absence says nothing.
+    if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs" and node.live and not node.pod_cidrs:
+        return True
+    shown = {claim.block for claim in evidence.of(node)}
+    return all(line.block in shown for line in theirs)
+
+
+def settle_nothing(cluster: Cluster, lock: Lock, waiting: Mapping[str, list[Line]], consent: Consent) -> Iterator[Diagnostic]:
+    """IPC0428: `--settle` names a node that has a `next` line.
+
+    It says that the node has been drained and has come up with its next block. Without a next line there is nothing to settle.
+    """
+    for node in sorted(consent.settle - waiting.keys()):
+        yield error(
+            "IPC0428", Span(lock.path), f"{node} has no next line to settle", help=f"ipamc lock {cluster.name} --renumber {node} makes one"
+        )
+
+
+def moves(
+    cluster: Cluster, lock: Lock, lines: Iterable[Line], by_name: Mapping[str, Want], territory: Territory, consent: Consent
+) -> tuple[list[Lacking], list[Diagnostic]]:
+    """Give what `--renumber` asks for, by node name, and why some of it cannot be. Asking again for a node that waits already changes nothing."""
+    groups: dict[Group, list[Line]] = defaultdict(list)
+    pending: set[Group] = set()
+    for line in lines:
+        if line.live:
+            groups[group_of(cluster, line)].append(line)
+        elif line.next:
+            pending.add(group_of(cluster, line))
+    found: list[Diagnostic] = []
+    chosen: set[Group] = set()
+    for target in consent.renumber:
+        mine = {
+            group for group, theirs in groups.items() if group[0] in by_name and any(_is_meant(target, line, territory) for line in theirs)
+        }
+        if not mine:
+            found.append(renumber_nothing(cluster, lock, target))
+        chosen |= mine
+    lacking: list[Lacking] = []
+    one: dict[str, list[int]] = defaultdict(list)
+    for group in sorted(chosen - pending):
+        node, family, pool = group
+        want = by_name[node]
+        pins = [
+            pin.block
+            for offer in want.offers
+            for pin in offer.pool.pins.get(node, ())
+            if pin.block.family == family and pool in {"", offer.pool.name}
+        ]
+        if pins and {line.block for line in groups[group]} <= set(pins):
+            if node in consent.renumber:  # who is meant along with others stays where it is pinned
+                found.append(pinned_already(lock, groups[group][0]))
+        elif family not in cluster.families:
+            found.append(nowhere_to_go(lock, groups[group][0], f"IPv{family} is not in ipFamilies"))
+        elif cluster.mode.one_block:
+            one[node].append(family)
+        else:
+            offer = next((each for each in want.offers if each.pool.name == pool), None)
+            if offer is None:
+                found.append(nowhere_to_go(lock, groups[group][0], f"pool {pool or 'none'} no longer serves the node"))
+            else:
+                lacking.append(Lacking(want, (family,), offer, {family: needed(offer.pool, node, family)}))
+    lacking += [
+        Lacking(by_name[node], tuple(family for family in cluster.families if family in families)) for node, families in one.items()
+    ]
+    return sorted(lacking, key=_by_node), found
+
+
+def groups_of(cluster: Cluster, lines: Iterable[Line], moving: Iterable[Lacking]) -> set[Group]:
+    """Give what is on the move: lines that are `next` already, and those that are to be placed."""
+    groups = {group_of(cluster, line) for line in lines if line.next}
+    for each in moving:
+        groups |= {(each.want.node.name, family, each.offer.pool.name if each.offer else "") for family in each.families}
+    return groups
+
+
+def _by_node(lacking: Lacking) -> tuple[str, str]:
+    return lacking.want.node.name, lacking.offer.pool.name if lacking.offer else ""
+
+
+def _is_meant(target: str, line: Line, territory: Territory) -> bool:
+    if target.startswith("pool/"):
+        ground = territory.of(line.block)
+        return target.removeprefix("pool/") in {line.pool, ground.pool.name if ground else line.pool}
+    block: Block | None = block_of(target)
+    return line.node == target if block is None else line.block.overlaps(block)
+
+
+def renumber_nothing(cluster: Cluster, lock: Lock, target: str) -> Diagnostic:
+    """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) that nodes of the inventory hold blocks of.
+
+    A consent that matches no live line is a typo, and is refused.
+    """
+    return error(
+        "IPC0427",
+        Span(lock.path),
+        f"{target} matches no live line of a node in the inventory",
+        help=f"name a node, a CIDR or pool/NAME; ipamc show {cluster.name} --show-blocks lists who holds what",
+    )
+
+
+def pinned_already(lock: Lock, line: Line) -> Diagnostic:
+    """IPC0431: a node that holds its pin cannot be renumbered.
+
+    A renumber goes to the pin where there is one, and the node is there. Change the pin, or take it away.
+    """
+    return error("IPC0431", line_at(lock, line), f"{line.node} holds {line.block}, its pin", help="pin it elsewhere, or drop the pin")
+
+
+def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
+    """IPC0432: a block can be renumbered only where the node can have another.
+
+    In multi-pool and crd mode each pool that selects a node gives it blocks of its own, so a block of a pool that no longer serves the node has nothing
+    to move to; nor has one of a family that the cluster no longer has. Drain the node, take it out of the inventory, release the line, and add the
+    node again.
+    """
+    return error(
+        "IPC0432",
+        line_at(lock, line),
+        f"{line.block} of {line.node} has nothing to move to: {why}",
+        help=f"drain {line.node}, take it out of the inventory, then: ipamc lock {lock.cluster} --release {line.block}",
+    )

@@ -1,0 +1,296 @@
+"""The laws of a history: what must hold after a step, told from the lock's text before and after, and from what the compiler was given.
+
+They are written from the rules of the lock, and use nothing of the stages that they judge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+from ipamc.cidr import Block, CidrError, parse_block
+from ipamc.diagnostics import Diagnostic, Severity, Span
+from ipamc.model import Consent
+from tests.history.model import World
+
+Group = tuple[str, int, str]
+
+
+class Row(NamedTuple):
+    """One line of a lock."""
+
+    block: Block
+    pool: str
+    node: str
+    state: str
+    """live, next, left or released."""
+    left: str = ""
+    moved: bool = False
+    unsettled: bool = False
+
+
+def rows(lock: str | None) -> list[Row]:
+    """Read the lines of a lock, in its order."""
+    return [_row(json.loads(line)) for line in (lock or "").splitlines()[1:]]
+
+
+def _row(record: dict[str, object]) -> Row:
+    state = next((word for word in ("released", "left", "next") if word in record), "live")
+    block, pool, node, left = (str(record.get(key, "")) for key in ("block", "pool", "node", "left"))
+    return Row(parse_block(block), pool, node, state, left, "moved" in record, state == "left" and "next" in record)
+
+
+@dataclass
+class Step:
+    """A compile that was accepted."""
+
+    world: World
+    consent: Consent
+    today: date
+    before: list[Row]
+    """Lines with the names and states that the consent gave them, before anything else happened."""
+    after: list[Row]
+    freed: set[Block]
+    """Lines that the consent released."""
+
+    @classmethod
+    def of(cls, world: World, consent: Consent, today: date, before: str | None, after: str) -> Step:
+        """Compare two locks."""
+        agreed = rows(before)
+        for old, new in consent.rename:
+            agreed = [row._replace(node=new) if row.node == old and row.state != "released" else row for row in agreed]
+        freed = {row.block for row in agreed if row.state in {"next", "left"} and any(_meant(row, target) for target in consent.release)}
+        agreed = [Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed]
+        return cls(world, consent, today, agreed, rows(after), freed)
+
+    def group(self, row: Row) -> Group:
+        """Give what is renumbered together with a row."""
+        return row.node, row.block.family, "" if self.world.one_block else row.pool
+
+    def waited(self, left: str) -> bool:
+        """Tell whether the addresses of a line that left on a day may be given out again."""
+        days = self.world.spec.get("quarantineDays", 7)
+        return isinstance(days, int) and date.fromisoformat(left) + timedelta(days=days) <= self.today
+
+    def owned(self, node: str, block: Block) -> bool:
+        """Tell whether a node shows a block, or is pinned to it: then its own old lines are no obstacle."""
+        return block in self.world.shown(node) or any(block in pool.pins.get(node, ()) for pool in self.world.pools.values())
+
+    def arrived(self, node: str, coming: Iterable[Block]) -> bool:
+        """Tell whether a node is where it is to move to."""
+        known = self.world.nodes[node]
+        annotated = self.world.spec.get("patchNodes") == "annotations"
+        created_again = self.world.mode == "kubernetes" and not annotated and known.live and not known.pod_cidrs
+        return node in self.consent.settle or known.to_come or created_again or set(coming) <= set(self.world.shown(node))
+
+    def renumbered(self, row: Row) -> bool:
+        """Tell whether somebody agreed to give the node of a live line another block in its place."""
+        return any(
+            row.node == target or target == f"pool/{self.world.owner(row.block)}" or _meant(row, target) for target in self.consent.renumber
+        )
+
+
+def _meant(row: Row, target: str) -> bool:
+    try:
+        return parse_block(target, pods=False).overlaps(row.block)
+    except CidrError:
+        return row.node == target
+
+
+def judge(step: Step) -> None:
+    """Assert every law of an accepted step."""
+    no_address_has_two_owners(step)
+    lines_change_as_they_may(step)
+    new_lines_lie_where_they_may(step)
+    everybody_has_what_the_pools_owe(step)
+    held_lines_are_legal(step)
+    who_returns_gets_what_was_left(step)
+    what_arrived_is_settled(step)
+    next_lines_stand_beside_live_ones(step)
+    pools_follow_their_ranges(step)
+    few_leave_without_consent(step)
+
+
+def no_address_has_two_owners(step: Step) -> None:
+    for one, other in pairwise(sorted(row.block for row in step.after)):
+        assert not one.overlaps(other), f"{one} overlaps {other}"
+
+
+def lines_change_as_they_may(step: Step) -> None:
+    """A line goes on in a state that follows from its last one; or it went, and its addresses were free to be given out again."""
+    now = {row.block: row for row in step.after}
+    for row in step.before:
+        after = now.get(row.block)
+        if after is None or after.node != row.node or not _follows(row, after, step):
+            over = [each for each in step.after if each.block.overlaps(row.block)]
+            assert over, f"{row} vanished"
+            assert _given_up(row, over, step), f"{row} became {over}"
+
+
+def _follows(row: Row, after: Row, step: Step) -> bool:
+    """Tell whether a state follows from another."""
+    here = row.node in step.world.nodes
+    today = step.today.isoformat()
+    came, went = (row.state, row.moved, row.unsettled), (after.state, after.moved, after.unsettled)
+    match came, went:
+        case ("live" | "next" | "released" as state, _, _), (same, _, _) if state == same:
+            return row.state == "released" or here
+        case ("left", _, _), ("left", _, _):
+            return row.left == after.left and came == went
+        case ("live", _, _), ("left", False, False):
+            return not here and after.left == today
+        case ("live", _, _), ("left", True, False):
+            return here and after.left == today and _replaced(row, step)
+        case ("next", _, _), ("live", _, _):
+            return here and step.arrived(row.node, (each.block for each in step.before if each.node == row.node and each.state == "next"))
+        case ("next", _, _), ("left", False, True):
+            return not here and after.left == today
+        case ("left", False, False), ("live", _, _):
+            return here
+        case ("left", False, True), ("next", _, _):
+            return here
+    return False
+
+
+def _replaced(row: Row, step: Step) -> bool:
+    """Tell whether a live line was given up for another, and rightly."""
+    mine = [each for each in step.after if each.state == "live" and step.group(each) == step.group(row)]
+    coming = {each.block for each in step.before if each.state == "next" and each.node == row.node}
+    new = [each for each in mine if each.block in coming or step.renumbered(row)]
+    return bool(new) and step.arrived(row.node, coming or [each.block for each in new])
+
+
+def _given_up(row: Row, over: list[Row], step: Step) -> bool:
+    """Tell whether the addresses of a line could be given out again."""
+    left = row.left
+    if row.state in {"live", "next"}:
+        if row.node in step.world.nodes and not (row.state == "live" and _replaced(row, step)):
+            return False
+        left = step.today.isoformat()
+    return row.state == "released" or step.waited(left) or all(each.node == row.node and step.owned(each.node, each.block) for each in over)
+
+
+def _new(step: Step) -> Iterator[Row]:
+    """Yield lines that are not those of before in another state."""
+    was = {row.block: row for row in step.before}
+    for row in step.after:
+        before = was.get(row.block)
+        if before is None or before.node != row.node or not _follows(before, row, step):
+            yield row
+
+
+def new_lines_lie_where_they_may(step: Step) -> None:
+    """Outside what is reserved, excluded, pinned for others, or a stranger's; in a pool that serves the node; of the size that it gives."""
+    world = step.world
+    kept = [*world.excluded, *(each for pool in world.pools.values() for each in pool.reserved)]
+    kept += [block for name in world.cilium_nodes if name not in world.nodes for block in world.shown(name)]
+    busy = {(row.node, row.block.family) for row in step.before if row.state in {"live", "next"}}
+    for row in _new(step):
+        assert row.state in {"live", "next"} or row.moved, row
+        assert row.node in world.nodes, row
+        if row.block in world.shown(row.node) and (row.node, row.block.family) not in busy:
+            continue  # adopted: it is there, whatever we think of it
+        assert row.block.family in world.families, row
+        assert not any(each.overlaps(row.block) for each in kept), row
+        pins = {block: node for pool in world.pools.values() for node, some in pool.pins.items() for block in some}
+        assert all(node == row.node for block, node in pins.items() if block.overlaps(row.block)), row
+        pool = world.pools[world.owner(row.block)]
+        assert row.pool in world.servers(row.node), row
+        if row.block not in pool.pins.get(row.node, ()):
+            assert pool.open, row
+            assert row.block.prefix == pool.prefix(world.nodes[row.node], row.block.family), row
+        was = [each for each in step.before if each.state == "live" and step.group(each) == step.group(row)]
+        if row.state == "next" or (was and world.one_block):
+            assert any(map(step.renumbered, was)), row
+
+
+def everybody_has_what_the_pools_owe(step: Step) -> None:
+    """One block of each family; or as many of each pool as it owes, and none too many."""
+    world = step.world
+    live = Counter((row.node, row.block.family) for row in step.after if row.state == "live")
+    if world.one_block:
+        assert not live or max(live.values()) == 1, live
+        for node in world.nodes:
+            missing = [family for family in world.families if not live[node, family]]
+            held = len(missing) < len(world.families)
+            assert not missing or (world.spec.get("unmatchedNodes") == "skip" and not held and not any(world.pools[name].open for name in world.candidates(node))), node
+        return
+    held = Counter(step.group(row) for row in step.after if row.state == "live")
+    moving = {step.group(row) for row in step.after if row.state == "next"}
+    placed = {step.group(row) for row in _new(step) if row.state == "live" and row.block not in world.shown(row.node)}
+    for node in world.nodes:
+        for name in world.candidates(node):
+            pool = world.pools[name]
+            for family in world.families:
+                group = node, family, name
+                if pool.ranges.get(family) and group not in moving:
+                    assert held[group] >= pool.needed(node, family), group
+                    assert group not in placed or held[group] == pool.needed(node, family), group
+
+
+def held_lines_are_legal(step: Step) -> None:
+    """Inside a range, outside what is excluded, of a family of the cluster; unless the node is to move away from it."""
+    moving = {(row.node, row.block.family) for row in step.after if row.state == "next"}
+    for row in step.after:
+        if row.state in {"live", "next"} and not step.world.legal(row.block):
+            on_hold = row.state == "live" and step.world.spec.get("unpooled") == "hold" and not step.world.owner(row.block)
+            assert on_hold or (row.state == "live" and (row.node, row.block.family) in moving), row
+
+
+def who_returns_gets_what_was_left(step: Step) -> None:
+    now = {row.block: row for row in step.after}
+    busy = {(row.node, row.block.family) for row in step.before if row.state == "live"}
+    for node in step.world.nodes:
+        for family in step.world.families:
+            mine = [row for row in step.before if (row.node, row.block.family) == (node, family)]
+            coming = [row for row in mine if row.state == "left" and not row.moved and not row.unsettled and step.world.legal(row.block)]
+            if coming and (node, family) not in busy:
+                back = [row for row in coming if (now[row.block].state, now[row.block].node) == ("live", node)]
+                assert len(back) == (1 if step.world.one_block else len(coming)), coming
+
+
+def what_arrived_is_settled(step: Step) -> None:
+    now = {row.block: row for row in step.after}
+    for node in step.world.nodes:
+        coming = {row.block for row in step.before if row.node == node and row.state == "next"}
+        if coming and step.arrived(node, coming):
+            assert all((now[block].state, now[block].node) == ("live", node) for block in coming), coming
+
+
+def next_lines_stand_beside_live_ones(step: Step) -> None:
+    live = {step.group(row) for row in step.after if row.state == "live"}
+    for row in step.after:
+        assert row.state != "next" or step.group(row) in live, row
+
+
+def pools_follow_their_ranges(step: Step) -> None:
+    """A line has the name of the pool whose range contains it; where there is none, the last one, or none if it is held all the same."""
+    was = {row.block: row.pool for row in step.before}
+    for row in step.after:
+        owner = step.world.owner(row.block)
+        assert row.pool == owner or (not owner and row.pool in {was.get(row.block), ""}), row
+
+
+def few_leave_without_consent(step: Step) -> None:
+    if "all" in step.consent.leave:
+        return
+    live = {row.node for row in step.before if row.state == "live"}
+    gone = live - step.world.nodes.keys() - step.consent.leave
+    assert len(gone) <= max(3, len(live) * 5 // 100), gone
+    assert not gone or step.world.nodes
+
+
+def judge_refusal(found: Iterable[Diagnostic]) -> None:
+    """Every error says what is wrong, where, and what to do."""
+    errors = [each for each in found if each.severity is Severity.ERROR]
+    assert errors
+    for each in errors:
+        assert isinstance(each.at, Span), each
+        assert each.at.path, each
+        assert each.message, each
+        assert each.help, each

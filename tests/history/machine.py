@@ -1,0 +1,426 @@
+"""Random histories of one cluster: people edit, agree and wait, the live cluster shows what it has, and every step is compiled and judged.
+
+A step that is refused is not merged: the next one starts from where it did.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from ipamc.cidr import Block
+from ipamc.diagnostics import Refused
+from ipamc.lock import dumps, load
+from ipamc.model import Consent
+from tests.history.checks import Row, Step, judge, judge_refusal, rows
+from tests.history.model import NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
+
+T = TypeVar("T")
+
+some = st.integers(0, 63)
+"""Which one, of however many there are; or where, in the window."""
+few = st.integers(1, 4)
+rarely = st.sampled_from([False, False, False, False, True])
+family = st.sampled_from([4, 6])
+names = st.sampled_from(NODE_NAMES)
+racks = st.sampled_from(RACKS)
+sizes = st.sampled_from([27, 28, 28, 29])
+widths = st.sampled_from([24, 25, 25, 26, 27])
+
+
+def pick(things: Sequence[T], which: int) -> T | None:
+    """Give one of some things; None if there are none."""
+    return things[which % len(things)] if things else None
+
+
+class History(RuleBasedStateMachine):
+    """One cluster over time."""
+
+    mode: ClassVar[str]
+    steps: ClassVar[Counter[str]] = Counter()
+    """How many steps were done, were refused, and why."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock: str | None = None
+        self.files: dict[str, str] = {}
+        self.today = date(2026, 11, 21)
+        self.waiting = 0
+        self.world = World(self.mode, [4])
+        self.next = copy.deepcopy(self.world)
+
+    # The step.
+
+    def commit(self, consent: Consent | None = None) -> None:
+        """Compile what was edited and judge the outcome; without consent, maybe only together with the edits to come."""
+        if consent is None and self.waiting:
+            self.waiting -= 1
+            self.steps["edits held back"] += 1
+            return
+        self.waiting = 0
+        self.steps["steps"] += 1
+        consent = consent or Consent()
+        today = self.today.isoformat()
+        try:
+            result = compiled(self.next, self.lock, self.files, today=today, consent=consent)
+        except Refused as refused:
+            judge_refusal(refused.diagnostics)
+            self.steps["refused"] += 1
+            self.steps.update({each.code for each in refused.diagnostics if each.severity.name == "ERROR"})
+            self.next = copy.deepcopy(self.world)
+            return
+        judge(Step.of(self.next, consent, self.today, self.lock, result.lock))
+        self._is_canonical(result.lock, result.plan.cluster)
+        later = (self.today + timedelta(days=1000)).isoformat()
+        again = compiled(self.next, result.lock, dict(result.files), today=later, locked=True)
+        assert again.lock == result.lock
+        assert again.files == result.files
+        self.world, self.lock, self.files = self.next, result.lock, dict(result.files)
+        self.next = copy.deepcopy(self.world)
+
+    @staticmethod
+    def _is_canonical(text: str, cluster: Any) -> None:
+        lock, found = load(text.encode(), "ipam.lock", cluster, Consent(), rendered=True)
+        assert found == []
+        assert dumps(lock) == text
+
+    @property
+    def rows(self) -> list[Row]:
+        """Give the lines of the lock."""
+        return rows(self.lock)
+
+    def node(self, which: int) -> str | None:
+        """Name a node of the inventory."""
+        return pick(list(self.next.nodes), which)
+
+    def pool(self, which: int) -> Pool | None:
+        """Give a pool."""
+        return pick(list(self.next.pools.values()), which)
+
+    # The beginning.
+
+    @initialize(
+        families=st.sampled_from([[4], [6], [4, 6], [6, 4]]),
+        options=st.tuples(rarely, rarely, rarely, rarely, st.integers(0, 2)),
+        quarantine=st.sampled_from([7, 7, 3, 0, "never"]),
+        size=sizes,
+        nodes=st.integers(0, 5),
+    )
+    def begin(self, families: list[int], options: tuple[bool, bool, bool, bool, int], quarantine: int | str, size: int, nodes: int) -> None:
+        hold, skip, patched, adopt, pinning = options
+        spec: dict[str, Any] = {"quarantineDays": quarantine, "output": {"shardSize": 3, "nodeObjects": "create"}}
+        spec |= {"unpooled": "hold"} if hold else {}
+        spec |= {"unmatchedNodes": "skip"} if skip else {}
+        if self.mode == "kubernetes" and patched:
+            spec["patchNodes"] = "annotations"
+        if self.mode == "multi-pool":
+            spec["ipam"] = {"pinning": ("pool", "node", "none")[pinning]}
+        self.next = World(self.mode, families, spec)
+        self.next.pools["default"] = Pool({each: [cell(each, 0, 25)] for each in families}, size)
+        if self.mode == "cluster-pool" and adopt:
+            spec["ipam"] = {"operator": "adopt"}
+            self.next.pools["t"] = Pool({each: [cell(each, 63, 27)] for each in families}, 29, unlisted=True)
+        for number in range(nodes):
+            self.next.nodes[NODE_NAMES[number]] = Node(RACKS[number % 3], live=number % 2 == 0)
+        self.commit()
+
+    # Nodes.
+
+    @rule(first=some, count=few, rack=racks, large=rarely, planned=rarely, live=st.booleans())
+    def nodes_join(self, first: int, count: int, rack: str, *, large: bool, planned: bool, live: bool) -> None:
+        for number in range(count):
+            name = NODE_NAMES[(first + number * 3) % len(NODE_NAMES)]
+            self.next.nodes.setdefault(name, Node(rack, large=large, planned=planned, live=live and not planned))
+        self.commit()
+
+    @rule(which=some, count=few, agreed=st.sampled_from(["nobody", "each", "all", "a stranger"]))
+    def nodes_leave(self, which: int, count: int, agreed: str) -> None:
+        gone = set()
+        for _ in range(count):
+            if name := self.node(which):
+                del self.next.nodes[name]
+                gone.add(name)
+        leave = {"nobody": set(), "each": gone, "all": {"all"}, "a stranger": {"stranger"}}[agreed]
+        self.commit(Consent(leave=frozenset(leave)) if leave else None)
+
+    @rule(which=some, rack=racks, large=rarely)
+    def a_node_is_labelled(self, which: int, rack: str, *, large: bool) -> None:
+        if name := self.node(which):
+            self.next.nodes[name].rack, self.next.nodes[name].large = rack, large
+        self.commit()
+
+    @rule(which=some, new=names)
+    def a_node_is_replaced(self, which: int, new: str) -> None:
+        old = self.node(which)
+        if old and new not in self.next.nodes:
+            node = self.next.nodes.pop(old)
+            self.next.nodes[new] = Node(node.rack, large=node.large, live=node.live)
+            self.commit(Consent(rename=((old, new),)))
+
+    @rule(which=some, new=names)
+    def a_node_that_left_is_renamed(self, which: int, new: str) -> None:
+        """The replacement comes later, or is there already."""
+        if row := pick(self.rows, which):
+            self.commit(Consent(rename=((row.node, new),)))
+
+    @rule(which=some)
+    def a_node_is_planned_or_comes(self, which: int) -> None:
+        if name := self.node(which):
+            node = self.next.nodes[name]
+            if node.to_come:
+                node.live = True
+            elif not node.pod_cidrs:
+                node.planned, node.live = not node.planned, not node.live
+        self.commit()
+
+    # Pools.
+
+    @rule(name=st.sampled_from(POOL_NAMES), where=some, width=widths, size=sizes, rack=racks, families=st.sampled_from([[4], [6], [4, 6], [4, 6]]))
+    def a_pool_comes(self, name: str, where: int, width: int, size: int, rack: str, families: list[int]) -> None:
+        families = [each for each in families if each in self.next.families] or self.next.families
+        if name not in self.next.pools:
+            self.next.pools[name] = Pool({each: [cell(each, where, width)] for each in families}, size, rack)
+        self.commit()
+
+    @rule(which=some, family=family, where=some, width=widths)
+    def a_pool_grows(self, which: int, family: int, where: int, width: int) -> None:
+        if pool := self.pool(which):
+            pool.ranges.setdefault(family, []).append(cell(family, where, width))
+        self.commit()
+
+    @rule(which=some, family=family, of=some)
+    def a_pool_shrinks(self, which: int, family: int, of: int) -> None:
+        """A range goes, or all but its first or its second half."""
+        pool = self.pool(which)
+        if pool and pool.ranges.get(family):
+            ranges = pool.ranges[family]
+            whole = ranges.pop(of % len(ranges))
+            half = (whole, *_halves(whole))[of % 3]
+            if half != whole:
+                ranges.append(half)
+        self.commit()
+
+    @rule(which=some, family=family, name=st.sampled_from(POOL_NAMES))
+    def a_pool_is_split(self, which: int, family: int, name: str) -> None:
+        """Half of a range, or the last of several, becomes a pool of another name."""
+        pool = self.pool(which)
+        if pool and pool.ranges.get(family) and name not in self.next.pools:
+            ranges = pool.ranges[family]
+            other = ranges.pop()
+            if not ranges:
+                kept, other = _halves(other)
+                ranges.append(kept)
+            self.next.pools[name] = Pool({family: [other]}, pool.size, pool.rack, pool.priority)
+        self.commit()
+
+    @rule(which=some, name=st.sampled_from(POOL_NAMES))
+    def a_pool_is_renamed(self, which: int, name: str) -> None:
+        if (old := pick(list(self.next.pools), which)) and name not in self.next.pools:
+            self.next.pools[name] = self.next.pools.pop(old)
+            for pool in self.next.pools.values():
+                pool.overflow = [name if each == old else each for each in pool.overflow]
+        self.commit()
+
+    @rule(which=some)
+    def a_pool_goes(self, which: int) -> None:
+        if old := pick(list(self.next.pools), which):
+            del self.next.pools[old]
+            for pool in self.next.pools.values():
+                pool.overflow = [each for each in pool.overflow if each != old]
+        self.commit()
+
+    @rule(which=some)
+    def a_pool_is_switched_off_or_on(self, which: int) -> None:
+        if pool := self.pool(which):
+            pool.disabled = not pool.disabled
+        self.commit()
+
+    @rule(which=some, size=sizes, large=st.sampled_from([0, 26, 27, 29]))
+    def a_pool_has_other_sizes(self, which: int, size: int, large: int) -> None:
+        if pool := self.pool(which):
+            pool.size, pool.large = size, large
+        self.commit()
+
+    @rule(which=some, rack=st.sampled_from(["", *RACKS]), priority=st.integers(0, 2), per_node=st.sampled_from([1, 1, 1, 2]))
+    def a_pool_serves_others(self, which: int, rack: str, priority: int, per_node: int) -> None:
+        if pool := self.pool(which):
+            pool.rack, pool.priority, pool.per_node = rack, priority, per_node
+        self.commit()
+
+    @rule(which=some, other=st.sampled_from(POOL_NAMES))
+    def a_pool_overflows(self, which: int, other: str) -> None:
+        if pool := self.pool(which):
+            pool.overflow = [] if other in pool.overflow else [*pool.overflow, other]
+        self.commit()
+
+    @rule(which=some, family=family, where=some, width=st.sampled_from([27, 28, 30]))
+    def addresses_are_reserved(self, which: int, family: int, where: int, width: int) -> None:
+        if pool := self.pool(which):
+            block = cell(family, where, width)
+            pool.reserved = [each for each in pool.reserved if each.family != family] if pool.reserved else [block]
+        self.commit()
+
+    @rule(family=family, where=some, width=st.sampled_from([27, 28, 30]))
+    def addresses_are_excluded(self, family: int, where: int, width: int) -> None:
+        block = cell(family, where, width)
+        if self.next.excluded:
+            self.next.excluded.pop()
+        else:
+            self.next.excluded.append(block)
+            for pool in self.next.pools.values():
+                if any(each.overlaps(block) for each in pool.blocks):
+                    pool.reserved.append(block)
+        self.commit()
+
+    @rule(which=some, node=names, family=family, where=some, own=st.booleans(), agreed=rarely)
+    def a_node_is_pinned_or_not(self, which: int, node: str, family: int, where: int, *, own: bool, agreed: bool) -> None:
+        """To a block of the lock (its own, too), or to any; with consent that what waits there is released."""
+        pool = self.pool(which)
+        if pool is None:
+            return self.commit()
+        row = pick(self.rows, where)
+        block = row.block if own and row else cell(family, where, pool.size)
+        if pool.pins.get(node):
+            pool.pins[node].pop()
+        else:
+            pool.pins[node] = [block]
+        return self.commit(Consent(release=frozenset([str(block)])) if agreed else None)
+
+    # The cluster.
+
+    @rule(families=st.sampled_from([[4], [6], [4, 6], [6, 4]]))
+    def the_families_change(self, families: list[int]) -> None:
+        self.next.families = families
+        self.commit()
+
+    @rule(quarantine=st.sampled_from([7, 3, 0, "never"]), hold=rarely, skip=rarely)
+    def the_rules_change(self, quarantine: int | str, *, hold: bool, skip: bool) -> None:
+        self.next.spec |= {
+            "quarantineDays": quarantine,
+            "unpooled": "hold" if hold else "refuse",
+            "unmatchedNodes": "skip" if skip else "error",
+        }
+        self.commit()
+
+    # Consent.
+
+    @rule(which=some, kind=st.sampled_from(["node", "block", "wider", "pool", "typo"]), more=rarely)
+    def somebody_is_renumbered(self, which: int, kind: str, *, more: bool) -> None:
+        live = [row for row in self.rows if row.state == "live"]
+        targets = []
+        for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None]):
+            targets.append(_target(row, kind))
+        if targets:
+            consent = Consent(renumber=tuple(sorted(set(targets))))
+            self.commit(consent)
+            before = self.lock
+            self.commit(consent)
+            assert self.lock == before, "asking again changed something"
+
+    @rule(which=some)
+    def somebody_has_moved(self, which: int) -> None:
+        waiting = [row for row in self.rows if row.state == "next"]
+        if row := pick(waiting, which) or pick(self.rows, which):
+            self.commit(Consent(settle=frozenset([row.node])))
+
+    @rule(which=some, kind=st.sampled_from(["node", "block", "wider", "typo"]))
+    def lines_are_released(self, which: int, kind: str) -> None:
+        waiting = [row for row in self.rows if row.state in {"left", "next"}]
+        if row := pick(waiting, which) or pick(self.rows, which):
+            self.commit(Consent(release=frozenset([_target(row, kind)])))
+
+    @rule()
+    def shards_are_made(self) -> None:
+        self.commit(Consent(reshard=True))
+
+    # The live cluster.
+
+    @rule(which=some, every=st.booleans())
+    def the_cluster_shows_what_it_was_given(self, which: int, *, every: bool) -> None:
+        self._nothing_new()
+        live: dict[str, list[Block]] = {}
+        for row in self.rows:
+            if row.state == "live" and row.node in self.next.nodes:
+                live.setdefault(row.node, []).append(row.block)
+        chosen = pick(list(live), which)
+        for node, blocks in live.items():
+            if every or node == chosen:
+                self.next.show(node, blocks)
+        self.commit()
+
+    @rule(which=some, part=rarely)
+    def a_node_shows_its_next_blocks(self, which: int, *, part: bool) -> None:
+        self._nothing_new()
+        waiting = [row for row in self.rows if row.state == "next" and row.node in self.next.nodes]
+        if row := pick(waiting, which):
+            groups = {(each.block.family, each.pool) for each in waiting if each.node == row.node}
+            coming = [each.block for each in waiting if each.node == row.node]
+            stays = [
+                each.block
+                for each in self.rows
+                if each.node == row.node and each.state == "live" and (each.block.family, each.pool) not in groups
+            ]
+            self.next.show(row.node, coming[:1] if part else sorted(coming + ([] if self.next.one_block else stays)))
+        self.commit()
+
+    @rule(node=names, family=family, where=some, width=st.sampled_from([27, 28, 28, 29]))
+    def the_cluster_shows_something(self, node: str, family: int, where: int, width: int) -> None:
+        """A node that joined by itself, one that was forgotten, or one that is not what it was told to be."""
+        if self.mode == "kubernetes":
+            self.next.nodes.setdefault(node, Node("x", live=True))
+        block = cell(family, where, width)
+        self.next.show(node, [block] if self.mode == "kubernetes" else sorted({*self.next.shown(node)[:1], block}))
+        self.commit()
+
+    @rule(which=some)
+    def a_node_shows_what_it_left(self, which: int) -> None:
+        """Or what another one left: it was restored from a backup."""
+        left = [row for row in self.rows if row.state in {"left", "released"}]
+        row = pick(left, which)
+        name = row.node if row and (row.node in self.next.nodes or self.mode != "kubernetes") else self.node(which)
+        if row and name:
+            self.next.show(name, [row.block])
+        self.commit()
+
+    @rule(which=some, every=rarely)
+    def the_cluster_is_not_looked_at(self, which: int, *, every: bool) -> None:
+        """Nothing is shown: the export is without it, or the node was created again."""
+        for name, node in self.next.nodes.items():
+            if every or name == self.node(which):
+                node.pod_cidrs = []
+        if shown := pick(list(self.next.cilium_nodes), which):
+            del self.next.cilium_nodes[shown]
+        if every:
+            self.next.cilium_nodes = {}
+        self.commit()
+
+    # Time.
+
+    @rule(days=st.sampled_from([1, 3, 7, 30]))
+    def days_pass(self, days: int) -> None:
+        self.today += timedelta(days=days)
+        self.commit()
+
+    @rule(edits=st.integers(1, 3))
+    def several_things_are_edited_at_once(self, edits: int) -> None:
+        self.waiting = edits
+
+    def _nothing_new(self) -> None:
+        """Forget edits that were held back: what the cluster shows is of what it was told."""
+        self.next, self.waiting = copy.deepcopy(self.world), 0
+
+
+def _halves(block: Block) -> tuple[Block, Block]:
+    prefix = block.prefix + 1
+    return Block(block.family, block.first, prefix), Block(block.family, block.first + block.size // 2, prefix)
+
+
+def _target(row: Row, kind: str) -> str:
+    wider = Block(row.block.family, row.block.first & -(row.block.size * 4), row.block.prefix - 2)
+    return {"node": row.node, "block": str(row.block), "wider": str(wider), "pool": f"pool/{row.pool}", "typo": "nobody"}[kind]
