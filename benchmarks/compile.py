@@ -35,7 +35,7 @@ spec:
   ipv4: {{cidrs: [10.{zone * 16}.0.0/12], blockSize: 26}}
   nodeSelector: topology.kubernetes.io/zone == "zone-{zone}"
   blockSizes:
-  - {{nodeSelector: 'size == "large"', ipv4: 24}}
+  - {{nodeSelector: 'size == "large"', ipv4: 25}}
   - {{nodeSelector: 'size == "small"', ipv4: 28}}
 """
         for zone in range(ZONES)
@@ -51,7 +51,7 @@ def nodes(count: int) -> list[dict[str, object]]:
                 "kubernetes.io/hostname": f"node-{number:06d}",
                 "node-role.kubernetes.io/worker": "",
                 "rack": f"r{number % 400}",
-                "size": sizes[number % 4],
+                "size": sizes[number // ZONES % 4],
                 "topology.kubernetes.io/zone": f"zone-{number % ZONES}",
             },
             "maxPods": 14,

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from ipamc.adopt import Evidence
 from ipamc.blockers import Blockers, outermost
 from ipamc.cidr import Block
 from ipamc.diagnostics import Diagnostic
-from ipamc.model import Cluster, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, Want
+from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, Want
+from ipamc.moving import settle_moves
 from ipamc.pins import Pinned, barriers, place_pins
 from ipamc.reclaim import last_day
 from ipamc.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
@@ -39,6 +41,9 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
     placed = _place(moved.lacking, pinned.lacking, blockers)
     kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
     lines = tuple(sorted([*kept, *(msgspec.structs.replace(line, next=True) for line in moved.new), *placed.lines], key=_block))
+    if standing.moving:  # who is not there yet, or shows the new block already, need not wait for another compile
+        so_far = replace(standing.lock, lines=lines)
+        lines = tuple(settle_moves(cluster, so_far, {want.node.name: want for want in wants}, Evidence(cluster), Consent(), today).lines)
     plan = Plan(
         cluster=cluster,
         wants=wants,

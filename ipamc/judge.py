@@ -31,9 +31,10 @@ class Hunk(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of the blocks about which the sides differ."""
+    """What became of every block."""
 
     lines: dict[Block, Line]
+    """What stays, by block; pools as the side had them that the line is from."""
     dropped: tuple[Dropped, ...]
     """By family and address."""
     hunks: tuple[Hunk, ...]
@@ -46,6 +47,8 @@ class Rank(NamedTuple):
 
     trunk: int
     """The trunk's stays."""
+    otherwise: bool
+    """The trunk has it, but as next where this is live, or the other way round."""
     comes_back: bool
     """One side removed it, and the other did not touch it: it comes back where nothing that stays lies over it."""
     new: bool
@@ -94,10 +97,10 @@ class Ground:
             self._inside.setdefault(each, line)
 
 
-def judge(sides: Sides, differing: Iterable[Block]) -> Verdict:
-    """Say what becomes of each block about which the sides differ, or that both removed. O(n log n)."""
-    blocks = sorted(differing)
-    court = _Court(sides, blocks)
+def judge(sides: Sides) -> Verdict:
+    """Say what becomes of each block. O(n log n)."""
+    agreed = {block: line for block, line in sides.ours.items() if same(line, sides.theirs.get(block))}
+    court = _Court(sides, agreed)
     court.hear_claims()
     court.leave_to_people()
     court.fill_in()
@@ -108,14 +111,17 @@ def judge(sides: Sides, differing: Iterable[Block]) -> Verdict:
 class _Court:
     """What was decided so far; each method is one step of `judge`."""
 
-    def __init__(self, sides: Sides, blocks: list[Block]) -> None:
+    def __init__(self, sides: Sides, agreed: dict[Block, Line]) -> None:
+        every = sides.base.keys() | sides.ours.keys() | sides.theirs.keys()
         self.sides = sides
-        self.blocks = blocks
-        self.apart = renumbered_apart(sides, blocks)
-        self.rivals = {group: both for group, both in rivals(sides, blocks).items() if group not in self.apart}
-        self.lines: dict[Block, Line] = {}
+        self.blocks = sorted(every - agreed.keys())
+        self.apart = renumbered_apart(sides, self.blocks)
+        self.rivals = {group: both for group, both in rivals(sides, self.blocks).items() if group not in self.apart}
+        self.lines = agreed
         self.hunks: dict[Block, Hunk] = {}
-        self.ground = Ground(blocks)
+        self.ground = Ground(every)
+        for line in agreed.values():
+            self.ground.add(line)
         self.living: dict[Group, Line] = {}
         self.chosen: dict[Group, frozenset[Block]] = {}
         self.refused: list[Refused] = []
@@ -148,8 +154,10 @@ class _Court:
         ours, theirs = self._sides_at(line.block)
         known = of_one_node(base, line)
         mine = [side for side in self.rivals.get(self.sides.group(line), ()) if line.block in side]
+        trunk = self.sides.trunk(line)
         return Rank(
-            trunk=self.sides.trunk(line),
+            trunk=trunk,
+            otherwise=trunk < len(self.sides.trunks) and self.sides.trunks[trunk][line.block].live != line.live,
             comes_back=same(base, line) and not (same(base, ours) and same(base, theirs)),
             new=not (known and holds(base)),
             other=not known,
@@ -165,7 +173,8 @@ class _Court:
         if holder or not line.live:
             return holder
         group = self.sides.group(line)
-        other_side = group in self.chosen and line.block not in self.chosen[group]
+        placed = self.rivals.get(group, ())
+        other_side = group in self.chosen and any(line.block in side for side in placed) and line.block not in self.chosen[group]
         return self.living[group] if other_side or (self.sides.one_block and group in self.living) else None
 
     def _take(self, line: Line) -> None:
@@ -185,15 +194,19 @@ class _Court:
             holder = self.ground.over(block)
             if apart and not holder:
                 self.hunks[block] = Hunk(block, *self._sides_at(block))
+            elif holder:
+                self.refused += [Refused(self._rank(line), line, holder) for line in apart if holds(line)]
 
     def fill_in(self) -> None:
         """Let what nobody holds come in where nothing lies over it: of two, left before released, and the later day first."""
         undecided = Ground(self.blocks)
-        for block, hunk in self.hunks.items():
-            for line in hunk[1:]:
+        for hunk in self.hunks.values():
+            for line in (hunk.ours, hunk.theirs):
                 if line:
                     undecided.add(line)
-        found = [line for block in self.blocks if block not in self.lines and block not in self.hunks and (line := leftover(*self._at(block)))]
+        found = [
+            line for block in self.blocks if block not in self.lines and block not in self.hunks and (line := leftover(*self._at(block)))
+        ]
         found.sort(key=lambda line: (line.node, line.block))
         found.sort(key=lambda line: line.left, reverse=True)
         found.sort(key=lambda line: self._rank(line).comes_back)
@@ -201,19 +214,22 @@ class _Court:
             if self.ground.over(line.block):
                 continue
             if undecided.over(line.block):
-                self.hunks[line.block] = Hunk(line.block, *self._sides_at(line.block))
+                if any(self._sides_at(line.block)):
+                    self.hunks[line.block] = Hunk(line.block, *self._sides_at(line.block))
             else:
                 self.lines[line.block] = line
                 self.ground.add(line)
 
     def take_back_moves(self) -> None:
         """Leave a node where it was if the block that one side moved it to gave way: it is never without."""
-        lost = {self.sides.group(each.line) for each in self.refused if each.line.live} - self.living.keys()
-        for block, line in list(self.lines.items()):
+        lost = {self.sides.group(each.line) for each in self.refused if each.line.live and not each.rank.comes_back}
+        for block, line in list(self.lines.items()) if lost else ():
             base = self.sides.base.get(block)
             if line.moved and self.sides.group(line) in lost and base and base.live and base.node == line.node:
                 others = [each for each in self._sides_at(block) if each and each.node == line.node and not each.moved]
-                self.lines[block] = next(iter(others), base)
+                before = next(iter(others), base)
+                if before.left or self.sides.group(line) not in self.living:
+                    self.lines[block] = before
 
     def dropped(self) -> tuple[Dropped, ...]:
         """Give the claims that gave way. What comes back where nothing lies over it was re-used, and is not told of."""

@@ -164,8 +164,7 @@ def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list
     decode = _RECORD.decode
     if rows[-1]:
         found.append(lock_unreadable(path, len(rows), rows[-1], "a last line without a newline: the file was cut off"))
-        rows = rows[:-1]
-    for number, row in enumerate(rows[1:-1] if not rows[-1] else rows[1:], 2):
+    for number, row in enumerate(rows[1:-1], 2):
         try:
             record = decode(row)
             lines.append((number, _line(record)))

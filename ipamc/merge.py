@@ -9,7 +9,6 @@ person, between conflict markers. The result is a sound lock in canonical text, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -18,7 +17,7 @@ from ipamc.cidr import Block
 from ipamc.judge import Dropped, Hunk, Verdict, judge
 from ipamc.lock import dumps, encode, parse
 from ipamc.model import Line, Lock
-from ipamc.sides import Sides, pool_of, same
+from ipamc.sides import Lines, Sides, pool_of
 
 TOLERABLE = frozenset({"IPC0407", "IPC0408", "IPC0409"})
 """What a base or a trunk may suffer from: they are asked what they know, and are not what is kept."""
@@ -36,6 +35,10 @@ class Merged:
     """What a person has to settle, a sentence each."""
 
 
+class _Unmergeable(Exception):  # noqa: N818 - a verdict; its text is a sentence for people
+    """The texts say too little to merge their lines."""
+
+
 def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None) -> Merged:
     """Merge two locks. `base` may be absent or empty; of `trunks`, the weightiest first, those that are absent or unreadable do not count.
 
@@ -45,11 +48,11 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
         before = _known(base)
         one, two = _sound(ours, "ours"), _sound(theirs, "theirs")
         header = _header(before, one, two)
-    except ValueError as problem:
+    except _Unmergeable as problem:
         return Merged(text=_side_by_side(ours, theirs), conflicts=(str(problem),))
-    if ours == theirs or (before and _same_as(before, two)):  # as git does before it asks a driver
+    if theirs in {base, ours}:  # as git does before it asks a driver
         return Merged(text=ours)
-    if before and _same_as(before, one):
+    if base == ours:
         return Merged(text=theirs)
     sides = Sides(
         base=_by_block(before),
@@ -58,7 +61,107 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
         trunks=tuple(_by_block(_trunk(each, header)) for each in trunks),
         one_block=header.mode.one_block,
     )
-    agreed = {block for block, line in sides.ours.items() if same(line, sides.theirs.get(block))}
-    verdict = judge(sides, (sides.base.keys() | sides.ours.keys() | sides.theirs.keys()) - agreed)
-    lines = {**{block: sides.ours[block] for block in agreed}, **verdict.lines}
-    return _written(header, [_with_pool(sides, line) for line in lines.values()], verdict, ours, theirs)
+    verdict = judge(sides)
+    return _written(header, [_with_pool(sides, line) for line in verdict.lines.values()], verdict, ours, theirs)
+
+
+def _sound(text: bytes, name: str) -> Lock:
+    """Read one of the two sides. Raises _Unmergeable."""
+    lock, found = parse(text, name)
+    if lock is None or found:
+        raise _Unmergeable(f"{name}: {found[0].message}")
+    return lock
+
+
+def _known(base: bytes | None) -> Lock | None:
+    """Read what the base knows; git gives an empty file where there is none. Raises _Unmergeable where it cannot be read at all."""
+    if not base:
+        return None
+    lock, found = parse(base, "base")
+    if lock is None or any(each.code not in TOLERABLE for each in found):
+        raise _Unmergeable(f"base: {found[0].message}")
+    return lock
+
+
+def _trunk(text: bytes | None, header: Lock) -> Lock | None:
+    lock, found = parse(text, "trunk") if text else (None, [])
+    readable = lock is not None and lock.cluster == header.cluster and all(each.code in TOLERABLE for each in found)
+    return lock if readable else None
+
+
+def _by_block(lock: Lock | None) -> Lines:
+    return {line.block: line for line in lock.lines} if lock else {}
+
+
+def _header(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
+    """Merge the headers into a lock without lines: changed beats unchanged, and the larger shard count wins. Raises _Unmergeable."""
+    if ours.cluster != theirs.cluster:
+        raise _Unmergeable(f"these are locks of two clusters, {min(ours.cluster, theirs.cluster)} and {max(ours.cluster, theirs.cluster)}")
+    mode, shards = ours.mode, ours.shards
+    if mode != theirs.mode:
+        if base is None or base.mode not in {mode, theirs.mode}:
+            raise _Unmergeable(f"these are locks of two modes, {min(mode, theirs.mode)} and {max(mode, theirs.mode)}")
+        mode = theirs.mode if base.mode == mode else mode
+    if base and base.shards in {shards, theirs.shards}:
+        shards = theirs.shards if base.shards == shards else shards
+    else:
+        shards = max(shards, theirs.shards)
+    return Lock(cluster=ours.cluster, mode=mode, shards=shards)
+
+
+def _with_pool(sides: Sides, line: Line) -> Line:
+    ours, theirs = sides.ours.get(line.block), sides.theirs.get(line.block)
+    if ours is None or theirs is None:
+        return line
+    pool = pool_of(sides.base.get(line.block), ours, theirs)
+    return line if line.pool == pool else msgspec.structs.replace(line, pool=pool)
+
+
+def _written(header: Lock, lines: list[Line], verdict: Verdict, ours: bytes, theirs: bytes) -> Merged:
+    """Put the result into text; where it is not sound after all (a change of mode can do that), leave both sides to a person."""
+    text = dumps(replace(header, lines=tuple(lines))).encode()
+    found = parse(text, "merged")[1]
+    if found:
+        return Merged(text=_side_by_side(ours, theirs), conflicts=(f"merged: {found[0].message}",))
+    if not verdict.apart:
+        return Merged(text=text, dropped=verdict.dropped)
+    conflicts = tuple(
+        f"node {node} is renumbered to two places: {_listed(places[0] - places[1])} and {_listed(places[1] - places[0])}"
+        for (node, _, _), places in sorted(verdict.apart.items())
+    )
+    return Merged(text=_with_hunks(header, lines, verdict.hunks), dropped=verdict.dropped, conflicts=conflicts)
+
+
+def _listed(blocks: frozenset[Block]) -> str:
+    return ", ".join(map(str, sorted(blocks)))
+
+
+def _with_hunks(header: Lock, lines: list[Line], hunks: tuple[Hunk, ...]) -> bytes:
+    """Write the lock with conflict markers, so that the lines of either side alone are canonical text."""
+    rows = [dumps(header).encode().rstrip()]
+    every = sorted([*hunks, *(Hunk(line.block, line, line) for line in lines)], key=lambda each: each.block)
+    for agreed, group in itertools.groupby(every, key=lambda each: each.ours is each.theirs):
+        some = list(group)
+        ours = [encode(each.ours) for each in some if each.ours]
+        rows += ours if agreed else _conflict(ours, [encode(each.theirs) for each in some if each.theirs])
+    return b"\n".join((*rows, b""))
+
+
+def _side_by_side(ours: bytes, theirs: bytes) -> bytes:
+    """Write both texts, with conflict markers around all that stands between the rows that they begin and end with."""
+    if ours == theirs:
+        return ours
+    one, two = ours.splitlines(), theirs.splitlines()
+    head = _common(one, two)
+    tail = _common(one[head:][::-1], two[head:][::-1])
+    end = one[len(one) - tail :]
+    return b"\n".join((*one[:head], *_conflict(one[head : len(one) - tail], two[head : len(two) - tail]), *end, b""))
+
+
+def _common(one: list[bytes], two: list[bytes]) -> int:
+    """Count the rows with which both begin."""
+    return next((index for index, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+
+
+def _conflict(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
+    return [b"<<<<<<< ours", *ours, b"=======", *theirs, b">>>>>>> theirs"]

@@ -72,7 +72,9 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
                 "IPC0503",
                 node.at,
                 f"node {node.name} has podCIDRs {shown}, and the lock says {', '.join(map(str, wished)) or 'none'}; the field is immutable",
-                help=f"drain {node.name}, kubectl delete node {node.name}, and let it join again",
+                help="put the families of ipFamilies in the order of the Nodes"
+                if sorted(wished) == sorted(node.pod_cidrs)
+                else f"drain {node.name}, kubectl delete node {node.name}, and let it join again",
             )
 
 
@@ -195,6 +197,7 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
             "IPC0555",
             plan.cluster.field("spec", "output", "shardSize"),
             f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}; shardSize {plan.cluster.shard_size} would make {wished}",
+            help=f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves",
         )
 
 
@@ -266,6 +269,7 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
 def _pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
     """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
     pools = {pool.name: pool for pool in plan.cluster.pools}
+    places = {node.name: node.at for node in plan.cluster.nodes}
     told: set[tuple[str, int]] = set()
     for node, lines in sorted(plan.held.items()):
         if not any(line.block in plan.origins for line in lines):
@@ -277,4 +281,4 @@ def _pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
             if before and before != now:
                 told.add(key)
                 held = next(line for line in mine if line.block not in plan.origins)
-                yield mask_size_changed(pools[key[0]], key[1], before, now, Related(plan.cluster.at, f"node {node} holds {held.block}"))
+                yield mask_size_changed(pools[key[0]], key[1], before, now, Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}"))

@@ -77,9 +77,11 @@ def claims(sides: Sides, base: Line | None, ours: Line | None, theirs: Line | No
             return [(theirs, ours)]
         if same(base, theirs):
             return [(ours, theirs)]
-        if ours.node == theirs.node:
-            return [tuple(sorted((ours, theirs), key=_liveness))]
-        return [(ours,), (theirs,)]
+        if ours.node != theirs.node:
+            return [(ours,), (theirs,)]
+        if ours.left and theirs.left and (later := leftover(base, ours, theirs)):
+            return [(later,)]
+        return [tuple(sorted((ours, theirs), key=_liveness))]
     claim, other = (ours, theirs) if ours_claims else (theirs, ours)
     if claim is None or not (ours_claims or theirs_claims) or (of_one_node(claim, other) and same(base, claim)):
         return []
@@ -125,7 +127,9 @@ def renumbered_apart(sides: Sides, blocks: Iterable[Block]) -> Rivals:
     blocks = tuple(blocks)
     waiting = _by_group(sides, blocks, lambda line, _: line.next)
     asked = _by_group(sides, blocks, lambda line, before: line.next and not (before and before.next))
-    moved = _by_group(sides, blocks, lambda line, before: line.moved and not (before and before.moved))
+    # Also where both sides left a block on the same day, and agree about that.
+    left = (block for lines in (sides.ours, sides.theirs) for block, line in lines.items() if line.moved)
+    moved = _by_group(sides, tuple(left), lambda line, before: line.moved and before is not None and before.live)
     placed = _by_group(sides, blocks, _is_newly_live)
     apart: dict[Group, tuple[frozenset[Block], frozenset[Block]]] = {}
     for group in waiting.keys() | moved.keys():

@@ -47,6 +47,7 @@ class Case:
 
     @property
     def flags(self) -> dict[str, list[str]]:
+        """Give the values of the header's `#!` lines by name, in order; "" where a flag has none."""
         found: dict[str, list[str]] = {}
         for name, value in _FLAG.findall(self.header):
             found.setdefault(name, []).append(value)
@@ -54,6 +55,7 @@ class Case:
 
     @property
     def wanted(self) -> dict[str, str]:
+        """Give the expectations that are files, by name."""
         return {name: text for name, text in self.files.items() if name.startswith("want/") and name != "want/findings"}
 
 
@@ -83,12 +85,12 @@ def _word(mark: str) -> str:
     return f"{severity.lower()}[{code}]"
 
 
-def run(case: Case) -> Case:
-    """Compile the case; give it as it would have to be written."""
+def inputs(case: Case) -> Inputs:
+    """Give what the case hands to the compiler."""
     flags = case.flags
     published = {name.removeprefix("rendered/"): text for name, text in case.files.items() if name.startswith("rendered/")}
     sources = {name: _unmarked(name, text) for name, text in case.files.items() if not name.startswith(_NO_INPUT) and name != "ipam.lock"}
-    inputs = Inputs(
+    return Inputs(
         name="case",
         folder=FOLDER,
         sources={f"{FOLDER}/{name}": text.encode() for name, text in sorted(sources.items())},
@@ -102,9 +104,13 @@ def run(case: Case) -> Case:
         today=flags.get("today", ["2026-11-21"])[0],
         locked="locked" in flags,
     )
+
+
+def run(case: Case) -> Case:
+    """Compile the case; give it as it would have to be written."""
     produced: dict[str, str] = {}
     try:
-        compilation = compile_cluster(inputs)
+        compilation = compile_cluster(inputs(case))
         found = compilation.diagnostics
         produced = {f"want/rendered/{path}": text for path, text in compilation.files.items()}
         produced["want/ipam.lock"] = compilation.lock

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ipamc.diagnostics import Refused
+from ipamc.model import Consent
+from ipamc.pipeline import compile_cluster
 from tests import casefile
 
 CASES = sorted(casefile.ROOT.rglob("*.txtar"))
@@ -19,3 +23,27 @@ def test_case(path: Path, update: bool) -> None:  # noqa: FBT001 - a fixture
         path.write_text(casefile.text(got), encoding="utf-8")
         return
     assert casefile.text(got) == casefile.text(case)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
+def test_a_second_compile_changes_nothing(path: Path) -> None:
+    """What a compile wrote is not stale for the next one, which needs no consent to nodes, blocks or modes."""
+    inputs = casefile.inputs(casefile.load(path))
+    try:
+        first = compile_cluster(inputs)
+    except Refused:
+        return
+    second = compile_cluster(replace(inputs, lock=first.lock.encode(), locked=True, consent=Consent(leave=inputs.consent.leave)))
+    assert second.lock == first.lock
+    assert second.files == first.files
+
+
+@pytest.mark.parametrize(
+    "cut", [b"", b'\n{"block":"10.1.0.0/26","pool":"rack-a","node":"wor', b'\n{"block":"10.1.0.0/26","pool":"rack-a","node":"worker-1"}']
+)
+def test_a_lock_that_was_cut_off_is_refused(cut: bytes) -> None:
+    """A text without its last newline fits into no case file."""
+    inputs = casefile.inputs(casefile.load(casefile.ROOT / "lock" / "leaver.txtar"))
+    with pytest.raises(Refused) as refused:
+        compile_cluster(replace(inputs, lock=b'{"lock":1,"cluster":"case","mode":"cluster-pool","shards":1}' + cut))
+    assert {each.code for each in refused.value.diagnostics} == {"IPC0403"}

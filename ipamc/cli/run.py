@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -55,6 +56,7 @@ class Outcome:
 def run(job: Job) -> Outcome:
     """Do one job. Everything that is not a bug of ours ends in the outcome."""
     name = name_of(job.folder)
+    gc.disable()  # a compile makes many objects and no cycles worth finding: collecting them costs a tenth of its time
     try:
         with nullcontext() if job.check else disk.alone(job.folder):
             return _run(job, name)
@@ -64,6 +66,8 @@ def run(job: Job) -> Outcome:
         if text := trouble(problem):
             return Outcome(name=name, line=text, trouble=True)
         raise
+    finally:
+        gc.enable()
 
 
 def _run(job: Job, name: str) -> Outcome:

@@ -68,6 +68,18 @@ class Step:
         agreed = [Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed]
         return cls(world, consent, today, agreed, rows(after), freed)
 
+    def events(self) -> Iterator[str]:
+        """Tell what became of the lines that changed: `live > left`, `released > gone`, `none > live`."""
+        now, was = {row.block: row for row in self.after}, {row.block: row for row in self.before}
+        for row in self.before:
+            after = now.get(row.block)
+            went = after.state if after and after.node == row.node else "gone"
+            if went != row.state:
+                yield f"{row.state} > {went}"
+        for row in self.after:
+            if row.block not in was or was[row.block].node != row.node:
+                yield f"none > {row.state}"
+
     def group(self, row: Row) -> Group:
         """Give what is renumbered together with a row."""
         return row.node, row.block.family, "" if self.world.one_block else row.pool

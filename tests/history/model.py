@@ -134,7 +134,7 @@ class World:
     def show(self, node: str, blocks: list[Block]) -> None:
         """Let the live cluster show blocks for a node, as the mode has it."""
         if self.mode == "kubernetes":
-            self.nodes[node].pod_cidrs = sorted(blocks, key=lambda block: self.families.index(block.family))
+            self.nodes[node].pod_cidrs = sorted(blocks, reverse=self.families[0] == 6)
         else:
             self.cilium_nodes[node] = [(block, self.owner(block) or "nobody") for block in blocks]
 

@@ -1,0 +1,120 @@
+"""The catalogue of rules: every code fires in a case, belongs to one function, and is explained; and what findings say reads well."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipamc.catalogue import catalogue
+from ipamc.limits import CONFIG_MAP, config_map_too_large
+from tests import builders, casefile
+from tests.test_cases import CASES
+
+PACKAGE = Path(__file__).parent.parent / "ipamc"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+CODES = tuple(catalogue())
+
+ELSEWHERE = {
+    "IPC0107": "links, pipes and folders need a real disk: tests/test_disk.py and tests/test_cli.py",
+    "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
+}
+"""Codes that no case file can show, and where they are shown."""
+
+PROPER = re.compile(r"(Cilium|Calico|Cluster|IPv|Node|CIDR|Gt|Lt|In|[A-Z]+-?[A-Z0-9]*\b)")
+"""Names that begin with a capital wherever they stand."""
+
+FINDING = re.compile(r"^(?:error|warning|note)\[(IPC\d{4})\]: (.*)$", re.MULTILINE)
+HELP = re.compile(r"^ +=? help: (.*)$", re.MULTILINE)
+
+
+def fired() -> dict[str, set[str]]:
+    """Give the names of the cases by the code that they expect."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in CASES:
+        for finding in casefile.load(path).findings:
+            found[finding[-8:-1]].add(path.stem)
+    return found
+
+
+def makers() -> Iterator[tuple[str, str]]:
+    """Give (code, function) of every call that makes a finding, or chooses its severity and then makes it."""
+    for path in SOURCES:
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                for call in ast.walk(function):
+                    if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant):
+                        code = call.args[0].value
+                        if isinstance(code, str) and re.fullmatch(r"IPC\d{4}", code):
+                            yield code, f"{path.relative_to(PACKAGE)}:{function.name}"
+
+
+def docstrings() -> Iterator[str]:
+    """Give every docstring that begins with a code."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node) or "").startswith("IPC"):
+                yield text
+
+
+def test_every_code_fires_in_a_case() -> None:
+    assert sorted(set(CODES) - fired().keys() - ELSEWHERE.keys()) == []
+
+
+def test_what_is_shown_elsewhere_is_not_shown_in_a_case() -> None:
+    assert sorted(ELSEWHERE.keys() & fired().keys()) == []
+
+
+def test_cases_expect_codes_of_the_catalogue() -> None:
+    assert sorted(fired().keys() - set(CODES)) == []
+
+
+def test_every_literal_is_a_code() -> None:
+    literals = {code for path in SOURCES for code in re.findall(r"IPC\d{4}", path.read_text())}
+    assert sorted(literals) == list(CODES)
+
+
+def test_a_code_is_made_by_exactly_one_function() -> None:
+    by_code: dict[str, set[str]] = defaultdict(set)
+    for code, function in makers():
+        by_code[code].add(function)
+    assert {code: functions for code, functions in by_code.items() if len(functions) > 1} == {}
+    assert sorted(by_code) == list(CODES)
+
+
+def test_docstrings_are_well_formed() -> None:
+    texts = sorted(docstrings())
+    assert [text[:7] for text in texts] == list(CODES)
+    for text in texts:
+        title, blank, *body = text.split("\n")
+        assert re.fullmatch(r"IPC\d{4}: .{10,140}\.", title), title
+        assert not blank, title
+        assert len(body) <= 12, title
+        assert re.search(r"[a-z]{2,}.*\.", " ".join(body)), title
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
+def test_a_case_says_what_it_shows(path: Path) -> None:
+    header = [line for line in casefile.load(path).header.split("\n") if line and not line.startswith("#!")]
+    assert 1 <= len(header) <= 2
+    assert header[-1].endswith(".")
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
+def test_messages_and_ways_out_read_alike(path: Path) -> None:
+    """Lower case, unless a name begins them; the sentence without a full stop."""
+    report = casefile.load(path).files.get("want/report", "")
+    for text in [*(message for _, message in FINDING.findall(report)), *HELP.findall(report)]:
+        assert text[0] == text[0].lower() or PROPER.match(text), text
+        assert not text.endswith("."), text
+
+
+def test_a_config_map_has_at_most_a_megabyte() -> None:
+    cluster = builders.plan("multi-pool", [builders.pool("default", "10.0.0.0/8")], {}).cluster
+    path = "cilium/configmap.yaml"
+    assert not list(config_map_too_large(cluster, {path: "x" * CONFIG_MAP}))
+    assert [each.code for each in config_map_too_large(cluster, {path: "x" * (CONFIG_MAP + 1)})] == ["IPC0529"]
