@@ -42,8 +42,8 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
     kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
     lines = tuple(sorted([*kept, *(msgspec.structs.replace(line, next=True) for line in moved.new), *placed.lines], key=_block))
     if standing.moving:  # who is not there yet, or shows the new block already, need not wait for another compile
-        so_far = replace(standing.lock, lines=lines)
-        lines = tuple(settle_moves(cluster, so_far, {want.node.name: want for want in wants}, Evidence(cluster), Consent(), today).lines)
+        by_name = {want.node.name: want for want in wants}
+        lines = tuple(settle_moves(cluster, standing.lock, list(lines), by_name, Evidence(cluster), Consent(), today)[0])
     plan = Plan(
         cluster=cluster,
         wants=wants,

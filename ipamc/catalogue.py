@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
-from ipamc import adopt, assign, consent, disk, holding, leave, limits, lock_rules, moving, pins, review, settle, shortage
+from ipamc import adopt, assign, consent, disk, holding, leave, limits, lock_rules, moving, pins, published, settle, shortage
 from ipamc.check import bgp, modes, multi_pool, pools
 from ipamc.check import pins as check_pins
 from ipamc.read import findings_model, findings_text
+from ipamc.review import live, room
 
 MODULES: tuple[ModuleType, ...] = (
     disk,
@@ -32,7 +33,9 @@ MODULES: tuple[ModuleType, ...] = (
     adopt,
     pins,
     shortage,
-    review,
+    live,
+    room,
+    published,
     limits,
 )
 

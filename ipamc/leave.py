@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from ipamc.diagnostics import Diagnostic, Place, Span, count, error, names
+from ipamc.diagnostics import Diagnostic, Place, Span, count, error, names, warning
 from ipamc.lock import line_at
 from ipamc.model import Cluster, Consent, Line, Lock
 
@@ -20,8 +20,6 @@ def judge_leavers(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]
     yield from consent_for_nobody(cluster, lock, leavers, consent)
     if "all" in consent.leave:
         return
-    if cluster.truncated is not None:
-        yield truncated_list(cluster, cluster.truncated)
     surprising = {node: lines for node, lines in leavers.items() if node not in consent.leave and any(line.live for line in lines)}
     if not surprising:
         return
@@ -103,12 +101,19 @@ def empty_inventory(cluster: Cluster, leavers: Mapping[str, list[Line]]) -> Diag
     )
 
 
-def truncated_list(cluster: Cluster, at: Place) -> Diagnostic:
+def judge_truncated(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:
+    """Yield that a list is cut off: refused where it would change the lock, told where it changes nothing."""
+    if cluster.truncated is not None and "all" not in consent.leave:
+        yield truncated_list(cluster, cluster.truncated, error if stale else warning)
+
+
+def truncated_list(cluster: Cluster, at: Place, make: Callable[..., Diagnostic]) -> Diagnostic:
     """IPC0421: a `List` is complete.
 
-    Its `metadata.continue` says that the server had more to give: a paginated answer that was saved after its first page. Fetch it whole.
+    Its `metadata.continue` says that the server had more to give: a paginated answer that was saved after its first page. Fetch it whole. What it
+    lacks is not taken for gone: where the lock would change, the compile is refused, and where it would not, this is a warning.
     """
-    return error(
+    return make(
         "IPC0421",
         at,
         "this list is one page of several: metadata.continue is set",

@@ -15,6 +15,7 @@ import msgspec
 from ipamc.cidr import Block, CidrError, parse_block
 from ipamc.diagnostics import Diagnostic, Span
 from ipamc.lock_rules import (
+    CONFLICT_MARKER,
     FORMAT,
     foreign_lock,
     lock_empty,
@@ -145,7 +146,7 @@ def first_shards(nodes: int, shard_size: int) -> int:
 
 def _header_problem(row: bytes) -> str:
     if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
-        return "a conflict marker"
+        return CONFLICT_MARKER
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
     return "a header that is not readable"
@@ -206,7 +207,7 @@ def _check_day(text: str) -> None:
 
 def _record_problem(row: bytes, problem: Exception) -> str:
     if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")):
-        return "a conflict marker"
+        return CONFLICT_MARKER
     if isinstance(problem, CidrError):
         return problem.reason
     if isinstance(problem, msgspec.ValidationError):

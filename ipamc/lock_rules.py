@@ -10,6 +10,9 @@ from ipamc.model import Cluster, Line, Mode
 FORMAT = 1
 """The format that this version writes, and the only one it reads."""
 
+CONFLICT_MARKER = "a conflict marker"
+MERGE_AGAIN = "merge the two sides by rule: ipamc lock --onto REV, where REV is the other branch"
+
 
 def row_at(path: str, number: int, row: bytes) -> Span:
     """Give a line of the lock as a place, the line from 1."""
@@ -49,7 +52,7 @@ def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnos
         "IPC0403",
         row_at(path, number, row),
         f"line {number} is {problem}" if problem.startswith("a ") else f"line {number}: {problem}",
-        help=f"git checkout -- {path}, then compile again",
+        help=MERGE_AGAIN if problem == CONFLICT_MARKER else f"git checkout -- {path}, then compile again",
     )
 
 

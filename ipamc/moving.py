@@ -7,8 +7,7 @@ person says so: the next line becomes live, the old one `left` with `moved`, whi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -22,49 +21,56 @@ from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Mode, Want
 from ipamc.territory import Territory
 
 
-class Settled(NamedTuple):
-    """What became of `next` lines."""
-
-    lines: list[Line]
-    moved: list[Line]
-    """The new live lines."""
-    found: list[Diagnostic]
-
-
-def settle_moves(cluster: Cluster, lock: Lock, by_name: Mapping[str, Want], evidence: Evidence, consent: Consent, today: str) -> Settled:
-    """Make live the `next` lines of nodes that have moved, and mark what they replace. O(lines)."""
+def settle_moves(
+    cluster: Cluster, lock: Lock, lines: list[Line], by_name: Mapping[str, Want], evidence: Evidence, consent: Consent, today: str
+) -> tuple[list[Line], list[Line], list[Diagnostic]]:
+    """Settle the moves of nodes that have arrived; give all lines, those that became live, and consent that settles nothing. O(lines)."""
     waiting: dict[str, list[Line]] = defaultdict(list)
-    lines = list(lock.lines)
     for line in lines:
         if line.next:
             waiting[line.node].append(line)
-    found = list(settle_nothing(cluster, lock, waiting, consent))
-    arrived = {node for node, theirs in waiting.items() if node in by_name and _arrived(cluster, by_name[node], theirs, evidence, consent)}
-    if not arrived:
-        return Settled(lines, [], found)
-    replaced = {group_of(cluster, line) for node in arrived for line in waiting[node]}
+    arrived = {
+        node
+        for node, theirs in waiting.items()
+        if node in by_name and (node in consent.settle or _is_empty(cluster, by_name[node]) or _shows(by_name[node], theirs, evidence))
+    }
+    result, moved = arrive(cluster, lines, arrived, today)
+    return result, moved, list(settle_nothing(cluster, lock, waiting, consent))
+
+
+def arrive(cluster: Cluster, lines: list[Line], nodes: Collection[str], today: str) -> tuple[list[Line], list[Line]]:
+    """Make the `next` lines of some nodes live, every family together, and what they replace `left`; give all lines, and the new live ones.
+
+    The old lines are marked `moved`: they wait in quarantine, and never return.
+    """
+    replaced = {group_of(cluster, line) for line in lines if line.next and line.node in nodes}
+    if not replaced:
+        return lines, []
     result: list[Line] = []
     moved: list[Line] = []
     for line in lines:
-        if line.next and line.node in arrived:
+        if line.next and line.node in nodes:
             moved.append(Line(block=line.block, pool=line.pool, node=line.node))
             result.append(moved[-1])
         elif line.live and group_of(cluster, line) in replaced:
             result.append(msgspec.structs.replace(line, left=today, moved=True))
         else:
             result.append(line)
-    return Settled(result, moved, found)
+    return result, moved
 
 
-def _arrived(cluster: Cluster, want: Want, theirs: list[Line], evidence: Evidence, consent: Consent) -> bool:
-    """Tell whether a node has moved: by consent, because it is not there yet, re-created, or shows all its next blocks."""
+def _is_empty(cluster: Cluster, want: Want) -> bool:
+    """Tell whether no pod of a node can be on its old block: it is not there yet, or was re-created and has no podCIDRs.
+
+    The latter counts only where the Node says which block is used: with annotations a Node never has podCIDRs.
+    """
     node = want.node
-    if node.name in consent.settle or node.planned:
-        return True
-    # With annotations a Node never has podCIDRs, so that their absence says nothing.
-    if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs" and node.live and not node.pod_cidrs:
-        return True
-    shown = {claim.block for claim in evidence.of(node)}
+    recreated = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs" and node.live and not node.pod_cidrs
+    return node.planned or recreated
+
+
+def _shows(want: Want, theirs: list[Line], evidence: Evidence) -> bool:
+    shown = {claim.block for claim in evidence.of(want.node)}
     return all(line.block in shown for line in theirs)
 
 

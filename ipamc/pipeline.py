@@ -36,7 +36,7 @@ class Inputs:
     rendered: bool = False
     """There is a `rendered/` beside the lock."""
     published: Mapping[str, bytes] = field(default_factory=dict)
-    """Files of that `rendered/` whose content binds: `cilium/ippools.yaml` and `cilium/configmap.yaml`, by path below it."""
+    """Files of that `rendered/` whose content binds (`published.BINDING`), by path below it."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema texts by file name."""
     templates: Mapping[str, str] = field(default_factory=dict)
@@ -66,14 +66,10 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     try:
         cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))  # text -> model, whatever dialect it came in
         log.add(check(cluster))  # meaning: pools disjoint, versions allow it
-        log.add(check_published(cluster, inputs.published, f"{inputs.folder}/rendered"))  # what was rendered before and cannot change
-        lock = log.keep(
-            load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
-        )  # what earlier compiles promised
+        lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))  # what was promised
+        log.add(check_published(cluster, lock, inputs.published, f"{inputs.folder}/rendered"))  # what was rendered and cannot change
         wants = assign(cluster)  # node -> its pools in order, sizes
-        standing = log.keep(
-            settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked)
-        )  # kept, returning, left, lacking
+        standing = log.keep(settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))  # kept, back, left, lacking
         plan = log.keep(allocate(cluster, wants, standing, inputs.today))  # lacking -> blocks
         log.add(review(plan))  # capacity, maxPods, limits of the mode
         files = emit(arrange(plan), inputs.templates)  # plan -> objects a file -> one render a file

@@ -7,27 +7,60 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ipamc.check.multi_pool import mask_size_changed
-from ipamc.diagnostics import Diagnostic, Related, Span
-from ipamc.model import Cluster, Mode
+from ipamc.diagnostics import Diagnostic, Related, Span, error
+from ipamc.model import Cluster, Line, Lock, Mode
 from ipamc.read.document import Unreadable
 from ipamc.read.yaml_documents import yaml_documents
 
 POOLS = "cilium/ippools.yaml"
 FLAGS = "cilium/configmap.yaml"
+ROOT = "kustomization.yaml"
+BINDING = (POOLS, FLAGS, ROOT)
+"""Rendered files, below `rendered/`, whose content an earlier compile committed the cluster to."""
 
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 
 
-def check_published(cluster: Cluster, files: Mapping[str, bytes], folder: str) -> Iterator[Diagnostic]:
-    """Yield pools whose maskSize below `folder` differs from today's. Text that cannot be read binds nobody: it is written anew."""
-    if cluster.mode is not Mode.MULTI_POOL or cluster.pinning == "node":
+def check_published(cluster: Cluster, lock: Lock, files: Mapping[str, bytes], folder: str) -> Iterator[Diagnostic]:
+    """Yield what was rendered below `folder` and cannot change any more. Text that cannot be read binds nobody: it is written anew."""
+    if cluster.mode is not Mode.MULTI_POOL:
         return
     masks = published_masks(files)
+    shards = [
+        each for document in _documents(files, ROOT) for each in _member(document, "resources") or [] if str(each).startswith("pools/")
+    ]
+    live = next((line for line in lock.lines if line.live), None)
+    if live and cluster.pinning == "node" and masks and not shards:
+        yield pinning_changed(cluster, live, Span(f"{folder}/{min(path for _, path in masks.values())}"), "shared pools were rendered here")
+    elif live and cluster.pinning != "node" and shards:
+        yield pinning_changed(cluster, live, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here")
+    elif cluster.pinning != "node":
+        yield from _masks_changed(cluster, masks, folder)
+
+
+def _masks_changed(cluster: Cluster, masks: Mapping[tuple[str, int], tuple[int, str]], folder: str) -> Iterator[Diagnostic]:
     for pool in cluster.pools:
         for family, part in sorted(pool.families.items()):
             before, path = masks.get((pool.name, family), (part.block_size, ""))
             if before != part.block_size:
-                yield mask_size_changed(pool, family, before, part.block_size, Related(Span(f"{folder}/{path}"), f"rendered with a maskSize of {before}"))
+                also = Related(Span(f"{folder}/{path}"), f"rendered with a maskSize of {before}")
+                yield mask_size_changed(pool, family, before, part.block_size, also)
+
+
+def pinning_changed(cluster: Cluster, live: Line, at: Span, label: str) -> Diagnostic:
+    """IPC0536: `pinning` does not change to or from `node` while nodes hold blocks.
+
+    With `pinning: node` a node's blocks are of pools of its own, `<pool>.<node>`, else of the shared ones. Running agents hold them under the name of
+    the pool that they came from; under the other name the operator would give the same addresses to somebody else. Start a cluster with the
+    `pinning` that you want, or drain all nodes and delete `rendered/` with their CiliumNodes.
+    """
+    return error(
+        "IPC0536",
+        cluster.field("spec", "ipam", "pinning"),
+        f"pinning: {cluster.pinning} would give the pool of {live.block} of node {live.node} another name while it is held",
+        also=[Related(at, label)],
+        help=f"set pinning: {'pool' if cluster.pinning == 'node' else 'node'} again",
+    )
 
 
 def published_masks(files: Mapping[str, bytes]) -> dict[tuple[str, int], tuple[int, str]]:

@@ -19,7 +19,7 @@ from ipamc.consent import agreed
 from ipamc.diagnostics import Diagnostic, Span, error, names
 from ipamc.holding import judge_held
 from ipamc.lacking import lacks, why_lacking
-from ipamc.leave import judge_leavers
+from ipamc.leave import judge_leavers, judge_truncated
 from ipamc.model import Cluster, Consent, Line, Lock, Stale, Standing, Want
 from ipamc.moving import groups_of, moves, settle_moves
 from ipamc.territory import Territory, first_overlap
@@ -44,30 +44,34 @@ def settle(
     known = {line.node for line in lock.lines if line.live}
 
     lock, found = agreed(cluster, lock, consent)
-    settled = settle_moves(cluster, lock, by_name, evidence, consent, today)
-    found += settled.found
-    lines, stale = _names_follow(settled.lines, territory, cluster)
-    stale += [Stale("settled", line.node, str(line.block)) for line in settled.moved]
+    lines, stale = _names_follow(lock.lines, territory, cluster)
     lines, leavers = _mark_leavers(lines, by_name, today)
     found += judge_leavers(cluster, lock, leavers, consent)
     stale += [Stale("leaver", node, "not in the inventory") for node in sorted(leavers)]
-
     lines, returned = _bring_back(lines, by_name, cluster, territory, evidence)
     stale += [Stale("returning", line.node, str(line.block)) for line in returned]
+    lines, moved, more = settle_moves(cluster, lock, lines, by_name, evidence, consent, today)
+    found += more
+    stale += [Stale("settled", line.node, str(line.block)) for line in moved]
+    held = [old for old, new in zip(lock.lines, lines, strict=True) if _in_use(old) and _in_use(new)]
+    back = {line.block for line in returned}
+    returned = [line for line in lines if line.block in back and _in_use(line)]
+
     lines, adopted, more = adopt(cluster, lock, lines, by_name, evidence, territory)
     stale += [Stale("newcomer", line.node, f"already has {line.block}") for line in adopted]
     found += more
     found += judge_held(cluster, by_name, lock, (*returned, *adopted), territory, new=True)
-
-    blocks = {line.node for line in lines if line.live}
-    found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in blocks])
     moving, more = moves(cluster, lock, lines, by_name, territory, consent)
     found += more
     on_the_move = groups_of(cluster, lines, moving)
-    found += judge_held(cluster, by_name, lock, settled.lines, territory, on_the_move)
+    found += judge_held(cluster, by_name, lock, held, territory, on_the_move)
+
+    blocks = {line.node for line in lines if line.live}
+    found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in blocks])
     lacking = tuple(lacks(cluster, wants, lines, territory, on_the_move))
     stale += [why_lacking(each, known) for each in lacking]
     found += evidence.ghosts(lines)
+    found += judge_truncated(cluster, consent, stale=bool(stale))
     if locked and stale:
         found += stale_lock(lock, stale)
     standing = Standing(
@@ -79,6 +83,10 @@ def settle(
         stale=tuple(stale),
     )
     return standing, found
+
+
+def _in_use(line: Line) -> bool:
+    return line.live or line.next
 
 
 def _names_follow(lines: Iterable[Line], territory: Territory, cluster: Cluster) -> tuple[list[Line], list[Stale]]:

@@ -20,7 +20,6 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from crd_tunnel(cluster)
     yield from tiny_blocks(cluster)
     yield from planned_before_do_not_gc(cluster)
-    yield from node_without_uid(cluster)
     yield from ipv6_too_wide(cluster, {6: mask} if (mask := longest_prefix(cluster, 6)) else {})
     yield from controller_manager(cluster)
     yield from flag_by_hand(cluster)
@@ -41,12 +40,12 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0511: in cluster-pool mode every family of the cluster has a pool.
+    """IPC0511: every family of the cluster has a pool.
 
-    The operator does not start without a CIDR list for a family that is on (`cluster-pool-ipv6-cidr must be provided`), and the agent waits for ever for
-    a block of each.
+    The agent waits for ever for an address of each family; in cluster-pool mode the operator does not even start without a CIDR list for a family that is
+    on (`cluster-pool-ipv6-cidr must be provided`). In multi-pool mode this is about the default pool alone.
     """
-    if cluster.mode is not Mode.CLUSTER_POOL:
+    if cluster.mode is Mode.MULTI_POOL or not cluster.pools:
         return
     for index, family in enumerate(cluster.families):
         if not any(family in pool.families for pool in cluster.pools):
@@ -162,26 +161,6 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
             f"{count(len(planned), 'planned node')} with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}: {names(node.name for node in planned)}",
             also=[Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")],
             help="use operator: bystander, or take the planned nodes out until they join",
-        )
-
-
-def node_without_uid(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0554: a node whose Node object is rendered has a uid.
-
-    With `metadata.uid` in the manifest the apiserver refuses to create a ghost Node and to write to one that was re-created; without it a typo in a name
-    becomes a Node. Export the inventory with `kubectl get nodes -o yaml`, mark nodes that do not exist yet `planned: true`, or set
-    `output.nodeObjects: create` to have Nodes created on purpose.
-    """
-    if cluster.patch_nodes == "none" or cluster.node_objects == "create":
-        return
-    without = [node for node in cluster.nodes if not node.uid and not node.planned]
-    if without:
-        yield error(
-            "IPC0554",
-            without[0].at,
-            f"{count(len(without), 'node')} without a uid where Node objects are rendered: {names(node.name for node in without)}",
-            also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
-            help="kubectl get nodes -o yaml > nodes.yaml, or planned: true for nodes to come, or output: {nodeObjects: create}",
         )
 
 

@@ -26,6 +26,7 @@ def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from pins_overlap(sorted(pins, key=lambda pin: (pin.block, pin.node)))
     yield from pin_over_reserved(cluster, pins)
     yield from several_pins(cluster, pins)
+    yield from pin_in_unlisted(pins)
 
 
 def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
@@ -91,4 +92,20 @@ def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
                 f'pool "{pool.name}" gives {pool.blocks_per_node} blocks a node, and {cluster.mode} mode has one a family',
                 also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
                 help="use a larger block (a shorter blockSize), or multi-pool mode",
+            )
+
+
+def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0222: nobody is pinned to a block of an `unlisted` pool.
+
+    The operator hands out that pool by itself, to nodes that nobody listed: it may give the pinned block to one of them.
+    """
+    for pin in pins:
+        if pin.pool.unlisted:
+            yield error(
+                "IPC0222",
+                pin.at.at,
+                f'pin {pin.block} of node {pin.node} is of unlisted pool "{pin.pool.name}", which the operator hands out',
+                also=[Related(pin.pool.at / "spec" / "unlisted", "the pool is unlisted here")],
+                help="pin a block of another pool",
             )

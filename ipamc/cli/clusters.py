@@ -81,12 +81,12 @@ def _hint(text: str) -> str:
 def inputs_of(folder: str, *, today: str, consent: Consent, locked: bool = False) -> Inputs:
     """Read everything that a compile of this folder depends on. Raises Refused for files that are no inputs, Trouble, OSError."""
     from ipamc.pipeline import Inputs
-    from ipamc.published import FLAGS, POOLS
+    from ipamc.published import BINDING
 
     sources, refused = disk.read_sources(folder)
     if refused:
         raise Refused(tuple(refused))
-    published = {name: disk.read_bytes(f"{folder}/{disk.RENDERED}/{name}") for name in (POOLS, FLAGS)}
+    published = {name: disk.read_bytes(f"{folder}/{disk.RENDERED}/{name}") for name in BINDING}
     return Inputs(
         name=name_of(folder),
         folder=folder,

@@ -1,17 +1,14 @@
-"""Rules that need the plan: what the live cluster shows against it, limits of the mode, room."""
+"""Room: of pools, of nodes, of objects."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ipamc.check.modes import adopt_without_unlisted
-from ipamc.check.multi_pool import default_pool_lacks_family, mask_size_changed
-from ipamc.check.pools import ipv6_too_wide
+from ipamc.check.multi_pool import mask_size_changed
 from ipamc.cidr import Block, usable
 from ipamc.diagnostics import Diagnostic, Related, count, error, names, note, warning
 from ipamc.lock import first_shards
-from ipamc.masks import longest_prefix
 from ipamc.model import Line, Mode, Node, Plan, Pool
 from ipamc.territory import Territory
 from ipamc.utilisation import utilisation
@@ -22,119 +19,6 @@ CRD_ENTRIES = 4096
 
 LOW = 10
 """Percent free below which a pool is worth a warning."""
-
-
-def review(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield every finding about the plan."""
-    yield from pod_cidrs_differ(plan)
-    yield from cilium_node_differs(plan)
-    yield from several_pod_cidrs(plan)
-    yield from pin_not_held(plan)
-    yield from nearly_full(plan)
-    yield from fewer_than_max_pods(plan)
-    yield from too_many_shards_needed(plan)
-    mode = plan.cluster.mode
-    if mode is Mode.CRD:
-        yield from too_many_entries(plan)
-    if mode is Mode.CLUSTER_POOL:
-        mask = longest_prefix(plan.cluster, 6, plan.lock.lines)
-        if mask > longest_prefix(plan.cluster, 6):
-            yield from ipv6_too_wide(plan.cluster, {6: mask})
-        yield from adopt_without_unlisted(plan.cluster, plan.lock.lines)
-        yield from room_for_unlisted(plan)
-    if mode is Mode.MULTI_POOL and plan.cluster.pinning != "none":
-        firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
-        yield from default_pool_lacks_family(plan.cluster, firsts.values())
-    if mode is Mode.MULTI_POOL and plan.cluster.pinning == "node":
-        yield from pre_allocation_too_large(plan)
-        yield from _pinned_mask_changed(plan)
-
-
-def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0503: a Node's `spec.podCIDRs` is what the lock says.
-
-    The field cannot be changed once it is set: the apiserver answers 422 to the manifest, or Cilium uses what is there. In kubernetes mode a node must be
-    drained, deleted and joined again to get another block. Elsewhere this holds where `patchNodes: podCIDRs` writes the field.
-    """
-    cluster = plan.cluster
-    if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
-        return
-    pending = {line.node for line in plan.lock.lines if line.next}
-    for node in cluster.nodes:
-        if not node.pod_cidrs:
-            continue
-        lines = plan.held.get(node.name, ())
-        wished = tuple(line.block for family in cluster.families for line in lines if line.block.family == family)
-        if wished != node.pod_cidrs:
-            shown = ", ".join(map(str, node.pod_cidrs))
-            make = warning if node.name in pending else error
-            yield make(
-                "IPC0503",
-                node.at,
-                f"node {node.name} has podCIDRs {shown}, and the lock says {', '.join(map(str, wished)) or 'none'}; the field is immutable",
-                help="put the families of ipFamilies in the order of the Nodes"
-                if sorted(wished) == sorted(node.pod_cidrs)
-                else f"drain {node.name}, kubectl delete node {node.name}, and let it join again",
-            )
-
-
-def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0513: a CiliumNode shows the blocks that the lock says.
-
-    In cluster-pool and crd mode the CiliumNode's `podCIDRs` are the blocks in use. Applying others to a running node moves nothing in the agent until
-    it restarts, and from 1.19 on the operator reverts them.
-    """
-    cluster = plan.cluster
-    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
-        return
-    known = {node.name: node for node in cluster.nodes}
-    pending = {line.node for line in plan.lock.lines if line.next}
-    for seen in cluster.cilium_nodes:
-        shown = sorted(block for block, _ in seen.blocks)
-        held = sorted(line.block for line in plan.held.get(seen.name, ()))
-        if seen.name in known and shown and shown != held:
-            make = warning if seen.name in pending else error
-            yield make(
-                "IPC0513",
-                seen.at,
-                f"CiliumNode {seen.name} shows {', '.join(map(str, shown))}, and the lock says {', '.join(map(str, held)) or 'nothing'}",
-                also=[Related(known[seen.name].at, "the node is here")],
-                help=f"drain {seen.name}, kubectl delete ciliumnode {seen.name}, apply, and restart its agent; or take the CiliumNode out if it is out of date",
-            )
-
-
-def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0505: a node whose Node object is rendered has one block a family.
-
-    `spec.podCIDRs` takes one CIDR of each family (the apiserver: "may specify no more than one CIDR for each IP family"), and so do Cilium's annotations.
-    """
-    if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
-        return
-    several = [name for name, lines in plan.held.items() if len({line.block.family for line in lines}) < len(lines)]
-    if several:
-        yield error(
-            "IPC0505",
-            plan.cluster.field("spec", "patchNodes"),
-            f"patchNodes: {plan.cluster.patch_nodes} with several blocks of one family on {count(len(several), 'node')}: {names(several)}",
-            help="set patchNodes: none",
-        )
-
-
-def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0309: a pinned node holds another block.
-
-    A pin says where a node goes when it is placed; it moves no node that holds a block already.
-    """
-    inventory = {node.name for node in plan.cluster.nodes}
-    for pool in plan.cluster.pools:
-        for name, pins in sorted(pool.pins.items()):
-            blocks = {line.block for line in plan.held.get(name, ())} | {
-                line.block for line in plan.lock.lines if line.next and line.node == name
-            }
-            for pin in pins:
-                others = sorted(block for block in blocks if block.family == pin.block.family)
-                if name in inventory and others and pin.block not in blocks:
-                    yield warning("IPC0309", pin.at, f"node {name} is pinned to {pin.block} and holds {', '.join(map(str, others))}")
 
 
 def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
@@ -266,7 +150,7 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
         )
 
 
-def _pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
+def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
     """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
     pools = {pool.name: pool for pool in plan.cluster.pools}
     places = {node.name: node.at for node in plan.cluster.nodes}
@@ -281,4 +165,6 @@ def _pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
             if before and before != now:
                 told.add(key)
                 held = next(line for line in mine if line.block not in plan.origins)
-                yield mask_size_changed(pools[key[0]], key[1], before, now, Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}"))
+                yield mask_size_changed(
+                    pools[key[0]], key[1], before, now, Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}")
+                )
