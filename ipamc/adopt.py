@@ -50,9 +50,9 @@ class Evidence:
             yield Claim(block, seen.name, seen.at, pool.removesuffix(f".{seen.name}") if self._pinned else pool)
 
     def _beside(self, lines: list[Line]) -> Iterator[Claim]:
-        """Yield the blocks that CiliumNodes show and no line of their nodes accounts for."""
+        """Yield the blocks that CiliumNodes show and that their nodes do not hold. A line that was left or released may be given again: it guards nothing."""
         if self._mode is not Mode.KUBERNETES and self._cilium_nodes:
-            own = {(line.block, line.node) for line in lines}
+            own = {(line.block, line.node) for line in lines if line.live or line.next}
             for _, seen in sorted(self._cilium_nodes.items()):
                 yield from (claim for claim in self._shown(seen) if (claim.block, claim.node) not in own)
 

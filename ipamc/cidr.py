@@ -93,7 +93,11 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
 def _parse_with_care(text: str, *, pods: bool) -> Block:
     address, slash, length = text.partition("/")
     if not slash:
-        raise CidrError("syntax", f"{text!r} has no prefix length", f"{text}/{128 if ':' in text else 32}")
+        try:
+            whole = f"{text}/{BITS[ipaddress.ip_address(text).version]}"
+        except ValueError:
+            raise CidrError("syntax", f"{text!r} is not a CIDR") from None
+        raise CidrError("syntax", f"{text!r} has no prefix length", whole)
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
