@@ -11,6 +11,7 @@ from typing import Any
 from ipamc.allocate import allocate
 from ipamc.cidr import Block
 from ipamc.diagnostics import Place
+from ipamc.lacking import held_by_node
 from ipamc.model import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, Want
 from ipamc.selector import EVERY
 
@@ -44,7 +45,8 @@ def newcomers(offers: list[Offer], number: int, family: int = 4) -> tuple[Lackin
 
 def standing(lacking: tuple[Lacking, ...], lines: list[Line]) -> Standing:
     lines.sort(key=lambda line: line.block)
-    return Standing(lock=Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1, lines=tuple(lines)), lacking=lacking)
+    lock = Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1, lines=tuple(lines))
+    return Standing(lock=lock, held=held_by_node(lock.lines), lacking=lacking)
 
 
 def held(of: Pool, number: int, step: int = 1, **state: Any) -> list[Line]:

@@ -5,9 +5,9 @@ Which pool serves a node, and who may take a full pool's place, was decided by `
 
 from __future__ import annotations
 
+import bisect
 import operator
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -16,6 +16,7 @@ from ipamc.adopt import Evidence
 from ipamc.blockers import Blockers, outermost
 from ipamc.cidr import Block
 from ipamc.diagnostics import Diagnostic
+from ipamc.lacking import held_by_node
 from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, Want
 from ipamc.moving import settle_moves
 from ipamc.pins import Pinned, barriers, place_pins
@@ -23,8 +24,10 @@ from ipamc.reclaim import last_day
 from ipamc.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
 from ipamc.space import Space
 
-_node = operator.attrgetter("node")
 _block = operator.attrgetter("block")
+
+FEW = 1000
+"""New lines are few if there are so many times as many old ones."""
 
 
 def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> tuple[Plan, list[Diagnostic]]:
@@ -35,19 +38,21 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
     quarantine is over. Lines are re-used whole: they leave the lock where a new block takes some of their addresses. Costs O(n log n) in lines and
     newcomers, times the number of block sizes; the width of ranges does not count.
     """
-    pinned = place_pins(cluster, standing, sorted(standing.lacking, key=_name))
-    moved = place_pins(cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.moving, key=_name))
+    pinned = place_pins(cluster, standing, sorted(standing.lacking, key=_order))
+    moved = place_pins(cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.moving, key=_order))
     blockers = Blockers(moved.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
     placed = _place(moved.lacking, pinned.lacking, blockers)
     kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
-    lines = tuple(sorted([*kept, *(msgspec.structs.replace(line, next=True) for line in moved.new), *placed.lines], key=_block))
+    lines = _together(kept, [*(msgspec.structs.replace(line, next=True) for line in moved.new), *placed.lines])
+    held = _with_new(standing.held, [*pinned.new, *placed.lines])
     if standing.moving:  # who is not there yet, or shows the new block already, need not wait for another compile
         by_name = {want.node.name: want for want in wants}
-        lines = tuple(settle_moves(cluster, standing.lock, list(lines), by_name, Evidence(cluster), Consent(), today)[0])
+        lines = settle_moves(cluster, standing.lock, lines, by_name, Evidence(cluster), Consent(), today)[0]
+        held = held_by_node(lines)
     plan = Plan(
         cluster=cluster,
         wants=wants,
-        lock=replace(standing.lock, lines=lines),
+        lock=replace(standing.lock, lines=tuple(lines)),
         origins={
             **standing.origins,
             **{line.block: "pin" for line in pinned.new},
@@ -55,7 +60,7 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
             **placed.origins,
         },
         stale=standing.stale,
-        held=_held(lines),
+        held=held,
     )
     after = replace(blockers, lines=lines)
     return plan, [
@@ -67,8 +72,9 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
     ]
 
 
-def _name(lacking: Lacking) -> str:
-    return lacking.want.node.name
+def _order(lacking: Lacking) -> tuple[str, int]:
+    """By node name; of one node, its pools in the order in which they serve it."""
+    return lacking.want.node.name, lacking.want.offers.index(lacking.offer) if lacking.offer else 0
 
 
 def _with(lock: Lock, pinned: Pinned) -> Lock:
@@ -82,16 +88,24 @@ def _kept_free(cluster: Cluster, standing: Standing) -> list[Block]:
     return outermost([*barriers(cluster, standing), *pins])
 
 
-def _held(lines: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
-    """Give the live lines by node, in the order of `lines`."""
-    live = [line for line in lines if not (line.left or line.next or line.released)]
-    held: dict[str, tuple[Line, ...]] = dict(zip(map(_node, live), zip(live, strict=True), strict=True))
-    if len(held) < len(live):
-        several: dict[str, list[Line]] = defaultdict(list)
-        for line in live:
-            several[line.node].append(line)
-        held = {node: tuple(some) for node, some in several.items()}
-    return held
+def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
+    """Give all lines by family and address. A few new ones are put where they belong: sorting 100,000 lines takes longer than placing one."""
+    if len(new) * FEW > len(lines):
+        return sorted([*lines, *new], key=_block)
+    result = list(lines)
+    for line in new:
+        bisect.insort(result, line, key=_block)
+    return result
+
+
+def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
+    """Give the live lines by node with the new ones among them."""
+    result = dict(held)
+    for line in new:
+        if not line.next:
+            mine = result.get(line.node)
+            result[line.node] = (line,) if mine is None else tuple(sorted((*mine, line), key=_block))
+    return result
 
 
 def _place(moving: Iterable[Lacking], lacking: Iterable[Lacking], blockers: Blockers) -> _Newcomers:

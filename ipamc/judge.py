@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ipamc.cidr import BITS, Block
 from ipamc.model import Line
-from ipamc.sides import Group, Rivals, Sides, claims, holds, leftover, of_one_node, renumbered_apart, rivals, same
+from ipamc.sides import Group, Lines, Rivals, Sides, claims, holds, leftover, of_one_node, renumbered_apart, rivals, same
 
 
 class Dropped(NamedTuple):
@@ -125,6 +125,7 @@ class _Court:
         self.living: dict[Group, Line] = {}
         self.chosen: dict[Group, frozenset[Block]] = {}
         self.refused: list[Refused] = []
+        self.gone: set[tuple[str, Block]] = set()
 
     def _at(self, block: Block) -> tuple[Line | None, Line | None, Line | None]:
         """Give the lines of a block that are for us to decide: those of the base, ours and theirs."""
@@ -141,11 +142,15 @@ class _Court:
         heapq.heapify(heap)
         while heap:
             rank, _, (line, *rest) = heapq.heappop(heap)
+            if rank != self._rank(line):  # a block that it was placed with gave way in the meantime
+                heapq.heappush(heap, (self._rank(line), next(number), (line, *rest)))
+                continue
             holder = self._holder(line)
             if holder is None:
                 self._take(line)
                 continue
             self.refused.append(Refused(rank, line, holder))
+            self.gone.add((line.node, line.block))
             if rest:
                 heapq.heappush(heap, (self._rank(rest[0]), next(number), tuple(rest)))
 
@@ -163,7 +168,7 @@ class _Court:
             other=not known,
             unknown=base is None,
             node=line.node,
-            rivals=min((tuple(sorted(side)) for side in mine), default=()),
+            rivals=min((tuple(sorted(each for each in side if (line.node, each) not in self.gone)) for side in mine), default=()),
             block=line.block,
         )
 
@@ -221,15 +226,24 @@ class _Court:
                 self.ground.add(line)
 
     def take_back_moves(self) -> None:
-        """Leave a node where it was if the block that one side moved it to gave way: it is never without."""
+        """Leave a node where it was if the block that a side moved it to gave way: it is never without."""
         lost = {self.sides.group(each.line) for each in self.refused if each.line.live and not each.rank.comes_back}
+        arrived = [self._arrived(lines, lost) for lines in (self.sides.ours, self.sides.theirs)]
         for block, line in list(self.lines.items()) if lost else ():
-            base = self.sides.base.get(block)
-            if line.moved and self.sides.group(line) in lost and base and base.live and base.node == line.node:
-                others = [each for each in self._sides_at(block) if each and each.node == line.node and not each.moved]
-                before = next(iter(others), base)
-                if before.left or self.sides.group(line) not in self.living:
+            group, base = self.sides.group(line), self.sides.base.get(block)
+            if not (line.moved and group in lost and base and base.live and base.node == line.node):
+                continue
+            at = self._sides_at(block)
+            if not any(each and each.moved and group in groups for each, groups in zip(at, arrived, strict=True)):
+                before = next((each for each in at if each and each.node == line.node and not each.moved), base)
+                if before.left or group not in self.living:
                     self.lines[block] = before
+
+    def _arrived(self, lines: Lines, groups: set[Group]) -> set[Group]:
+        """Give the groups of which a live line of a side stays."""
+        nodes = {node for node, _, _ in groups}
+        mine = (line for block, line in lines.items() if line.live and line.node in nodes and of_one_node(self.lines.get(block), line))
+        return {self.sides.group(line) for line in mine if self.lines[line.block].live}
 
     def dropped(self) -> tuple[Dropped, ...]:
         """Give the claims that gave way. What comes back where nothing lies over it was re-used, and is not told of."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ipamc.cidr import Block
 from ipamc.model import Cluster, Lacking, Line, Pool, Stale, Want
 from ipamc.territory import Territory
 
 Group = tuple[str, int, str]
 """What is renumbered together: (node, family, pool). The pool is "" in a one-block mode: there a node has one block a family, wherever it lies."""
+
+_node = operator.attrgetter("node")
 
 
 def group_of(cluster: Cluster, line: Line) -> Group:
@@ -24,16 +26,24 @@ def needed(pool: Pool, node: str, family: int) -> int:
     return pins if pool.disabled or pool.unlisted else max(pool.blocks_per_node, pins)
 
 
+def held_by_node(lines: Iterable[Line]) -> dict[str, tuple[Line, ...]]:
+    """Give the live lines by node, in the order of `lines`. O(lines)."""
+    live = [line for line in lines if not (line.left or line.next or line.released)]
+    held: dict[str, tuple[Line, ...]] = dict(zip(map(_node, live), zip(live, strict=True), strict=True))
+    if len(held) < len(live):
+        several: dict[str, list[Line]] = defaultdict(list)
+        for line in live:
+            several[line.node].append(line)
+        held = {node: tuple(some) for node, some in several.items()}
+    return held
+
+
 def lacks(
-    cluster: Cluster, wants: Iterable[Want], lines: Iterable[Line], territory: Territory, moving: Collection[Group]
+    cluster: Cluster, wants: Iterable[Want], held: Mapping[str, tuple[Line, ...]], territory: Territory, moving: Collection[Group]
 ) -> Iterator[Lacking]:
     """Yield what each node still needs, in name order. What is `moving` gets its blocks as `next` lines, and nothing beside them."""
-    held: dict[str, list[Block]] = defaultdict(list)
-    for line in lines:
-        if line.live:
-            held[line.node].append(line.block)
     for want in wants:
-        blocks = held.get(want.node.name, ())
+        blocks = [line.block for line in held.get(want.node.name, ())]
         if cluster.mode.one_block:
             families = tuple(family for family in cluster.families if all(block.family != family for block in blocks))
             if families and (want.offers or blocks):  # who has neither was told of above

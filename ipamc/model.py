@@ -273,6 +273,8 @@ class Standing:
 
     lock: Lock
     """Every line with its state of today; nothing placed yet."""
+    held: Mapping[str, tuple[Line, ...]]
+    """Its live lines by node name, by family and address."""
     lacking: tuple[Lacking, ...] = ()
     """By node name."""
     moving: tuple[Lacking, ...] = ()

@@ -18,7 +18,7 @@ from ipamc.cidr import Block
 from ipamc.consent import agreed
 from ipamc.diagnostics import Diagnostic, Span, error, names
 from ipamc.holding import judge_held
-from ipamc.lacking import lacks, why_lacking
+from ipamc.lacking import held_by_node, lacks, why_lacking
 from ipamc.leave import judge_leavers, judge_truncated
 from ipamc.model import Cluster, Consent, Line, Lock, Stale, Standing, Want
 from ipamc.moving import groups_of, moves, settle_moves
@@ -66,9 +66,9 @@ def settle(
     on_the_move = groups_of(cluster, lines, moving)
     found += judge_held(cluster, by_name, lock, held, territory, on_the_move)
 
-    blocks = {line.node for line in lines if line.live}
-    found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in blocks])
-    lacking = tuple(lacks(cluster, wants, lines, territory, on_the_move))
+    mine = held_by_node(lines)
+    found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in mine])
+    lacking = tuple(lacks(cluster, wants, mine, territory, on_the_move))
     stale += [why_lacking(each, known) for each in lacking]
     found += evidence.ghosts(lines)
     found += judge_truncated(cluster, consent, stale=bool(stale))
@@ -76,6 +76,7 @@ def settle(
         found += stale_lock(lock, stale)
     standing = Standing(
         lock=replace(lock, lines=tuple(lines)),
+        held=mine,
         lacking=lacking,
         moving=tuple(moving),
         taken=evidence.taken(lines),

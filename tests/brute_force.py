@@ -124,7 +124,7 @@ def brute_force(cluster: Cluster, standing: Standing, today: str) -> BruteForce:
     kept += [each.block for pool in cluster.pools for some in pool.pins.values() for each in some]
     kept += [each.block for each in (*cluster.excluded, *standing.taken)]
     state = BruteForce(cluster, list(standing.lock.lines), kept, today, [each.block for each in standing.taken])
-    newcomers = sorted(standing.lacking, key=lambda each: (each.want.node.name, each.offer.pool.name if each.offer else ""))
+    newcomers = sorted(standing.lacking, key=lambda each: (each.want.node.name, each.want.offers.index(each.offer) if each.offer else 0))
     rest = [(each, state.pins(each)) for each in newcomers]
     for each, missing in rest:
         if each.offer is None:

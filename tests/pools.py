@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ipamc.cidr import Block, parse_block
 from ipamc.diagnostics import Place
+from ipamc.lacking import held_by_node
 from ipamc.model import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, Want
 from ipamc.selector import EVERY
 
@@ -101,4 +102,4 @@ def standing(lines: Iterable[str | Line] = (), lacking: Iterable[Lacking] = (), 
         lines=tuple(sorted(made, key=lambda each: each.block)),
         path="clusters/lab/ipam.lock",
     )
-    return Standing(lock=lock, lacking=tuple(lacking), taken=ranges(*taken))
+    return Standing(lock=lock, held=held_by_node(lock.lines), lacking=tuple(lacking), taken=ranges(*taken))

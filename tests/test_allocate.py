@@ -172,7 +172,7 @@ def test_order_of_input_does_not_matter_and_a_second_run_changes_nothing(world: 
     again, same = allocate(world.cluster, (), replace(world.standing, lacking=tuple(lacking)), TODAY)
     assert (again, sorted(same, key=repr)) == (plan, sorted(found, key=repr))
 
-    settled = replace(world.standing, lock=plan.lock, lacking=())
+    settled = replace(world.standing, lock=plan.lock, held=plan.held, lacking=())
     after, nothing = allocate(world.cluster, (), settled, TODAY)
     assert (after.lock, after.held, nothing) == (plan.lock, plan.held, [])
 

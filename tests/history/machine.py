@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from ipamc.cidr import Block
 from ipamc.diagnostics import Refused
 from ipamc.lock import dumps, load
 from ipamc.model import Consent
 from tests.history.checks import Row, Step, judge, judge_refusal, rows
-from tests.history.model import NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
+from tests.history.model import LONGER, NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
 
 T = TypeVar("T")
 
@@ -32,6 +32,20 @@ names = st.sampled_from(NODE_NAMES)
 racks = st.sampled_from(RACKS)
 sizes = st.sampled_from([27, 28, 28, 29])
 widths = st.sampled_from([24, 25, 25, 26, 27])
+
+
+def inside(pool: Pool, family: int, where: int, prefix: int) -> Block:
+    """Give a block of a pool: a part of one of its ranges, or all of it. Where the pool has none of the family, any block."""
+    ranges = pool.ranges.get(family) or [cell(family, where, prefix)]
+    ground = ranges[where % len(ranges)]
+    size = max(prefix + LONGER[family], ground.prefix)
+    number = where // len(ranges) % (1 << size - ground.prefix)
+    return Block(family, ground.first + number * (ground.size >> size - ground.prefix), size)
+
+
+def has(*states: str) -> Callable[[History], bool]:
+    """Let a rule apply where the lock has lines of a state."""
+    return lambda history: any(row.state in states for row in history.rows)
 
 
 def pick(things: Sequence[T], which: int) -> T | None:
@@ -49,6 +63,7 @@ class History(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.lock: str | None = None
+        self.rows: list[Row] = []
         self.files: dict[str, str] = {}
         self.today = date(2026, 11, 21)
         self.waiting = 0
@@ -84,7 +99,7 @@ class History(RuleBasedStateMachine):
         again = compiled(self.next, result.lock, dict(result.files), today=later, locked=True)
         assert again.lock == result.lock
         assert again.files == result.files
-        self.world, self.lock, self.files = self.next, result.lock, dict(result.files)
+        self.world, self.lock, self.rows, self.files = self.next, result.lock, step.after, dict(result.files)
         self.next = copy.deepcopy(self.world)
         return True
 
@@ -93,11 +108,6 @@ class History(RuleBasedStateMachine):
         lock, found = load(text.encode(), "ipam.lock", cluster, Consent(), rendered=True)
         assert found == []
         assert dumps(lock) == text
-
-    @property
-    def rows(self) -> list[Row]:
-        """Give the lines of the lock."""
-        return rows(self.lock)
 
     def node(self, which: int) -> str | None:
         """Name a node of the inventory."""
@@ -113,10 +123,11 @@ class History(RuleBasedStateMachine):
         families=st.sampled_from([[4], [6], [4, 6], [6, 4]]),
         options=st.tuples(rarely, rarely, rarely, rarely, st.integers(0, 2)),
         quarantine=st.sampled_from([7, 7, 3, 0, "never"]),
+        width=st.sampled_from([25, 25, 26]),
         size=sizes,
-        nodes=st.integers(0, 5),
+        nodes=st.integers(0, 6),
     )
-    def begin(self, families: list[int], options: tuple[bool, bool, bool, bool, int], quarantine: int | str, size: int, nodes: int) -> None:
+    def begin(self, families: list[int], options: tuple[bool, bool, bool, bool, int], quarantine: int | str, width: int, size: int, nodes: int) -> None:
         hold, skip, patched, adopt, pinning = options
         spec: dict[str, Any] = {"quarantineDays": quarantine, "output": {"shardSize": 3, "nodeObjects": "create"}}
         spec |= {"unpooled": "hold"} if hold else {}
@@ -126,11 +137,11 @@ class History(RuleBasedStateMachine):
         if self.mode == "multi-pool":
             spec["ipam"] = {"pinning": ("pool", "node", "none")[pinning]}
         self.next = World(self.mode, families, spec)
-        self.next.pools["default"] = Pool({each: [cell(each, 0, 25)] for each in families}, size)
+        self.next.pools["default"] = Pool({each: [cell(each, 0, width)] for each in families}, size)
         if self.mode == "cluster-pool" and adopt:
             spec["ipam"] = {"operator": "adopt"}
             self.next.pools["t"] = Pool({each: [cell(each, 63, 27)] for each in families}, 29, unlisted=True)
-        for number in range(nodes):
+        for number in range(min(nodes, 1 << size - width)):
             self.next.nodes[NODE_NAMES[number]] = Node(RACKS[number % 3], live=number % 2 == 0)
         self.commit()
 
@@ -141,6 +152,13 @@ class History(RuleBasedStateMachine):
         for number in range(count):
             name = NODE_NAMES[(first + number * 3) % len(NODE_NAMES)]
             self.next.nodes.setdefault(name, Node(rack, large=large, planned=planned, live=live and not planned))
+        self.commit()
+
+    @precondition(has("left"))
+    @rule(which=some, rack=racks, live=st.booleans())
+    def a_node_returns(self, which: int, rack: str, *, live: bool) -> None:
+        if row := pick([row for row in self.rows if row.state == "left"], which):
+            self.next.nodes.setdefault(row.node, Node(rack, live=live))
         self.commit()
 
     @rule(which=some, count=few, agreed=st.sampled_from(["nobody", "each", "all", "a stranger"]))
@@ -167,10 +185,11 @@ class History(RuleBasedStateMachine):
             self.next.nodes[new] = Node(node.rack, large=node.large, live=node.live)
             self.commit(Consent(rename=((old, new),)))
 
+    @precondition(has("left"))
     @rule(which=some, new=names)
     def a_node_that_left_is_renamed(self, which: int, new: str) -> None:
         """The replacement comes later, or is there already."""
-        if row := pick(self.rows, which):
+        if row := pick([row for row in self.rows if row.state == "left"], which):
             self.commit(Consent(rename=((row.node, new),)))
 
     @rule(which=some)
@@ -257,17 +276,17 @@ class History(RuleBasedStateMachine):
             pool.rack, pool.priority, pool.per_node = rack, priority, per_node
         self.commit()
 
-    @rule(which=some, other=st.sampled_from(POOL_NAMES))
-    def a_pool_overflows(self, which: int, other: str) -> None:
+    @rule(which=some, other=some, typo=rarely)
+    def a_pool_overflows(self, which: int, other: int, *, typo: bool) -> None:
         if pool := self.pool(which):
-            pool.overflow = [] if other in pool.overflow else [*pool.overflow, other]
+            name = "typo" if typo else list(self.next.pools)[other % len(self.next.pools)]
+            pool.overflow = [] if name in pool.overflow else [*pool.overflow, name]
         self.commit()
 
     @rule(which=some, family=family, where=some, width=st.sampled_from([27, 28, 30]))
     def addresses_are_reserved(self, which: int, family: int, where: int, width: int) -> None:
         if pool := self.pool(which):
-            block = cell(family, where, width)
-            pool.reserved = [each for each in pool.reserved if each.family != family] if pool.reserved else [block]
+            pool.reserved = [] if pool.reserved else [inside(pool, family, where, width)]
         self.commit()
 
     @rule(family=family, where=some, width=st.sampled_from([27, 28, 30]))
@@ -287,12 +306,13 @@ class History(RuleBasedStateMachine):
         """To a block of the lock (its own, too), or to any; with consent that what waits there is released."""
         pool = self.pool(which)
         row = pick(self.rows, where)
-        block = row.block if own and row else cell(family, where, 28)
-        if pool and pool.pins.get(node):
-            pool.pins[node].pop()
-        elif pool:
-            pool.pins[node] = [block]
-        self.commit(Consent(release=frozenset([str(block)])) if agreed else None)
+        if pool:
+            block = row.block if own and row and any(each.contains(row.block) for each in pool.blocks) else inside(pool, family, where, 28)
+            if pool.pins.get(node):
+                pool.pins[node].pop()
+            else:
+                pool.pins[node] = [block]
+            self.commit(Consent(release=frozenset([str(block)])) if agreed else None)
 
     # The cluster.
 
@@ -301,18 +321,19 @@ class History(RuleBasedStateMachine):
         self.next.families = families
         self.commit()
 
-    @rule(quarantine=st.sampled_from([7, 3, 0, "never"]), hold=rarely, skip=rarely)
-    def the_rules_change(self, quarantine: int | str, *, hold: bool, skip: bool) -> None:
+    @rule(quarantine=st.sampled_from([7, 3, 0, "never"]), hold=rarely, skip=rarely, reshard=rarely)
+    def the_rules_change(self, quarantine: int | str, *, hold: bool, skip: bool, reshard: bool) -> None:
         self.next.spec |= {
             "quarantineDays": quarantine,
             "unpooled": "hold" if hold else "refuse",
             "unmatchedNodes": "skip" if skip else "error",
         }
-        self.commit()
+        self.commit(Consent(reshard=True) if reshard else None)
 
     # Consent.
 
-    @rule(which=some, kind=st.sampled_from(["node", "block", "wider", "pool", "typo"]), more=rarely)
+    @precondition(has("live"))
+    @rule(which=some, kind=st.sampled_from(["node", "node", "block", "wider", "pool", "typo"]), more=rarely)
     def somebody_is_renumbered(self, which: int, kind: str, *, more: bool) -> None:
         live = [row for row in self.rows if row.state == "live"]
         targets = []
@@ -326,21 +347,17 @@ class History(RuleBasedStateMachine):
                 self.commit(consent)
                 assert [row for row in self.rows if row.node in waiting] == before
 
-    @rule(which=some)
-    def somebody_has_moved(self, which: int) -> None:
-        waiting = [row for row in self.rows if row.state == "next"]
-        if row := pick(waiting, which) or pick(self.rows, which):
+    @precondition(has("next"))
+    @rule(which=some, typo=rarely)
+    def somebody_has_moved(self, which: int, *, typo: bool) -> None:
+        if row := pick(self.rows if typo else [row for row in self.rows if row.state == "next"], which):
             self.commit(Consent(settle=frozenset([row.node])))
 
-    @rule(which=some, kind=st.sampled_from(["node", "block", "wider", "typo"]))
-    def lines_are_released(self, which: int, kind: str) -> None:
-        waiting = [row for row in self.rows if row.state in {"left", "next"}]
-        if row := pick(waiting, which) or pick(self.rows, which):
+    @precondition(has("left", "next"))
+    @rule(which=some, kind=st.sampled_from(["node", "node", "block", "block", "wider", "typo"]), typo=rarely)
+    def lines_are_released(self, which: int, kind: str, *, typo: bool) -> None:
+        if row := pick(self.rows if typo else [row for row in self.rows if row.state in {"left", "next"}], which):
             self.commit(Consent(release=frozenset([_target(row, kind)])))
-
-    @rule()
-    def shards_are_made(self) -> None:
-        self.commit(Consent(reshard=True))
 
     # The live cluster.
 
@@ -357,6 +374,7 @@ class History(RuleBasedStateMachine):
                 self.next.show(node, blocks)
         self.commit()
 
+    @precondition(has("next"))
     @rule(which=some, part=rarely)
     def a_node_shows_its_next_blocks(self, which: int, *, part: bool) -> None:
         self._nothing_new()
@@ -381,6 +399,7 @@ class History(RuleBasedStateMachine):
         self.next.show(node, [block] if self.mode == "kubernetes" else sorted({*self.next.shown(node)[:1], block}))
         self.commit()
 
+    @precondition(has("left", "released"))
     @rule(which=some)
     def a_node_shows_what_it_left(self, which: int) -> None:
         """Or what another one left: it was restored from a backup."""
@@ -405,7 +424,7 @@ class History(RuleBasedStateMachine):
 
     # Time.
 
-    @rule(days=st.sampled_from([1, 3, 7, 30]))
+    @rule(days=st.sampled_from([1, 3, 7, 7, 30]))
     def days_pass(self, days: int) -> None:
         self.today += timedelta(days=days)
         self.commit()
