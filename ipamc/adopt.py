@@ -107,7 +107,8 @@ def adopt(
     adopted = []
     for claim in claims:
         ground = territory.of(claim.block)
-        adopted.append(Line(block=claim.block, pool=claim.pool or (ground.pool.name if ground else ""), node=claim.node))
+        known = claim.pool if ground or cluster.unpooled == "refuse" else ""  # what is held outside every pool has no pool's name
+        adopted.append(Line(block=claim.block, pool=known or (ground.pool.name if ground else ""), node=claim.node))
     result = sorted([line for line in lines if line.block not in gone] + adopted, key=lambda line: line.block)
     return result, adopted, found
 

@@ -157,7 +157,7 @@ def replace(path: str, text: str) -> bool:
     if _same(where, text.encode()):
         return False
     where.parent.mkdir(parents=True, exist_ok=True)
-    _put(where, text.encode())
+    put(where, text.encode())
     return True
 
 
@@ -184,13 +184,13 @@ def write(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Cha
     rendered = Path(folder, RENDERED)
     _sweep([Path(folder)] if files is None else [Path(folder), rendered, *_folders(rendered)])
     if changes.lock and lock is not None:
-        _put(Path(folder, LOCK), lock.encode(), durable=True)
+        put(Path(folder, LOCK), lock.encode(), durable=True)
     in_the_way = _in_the_way(changes)
     _remove(rendered, in_the_way)
     for path in changes.written:
         where = rendered / path
         where.parent.mkdir(parents=True, exist_ok=True)
-        _put(where, (files or {})[path].encode())
+        put(where, (files or {})[path].encode())
     _remove(rendered, [path for path in changes.removed if path not in in_the_way])
     return changes
 
@@ -251,7 +251,8 @@ def _same(path: Path, data: bytes) -> bool:
     return path.read_bytes() == data
 
 
-def _put(path: Path, data: bytes, *, durable: bool = False) -> None:
+def put(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a file whole: beside, then renamed; `durable`: on the disk before it is."""
     beside = path.with_name(f".ipamc-{os.getpid()}.tmp")
     beside.unlink(missing_ok=True)
     try:

@@ -28,6 +28,36 @@ def get(folder: str, key: str) -> str | None:
     return found.stdout.rstrip("\n") if found and found.returncode == 0 else None
 
 
+def trunk(folder: str) -> str:
+    """Give the revision whose locks are published: `git config ipamc.trunk`, else origin/HEAD."""
+    found = _git(folder, "config", "--get", "ipamc.trunk")
+    return found.stdout.strip() if found and found.returncode == 0 and found.stdout.strip() else "origin/HEAD"
+
+
+def show(folder: str, revision: str, path: str) -> bytes | None:
+    """Give a file of a revision, by its path below the repository's top; None where there is no such revision or file."""
+    found = _git(folder, "cat-file", "blob", f"{revision}:{path}")
+    return found.stdout.encode("utf-8", "surrogateescape") if found and found.returncode == 0 else None
+
+
+def commit(folder: str, revision: str) -> str | None:
+    """Give the commit that a revision names; None if git knows none."""
+    found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return found.stdout.strip() if found and found.returncode == 0 else None
+
+
+def parents(folder: str, revision: str) -> list[str]:
+    """Give the parents of a commit, the first one first."""
+    found = _git(folder, "rev-list", "--parents", "--max-count=1", revision)
+    return found.stdout.split()[1:] if found and found.returncode == 0 else []
+
+
+def merge_base(folder: str, one: str, two: str) -> str | None:
+    """Give the best common ancestor of two revisions; None without one, as in a shallow clone."""
+    found = _git(folder, "merge-base", one, two)
+    return found.stdout.strip() if found and found.returncode == 0 else None
+
+
 def _git(folder: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     try:
         command = ["git", "-C", folder, *arguments]

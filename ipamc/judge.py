@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from ipamc.cidr import BITS, Block
 from ipamc.model import Line
 from ipamc.sides import Group, Lines, Rivals, Sides, claims, holds, leftover, of_one_node, renumbered_apart, rivals, same
@@ -58,6 +60,8 @@ class Rank(NamedTuple):
     unknown: bool
     """The base did not know this block."""
     node: str
+    waits: bool
+    """It is not live yet."""
     rivals: tuple[Block, ...]
     """Where both sides placed the node, the blocks of this side: the one with the lower block goes first."""
     block: Block
@@ -168,6 +172,7 @@ class _Court:
             other=not known,
             unknown=base is None,
             node=line.node,
+            waits=not line.live,
             rivals=min((tuple(sorted(each for each in side if (line.node, each) not in self.gone)) for side in mine), default=()),
             block=line.block,
         )
@@ -209,9 +214,8 @@ class _Court:
             for line in (hunk.ours, hunk.theirs):
                 if line:
                     undecided.add(line)
-        found = [
-            line for block in self.blocks if block not in self.lines and block not in self.hunks and (line := leftover(*self._at(block)))
-        ]
+        vacant = (block for block in self.blocks if block not in self.lines and block not in self.hunks)
+        found = [line for block in vacant if (line := leftover(*self._at(block)) or self._given_up(block))]
         found.sort(key=lambda line: (line.node, line.block))
         found.sort(key=lambda line: line.left, reverse=True)
         found.sort(key=lambda line: self._rank(line).comes_back)
@@ -225,6 +229,13 @@ class _Court:
                 self.lines[line.block] = line
                 self.ground.add(line)
 
+    def _given_up(self, block: Block) -> Line | None:
+        """Keep a record of a block that was held at the base, and whose holder has another one now: no line vanishes."""
+        base = self.sides.base.get(block)
+        if base is None or (base.node, block) not in self.gone:
+            return None
+        return Line(block=block, pool=base.pool, node=base.node, released=True)
+
     def take_back_moves(self) -> None:
         """Leave a node where it was if the block that a side moved it to gave way: it is never without."""
         lost = {self.sides.group(each.line) for each in self.refused if each.line.live and not each.rank.comes_back}
@@ -236,8 +247,8 @@ class _Court:
             at = self._sides_at(block)
             if not any(each and each.moved and group in groups for each, groups in zip(at, arrived, strict=True)):
                 before = next((each for each in at if each and each.node == line.node and not each.moved), base)
-                if before.left or group not in self.living:
-                    self.lines[block] = before
+                free = before.live and not (self.sides.one_block and group in self.living)
+                self.lines[block] = before if free else msgspec.structs.replace(line, moved=False)
 
     def _arrived(self, lines: Lines, groups: set[Group]) -> set[Group]:
         """Give the groups of which a live line of a side stays."""

@@ -155,11 +155,9 @@ class Cluster:
     shard_size: int = 250
     node_objects: str = "guarded"
     pools: tuple[Pool, ...] = ()
-    """By name."""
     nodes: tuple[Node, ...] = ()
-    """By name."""
     cilium_nodes: tuple[CiliumNode, ...] = ()
-    """By name."""
+    """By name, all three."""
     truncated: Place | None = None
     """A `List` whose `metadata.continue` says that there is more."""
 

@@ -85,6 +85,24 @@ def settle_nothing(cluster: Cluster, lock: Lock, waiting: Mapping[str, list[Line
         )
 
 
+def torn_apart(cluster: Cluster, lock: Lock, lines: list[Line]) -> Iterator[Diagnostic]:
+    """IPC0433: a `next` line lies in the pool of the line that it is to replace.
+
+    In multi-pool and crd mode a node has blocks of each of its pools, and they are renumbered pool by pool. Where a pool was split, or lost a range, between
+    a block and the one that is to replace it, nobody can tell any more what replaces what: the node would keep both. Settle or cancel the move first.
+    """
+    coming = [(written, line) for written, line in zip(lock.lines, lines, strict=True) if line.next]
+    held = {group_of(cluster, line) for line in lines if line.live} if coming else set()
+    for written, line in coming:
+        if group_of(cluster, line) not in held:
+            yield error(
+                "IPC0433",
+                line_at(lock, written),
+                f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now, and the block that it replaces is not",
+                help=f"undo the change of pools; then settle the move, or cancel it: ipamc lock {lock.cluster} --release {line.block}",
+            )
+
+
 def moves(
     cluster: Cluster, lock: Lock, lines: Iterable[Line], by_name: Mapping[str, Want], territory: Territory, consent: Consent
 ) -> tuple[list[Lacking], list[Diagnostic]]:

@@ -18,10 +18,10 @@ from ipamc.cidr import Block
 from ipamc.consent import agreed
 from ipamc.diagnostics import Diagnostic, Span, error, names
 from ipamc.holding import judge_held
-from ipamc.lacking import held_by_node, lacks, why_lacking
+from ipamc.lacking import group_of, held_by_node, lacks, why_lacking
 from ipamc.leave import judge_leavers, judge_truncated
 from ipamc.model import Cluster, Consent, Line, Lock, Stale, Standing, Want
-from ipamc.moving import groups_of, moves, settle_moves
+from ipamc.moving import groups_of, moves, settle_moves, torn_apart
 from ipamc.territory import Territory, first_overlap
 
 
@@ -51,7 +51,7 @@ def settle(
     lines, returned = _bring_back(lines, by_name, cluster, territory, evidence)
     stale += [Stale("returning", line.node, str(line.block)) for line in returned]
     lines, moved, more = settle_moves(cluster, lock, lines, by_name, evidence, consent, today)
-    found += more
+    found += [*more, *torn_apart(cluster, lock, lines)]
     stale += [Stale("settled", line.node, str(line.block)) for line in moved]
     held = [old for old, new in zip(lock.lines, lines, strict=True) if _in_use(old) and _in_use(new)]
     back = {line.block for line in returned}
@@ -131,7 +131,7 @@ def _bring_back(
     are disabled, still count. A line that was `next` when its node left is again, beside what comes back.
     """
     have = {(line.node, line.block.family) for line in lines if line.live}
-    coming: dict[tuple[str, int], list[Line]] = defaultdict(list)
+    coming: list[Line] = []
     back: dict[tuple[str, int], list[Line]] = defaultdict(list)
     for line in lines:
         if (
@@ -141,7 +141,10 @@ def _bring_back(
             and (line.node, line.block.family) not in have
             and legal(line.block, cluster, territory)
         ):
-            (coming if line.unsettled else back)[line.node, line.block.family].append(line)
+            if line.unsettled:
+                coming.append(line)
+            else:
+                back[line.node, line.block.family].append(line)
     chosen: set[Block] = set()
     for (node, _), candidates in back.items():
         if cluster.mode.one_block:
@@ -151,7 +154,8 @@ def _bring_back(
             chosen.add(min(line.block for line in some if line.left == latest))
         else:
             chosen.update(line.block for line in candidates)
-    waiting = {line.block for key, some in coming.items() if key in back for line in some}
+    groups = {group_of(cluster, line) for some in back.values() for line in some if line.block in chosen}
+    waiting = {line.block for line in coming if group_of(cluster, line) in groups}
     chosen |= waiting
     result = [
         Line(block=line.block, pool=line.pool, node=line.node, next=line.block in waiting) if line.block in chosen else line

@@ -117,20 +117,23 @@ def pool_of(base: Line | None, ours: Line, theirs: Line) -> str:
 
 
 def rivals(sides: Sides, blocks: Iterable[Block]) -> Rivals:
-    """Give the groups that both sides placed newly, with different blocks: one side's are to be taken whole."""
+    """Give the groups that both sides placed newly, with different blocks: one side's are to be taken whole. A side that moved them only moved them."""
+    moved = _moved(sides)
     placed = _by_group(sides, blocks, _is_newly_live)
-    return {group: both for group, both in placed.items() if all(both) and not (both[0] <= both[1] or both[1] <= both[0])}
+    return {
+        group: (ours, theirs)
+        for group, (ours, theirs) in placed.items()
+        if ours and theirs and not (ours <= theirs or theirs <= ours or any(moved[group]))
+    }
 
 
 def renumbered_apart(sides: Sides, blocks: Iterable[Block]) -> Rivals:
     """Give the groups that both sides renumbered, to different places: what a person has to settle."""
     blocks = tuple(blocks)
+    moved = _moved(sides)
+    placed = _by_group(sides, blocks, _is_newly_live)
     waiting = _by_group(sides, blocks, lambda line, _: line.next)
     asked = _by_group(sides, blocks, lambda line, before: line.next and not (before and before.next))
-    # Also where both sides left a block on the same day, and agree about that.
-    left = (block for lines in (sides.ours, sides.theirs) for block, line in lines.items() if line.moved)
-    moved = _by_group(sides, tuple(left), lambda line, before: line.moved and before is not None and before.live)
-    placed = _by_group(sides, blocks, _is_newly_live)
     apart: dict[Group, tuple[frozenset[Block], frozenset[Block]]] = {}
     for group in waiting.keys() | moved.keys():
         ours, theirs = (waiting[group][side] | (placed[group][side] if moved[group][side] else frozenset()) for side in (0, 1))
@@ -138,6 +141,12 @@ def renumbered_apart(sides: Sides, blocks: Iterable[Block]) -> Rivals:
         if both_acted and ours and theirs and ours != theirs:
             apart[group] = ours, theirs
     return apart
+
+
+def _moved(sides: Sides) -> defaultdict[Group, tuple[frozenset[Block], frozenset[Block]]]:
+    """Give, by group, the blocks that each side moved away from; also where both agree about that."""
+    left = (block for lines in (sides.ours, sides.theirs) for block, line in lines.items() if line.moved)
+    return _by_group(sides, tuple(left), lambda line, before: line.moved and before is not None and before.live)
 
 
 def _is_newly_live(line: Line, before: Line | None) -> bool:

@@ -1,0 +1,1 @@
+"""Tables for arithmetic, properties for laws, case files for behaviour, real programs for truth."""

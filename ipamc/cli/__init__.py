@@ -27,6 +27,7 @@ VERBS = {
     "schema": "Print the JSON Schemas, for editors.",
     "explain": "Explain a finding by its code.",
     "completion": "Print the completion script of a shell.",
+    "merge-driver": "Merge two versions of a lock; git calls it.",
 }
 """By name, in the order of `ipamc --help`, which prints these lines."""
 

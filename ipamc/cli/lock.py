@@ -25,6 +25,7 @@ TARGETED = ("renumber", "settle", "release", "rename")
         ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks cut off"),
         ("ipamc lock lab --renumber pool/rack-a", "give the nodes of rack-a a next block each; they move when they are drained"),
         ("ipamc lock lab --settle node-7", "node-7 was drained and came up with its next block"),
+        ("ipamc lock --onto origin/main", "merge the trunk's locks in, where a forge did not"),
         ("ipamc lock lab --rename node-7=node-8", "node-8 replaces node-7, which is gone, and has its blocks"),
     ),
     refused="refused, out of date with --check, or the surroundings failed",
@@ -41,9 +42,15 @@ TARGETED = ("renumber", "settle", "release", "rename")
 )
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="Hand the blocks of a node that is gone to its replacement. Repeatable.")
 @click.option("--mode", is_flag=True, help="The lock goes over to the mode that the Cluster names.")
+@click.option(
+    "--onto",
+    metavar="REV",
+    default="",
+    help="Merge the lock of this revision in first, as the merge driver would. The inputs have to be merged already.",
+)
 @click.option("--reshard", is_flag=True, help="Let the shard count grow to what output.shardSize asks for.")
 @format_option
-def command(*, clusters: tuple[str, ...], check: bool, style: str, **given: Any) -> int:
+def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **given: Any) -> int:
     """Write the lock alone, and nothing below rendered/.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Consent is given here, once, and is reviewed in the lock's lines.
@@ -58,7 +65,10 @@ def command(*, clusters: tuple[str, ...], check: bool, style: str, **given: Any)
     if len(folders) > 1 and any(given[name] for name in TARGETED):
         raise click.UsageError("consent for a node, CIDR or pool is for one cluster: name it", context)
     day = today()
-    todo = [Job(folder=folder, today=day, consent=consent, render=False, locked=check, check=check) for folder in folders]
+    todo = [
+        Job(folder=folder, today=day, consent=consent, render=False, locked=check and not onto, check=check, onto=onto)
+        for folder in folders
+    ]
     return conclude(run_all(todo, None), style)
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -37,6 +37,8 @@ class Job:
     """The lock is read-only."""
     check: bool = False
     """Write nothing."""
+    onto: str = ""
+    """A revision whose lock is merged in first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,12 @@ def _run(job: Job, name: str) -> Outcome:
     from ipamc.pipeline import compile_cluster
 
     inputs = inputs_of(job.folder, today=job.today, consent=job.consent, locked=job.locked)
+    before, dropped = inputs.lock, list[str]()
+    if job.onto:
+        from ipamc.cli.onto import onto
+
+        merged, dropped = onto(job.folder, job.onto)
+        inputs = replace(inputs, lock=merged)
     compilation = compile_cluster(inputs)
     lock = None if job.locked and not job.check else compilation.lock
     files = compilation.files if job.render else None
@@ -81,8 +89,8 @@ def _run(job: Job, name: str) -> Outcome:
     if job.check:
         line = summary.outdated(changes) if changes else "up to date"
     else:
-        line = f"{summary.placed(inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
-    return Outcome(name=name, findings=compilation.diagnostics, done=not (job.check and changes), line=line)
+        line = f"{summary.placed(before, compilation.lock, compilation.plan)}; {summary.written(changes)}"
+    return Outcome(name=name, findings=compilation.diagnostics, done=not (job.check and changes), line="\n".join((*dropped, line)))
 
 
 def run_all(jobs: Sequence[Job], processes: int | None) -> list[Outcome]:

@@ -82,7 +82,7 @@ class Step:
 
     def group(self, row: Row) -> Group:
         """Give what is renumbered together with a row."""
-        return row.node, row.block.family, "" if self.world.one_block else row.pool
+        return row.node, row.block.family, "" if self.world.one_block else self.world.owner(row.block) or row.pool
 
     def waited(self, left: str) -> bool:
         """Tell whether the addresses of a line that left on a day may be given out again."""
@@ -92,6 +92,10 @@ class Step:
     def owned(self, node: str, block: Block) -> bool:
         """Tell whether a node shows a block, or is pinned to it: then its own old lines are no obstacle."""
         return block in self.world.shown(node) or any(block in pool.pins.get(node, ()) for pool in self.world.pools.values())
+
+    def coming(self, node: str) -> set[Block]:
+        """Give the blocks that a node is to move to; also if it was gone in the meantime."""
+        return {row.block for row in self.before if row.node == node and (row.state == "next" or row.unsettled)}
 
     def arrived(self, node: str, coming: Iterable[Block]) -> bool:
         """Tell whether a node is where it is to move to."""
@@ -152,14 +156,14 @@ def _follows(row: Row, after: Row, step: Step) -> bool:
     match came, went:
         case ("live" | "next" | "released" as state, _, _), (same, _, _) if state == same:
             return row.state == "released" or here
-        case ("left", _, _), ("left", _, _):
-            return row.left == after.left and came == went
+        case ("left", _, _), ("left", _, _) if came == went:
+            return row.left == after.left
         case ("live", _, _), ("left", False, False):
             return not here and after.left == today
-        case ("live", _, _), ("left", True, False):
+        case ("live", _, _) | ("left", False, False), ("left", True, False):
             return here and after.left == today and _replaced(row, step)
-        case ("next", _, _), ("live", _, _):
-            return here and step.arrived(row.node, (each.block for each in step.before if each.node == row.node and each.state == "next"))
+        case ("next", _, _) | ("left", False, True), ("live", _, _):
+            return here and step.arrived(row.node, step.coming(row.node))
         case ("next", _, _), ("left", False, True):
             return not here and after.left == today
         case ("left", False, False), ("live", _, _):
@@ -172,7 +176,7 @@ def _follows(row: Row, after: Row, step: Step) -> bool:
 def _replaced(row: Row, step: Step) -> bool:
     """Tell whether a live line was given up for another, and rightly."""
     mine = [each for each in step.after if each.state == "live" and step.group(each) == step.group(row)]
-    coming = {each.block for each in step.before if each.state == "next" and each.node == row.node}
+    coming = step.coming(row.node)
     new = [each for each in mine if each.block in coming or step.renumbered(row)]
     return bool(new) and step.arrived(row.node, coming or [each.block for each in new])
 
@@ -262,7 +266,7 @@ def who_returns_gets_what_was_left(step: Step) -> None:
             mine = [row for row in step.before if (row.node, row.block.family) == (node, family)]
             coming = [row for row in mine if row.state == "left" and not row.moved and not row.unsettled and step.world.legal(row.block)]
             if coming and (node, family) not in busy:
-                back = [row for row in coming if (now[row.block].state, now[row.block].node) == ("live", node)]
+                back = [row for row in coming if now[row.block].node == node and (now[row.block].state == "live" or now[row.block].moved)]
                 assert len(back) == (1 if step.world.one_block else len(coming)), coming
 
 

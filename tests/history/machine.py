@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 some = st.integers(0, 63)
 """Which one, of however many there are; or where, in the window."""
-few = st.integers(1, 4)
+few = st.sampled_from([1, 1, 2, 4])
 rarely = st.sampled_from([False, False, False, False, True])
 family = st.sampled_from([4, 6])
 names = st.sampled_from(NODE_NAMES)
@@ -138,6 +138,7 @@ class History(RuleBasedStateMachine):
             spec["ipam"] = {"pinning": ("pool", "node", "none")[pinning]}
         self.next = World(self.mode, families, spec)
         self.next.pools["default"] = Pool({each: [cell(each, 0, width)] for each in families}, size)
+        self.next.pools["p"] = Pool({each: [cell(each, 20, 26)] for each in families}, size, RACKS[0])
         if self.mode == "cluster-pool" and adopt:
             spec["ipam"] = {"operator": "adopt"}
             self.next.pools["t"] = Pool({each: [cell(each, 63, 27)] for each in families}, 29, unlisted=True)
@@ -171,10 +172,19 @@ class History(RuleBasedStateMachine):
         leave = {"nobody": set(), "each": gone, "all": {"all"}, "a stranger": {"stranger"}}[agreed]
         self.commit(Consent(leave=frozenset(leave)) if leave else None)
 
-    @rule(which=some, rack=racks, large=rarely)
-    def a_node_is_labelled(self, which: int, rack: str, *, large: bool) -> None:
+    @rule(which=some, kind=st.sampled_from(["rack", "size", "plan"]), rack=racks)
+    def a_node_is_edited(self, which: int, kind: str, rack: str) -> None:
+        """It is labelled, or comes that was planned, or is planned again."""
         if name := self.node(which):
-            self.next.nodes[name].rack, self.next.nodes[name].large = rack, large
+            node = self.next.nodes[name]
+            if kind == "rack":
+                node.rack = rack
+            elif kind == "size":
+                node.large = not node.large
+            elif node.to_come:
+                node.live = True
+            elif not node.pod_cidrs:
+                node.planned, node.live = not node.planned, not node.live
         self.commit()
 
     @rule(which=some, new=names)
@@ -191,16 +201,6 @@ class History(RuleBasedStateMachine):
         """The replacement comes later, or is there already."""
         if row := pick([row for row in self.rows if row.state == "left"], which):
             self.commit(Consent(rename=((row.node, new),)))
-
-    @rule(which=some)
-    def a_node_is_planned_or_comes(self, which: int) -> None:
-        if name := self.node(which):
-            node = self.next.nodes[name]
-            if node.to_come:
-                node.live = True
-            elif not node.pod_cidrs:
-                node.planned, node.live = not node.planned, not node.live
-        self.commit()
 
     # Pools.
 
@@ -252,28 +252,27 @@ class History(RuleBasedStateMachine):
 
     @rule(which=some)
     def a_pool_goes(self, which: int) -> None:
-        if old := pick(list(self.next.pools), which):
+        old = pick(list(self.next.pools), which)
+        if old and len(self.next.pools) > 1:
             del self.next.pools[old]
             for pool in self.next.pools.values():
                 pool.overflow = [each for each in pool.overflow if each != old]
         self.commit()
 
-    @rule(which=some)
-    def a_pool_is_switched_off_or_on(self, which: int) -> None:
+    @rule(which=some, kind=st.sampled_from(["off", "sizes", "rack", "priority", "several"]), size=sizes, number=st.integers(0, 2), rack=st.sampled_from(["", *RACKS]))
+    def a_pool_is_edited(self, which: int, kind: str, size: int, number: int, rack: str) -> None:
         if pool := self.pool(which):
-            pool.disabled = not pool.disabled
-        self.commit()
-
-    @rule(which=some, size=sizes, large=st.sampled_from([0, 26, 27, 29]))
-    def a_pool_has_other_sizes(self, which: int, size: int, large: int) -> None:
-        if pool := self.pool(which):
-            pool.size, pool.large = size, large
-        self.commit()
-
-    @rule(which=some, rack=st.sampled_from(["", *RACKS]), priority=st.integers(0, 2), per_node=st.sampled_from([1, 1, 1, 2]))
-    def a_pool_serves_others(self, which: int, rack: str, priority: int, per_node: int) -> None:
-        if pool := self.pool(which):
-            pool.rack, pool.priority, pool.per_node = rack, priority, per_node
+            match kind:
+                case "off":
+                    pool.disabled = not pool.disabled
+                case "sizes":
+                    pool.size, pool.large = size, (0, 26, 29)[number]
+                case "rack":
+                    pool.rack = rack if number else ""
+                case "priority":
+                    pool.priority = number
+                case "several":
+                    pool.per_node = 1 + number % 2
         self.commit()
 
     @rule(which=some, other=some, typo=rarely)
@@ -283,22 +282,16 @@ class History(RuleBasedStateMachine):
             pool.overflow = [] if name in pool.overflow else [*pool.overflow, name]
         self.commit()
 
-    @rule(which=some, family=family, where=some, width=st.sampled_from([27, 28, 30]))
-    def addresses_are_reserved(self, which: int, family: int, where: int, width: int) -> None:
+    @rule(which=some, family=family, where=some, width=st.sampled_from([27, 28, 30]), excluded=st.booleans())
+    def addresses_are_kept_or_not(self, which: int, family: int, where: int, width: int, *, excluded: bool) -> None:
+        """They are reserved in a pool; maybe because they are excluded from the cluster."""
         if pool := self.pool(which):
-            pool.reserved = [] if pool.reserved else [inside(pool, family, where, width)]
-        self.commit()
-
-    @rule(family=family, where=some, width=st.sampled_from([27, 28, 30]))
-    def addresses_are_excluded(self, family: int, where: int, width: int) -> None:
-        block = cell(family, where, width)
-        if self.next.excluded:
-            self.next.excluded.pop()
-        else:
-            self.next.excluded.append(block)
-            for pool in self.next.pools.values():
-                if any(each.overlaps(block) for each in pool.blocks):
-                    pool.reserved.append(block)
+            block = inside(pool, family, where, width)
+            if excluded and self.next.excluded:
+                self.next.excluded.pop()
+            else:
+                self.next.excluded += [block] if excluded else []
+                pool.reserved = [] if pool.reserved and not excluded else [block]
         self.commit()
 
     @rule(which=some, node=names, family=family, where=some, own=st.booleans(), agreed=rarely)
@@ -333,7 +326,7 @@ class History(RuleBasedStateMachine):
     # Consent.
 
     @precondition(has("live"))
-    @rule(which=some, kind=st.sampled_from(["node", "node", "block", "wider", "pool", "typo"]), more=rarely)
+    @rule(which=some, kind=st.sampled_from(["node", "node", "node", "block", "block", "wider", "pool", "typo"]), more=rarely)
     def somebody_is_renumbered(self, which: int, kind: str, *, more: bool) -> None:
         live = [row for row in self.rows if row.state == "live"]
         targets = []
@@ -390,13 +383,15 @@ class History(RuleBasedStateMachine):
             self.next.show(row.node, coming[:1] if part else sorted(coming + ([] if self.next.one_block else stays)))
         self.commit()
 
-    @rule(node=names, family=family, where=some, width=st.sampled_from([27, 28, 28, 29]))
-    def the_cluster_shows_something(self, node: str, family: int, where: int, width: int) -> None:
+    @rule(node=names, which=some, family=family, where=some, width=st.sampled_from([27, 28, 28, 29]), listed=st.booleans(), stray=rarely)
+    def the_cluster_shows_something(self, node: str, which: int, family: int, where: int, width: int, *, listed: bool, stray: bool) -> None:
         """A node that joined by itself, one that was forgotten, or one that is not what it was told to be."""
-        if self.mode == "kubernetes":
+        family = family if stray or family in self.next.families else self.next.families[0]
+        pool = self.pool(which)
+        block = inside(pool, family, where, width) if pool and not stray else cell(family, where, width)
+        if listed or self.mode == "kubernetes":
             self.next.nodes.setdefault(node, Node("x", live=True))
-        block = cell(family, where, width)
-        self.next.show(node, [block] if self.mode == "kubernetes" else sorted({*self.next.shown(node)[:1], block}))
+        self.next.show(node, [block] if self.next.one_block else sorted({*self.next.shown(node)[:1], block}))
         self.commit()
 
     @precondition(has("left", "released"))
