@@ -3,13 +3,14 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test clean
+.PHONY: help demo test soak clean
 
 BIN := .venv/bin
 
 help:
 	@echo 'make demo    compile every cluster below clusters/, and build the output with the real kustomize'
 	@echo 'make test    lint, types, import layers, tests'
+	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
 	@echo 'make clean   remove .venv and caches'
 
 demo: .venv/.made
@@ -20,6 +21,11 @@ test: .venv/.made-for-tests
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python -m pytest -n 2
+
+HISTORIES ?= 20000
+
+soak: .venv/.made-for-tests
+	IPAMC_HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -n 2 -s tests/test_history.py
 
 # The first Python that is new enough: a name on the PATH may be a shim for a version that is not there.
 .venv/.made: pyproject.toml
