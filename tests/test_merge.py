@@ -50,7 +50,9 @@ def lines_of(text: bytes) -> dict[Block, Line]:
 
 
 def dropped(result: Merged) -> str:
-    return ", ".join(f"{each.line.block} {each.line.node} for {each.holder.block} {each.holder.node} {each.trunk}" for each in result.dropped)
+    return ", ".join(
+        f"{each.line.block} {each.line.node} for {each.holder.block} {each.holder.node} {each.trunk}" for each in result.dropped
+    )
 
 
 # base | ours | theirs | result; every row is also run with the sides swapped.
@@ -106,7 +108,9 @@ two left, later day  | 0/26 b 5         | 0/25 a 6         |                  | 
 """
 
 
-@pytest.mark.parametrize(("ours", "theirs", "trunk", "result", "told"), [row[1:] for row in rows(CLASHES)], ids=[row[0] for row in rows(CLASHES)])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "trunk", "result", "told"), [row[1:] for row in rows(CLASHES)], ids=[row[0] for row in rows(CLASHES)]
+)
 def test_newcomers_that_clash(ours: str, theirs: str, trunk: str, result: str, told: str) -> None:
     for one, two in ((ours, theirs), (theirs, ours)):
         merged = merge(b"", lock(one), lock(two), lock(trunk) if trunk else None)
@@ -207,7 +211,10 @@ BROKEN = {
     "two modes": (lock("64/26 b", mode="crd"), "these are locks of two modes, cluster-pool and crd"),
     "a newer format": (GOOD.replace(b'"lock":1', b'"lock":2'), "theirs: lock format 2 is not 1, the one that this version reads"),
     "markers": (GOOD + b"<<<<<<< HEAD\n", "theirs: line 3 is a conflict marker"),
-    "an overlap": (GOOD + b'{"block":"10.0.0.0/28","pool":"p","node":"b"}\n', "theirs: 10.0.0.0/28 of node b overlaps 10.0.0.0/26 of node a"),
+    "an overlap": (
+        GOOD + b'{"block":"10.0.0.0/28","pool":"p","node":"b"}\n',
+        "theirs: 10.0.0.0/28 of node b overlaps 10.0.0.0/26 of node a",
+    ),
     "nothing": (b"", "theirs: the lock is empty: its memory is lost"),
     "no lock": (b"\xff\x00", "theirs: line 1: not the header line of a lock"),
     "edited": (GOOD.replace(b":1}", b": 1}"), "theirs: line 1 is not as the tool writes it"),
@@ -394,7 +401,9 @@ def test_a_node_that_both_sides_hold_is_never_without(fork: Fork) -> None:
     merged = fork.merged()
     assume(not merged.conflicts and b"multi-pool" not in fork.base)
     told = {each.line.node for each in merged.dropped}
-    base, ours, theirs, result = ({each.node for each in lines_of(text).values() if each.live} for text in (fork.base, fork.ours, fork.theirs, merged.text))
+    base, ours, theirs, result = (
+        {each.node for each in lines_of(text).values() if each.live} for text in (fork.base, fork.ours, fork.theirs, merged.text)
+    )
     assert (base & ours & theirs) - told <= result
 
 
@@ -421,7 +430,9 @@ def test_merging_again_changes_nothing(fork: Fork) -> None:
 
 
 @given(STEPS, STEPS, STEPS, st.sampled_from(PLACES), st.sampled_from(PLACES))
-def test_a_conflict_is_settled_by_taking_either_side(before: list[Step], one: list[Step], two: list[Step], here: Block, there: Block) -> None:
+def test_a_conflict_is_settled_by_taking_either_side(
+    before: list[Step], one: list[Step], two: list[Step], here: Block, there: Block
+) -> None:
     held = Line(block=parse_block("10.0.0.128/26"), node="z", pool="p")
     base = grown(History({held.block: held}, Mode.CLUSTER_POOL), before)
     ours, theirs = (grown(base, [*steps, ("renumber", "z", "z", place)]) for steps, place in ((one, here), (two, there)))

@@ -233,8 +233,12 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
         assert not live or max(live.values()) == 1, live
         for node in world.nodes:
             missing = [family for family in world.families if not live[node, family]]
-            held = len(missing) < len(world.families)
-            assert not missing or (world.spec.get("unmatchedNodes") == "skip" and not held and not any(world.pools[name].open for name in world.candidates(node))), node
+            partly = len(missing) < len(world.families)
+            assert not missing or (
+                world.spec.get("unmatchedNodes") == "skip"
+                and not partly
+                and not any(world.pools[name].open for name in world.candidates(node))
+            ), node
         return
     held = Counter(step.group(row) for row in step.after if row.state == "live")
     moving = {step.group(row) for row in step.after if row.state == "next"}

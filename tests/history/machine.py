@@ -18,7 +18,7 @@ from ipamc.cidr import Block
 from ipamc.diagnostics import Refused
 from ipamc.lock import dumps, load
 from ipamc.model import Consent
-from tests.history.checks import Row, Step, judge, judge_refusal, rows
+from tests.history.checks import Row, Step, judge, judge_refusal
 from tests.history.model import LONGER, NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
 
 T = TypeVar("T")
@@ -93,7 +93,9 @@ class History(RuleBasedStateMachine):
         step = Step.of(self.next, consent, self.today, self.lock, result.lock)
         judge(step)
         self.steps.update(step.events())
-        self.steps.update(f"by {name}" for name in ("rename", "release", "renumber", "settle", "leave", "reshard") if getattr(consent, name))
+        self.steps.update(
+            f"by {name}" for name in ("rename", "release", "renumber", "settle", "leave", "reshard") if getattr(consent, name)
+        )
         self._is_canonical(result.lock, result.plan.cluster)
         later = (self.today + timedelta(days=1000)).isoformat()
         again = compiled(self.next, result.lock, dict(result.files), today=later, locked=True)
@@ -127,7 +129,9 @@ class History(RuleBasedStateMachine):
         size=sizes,
         nodes=st.integers(0, 6),
     )
-    def begin(self, families: list[int], options: tuple[bool, bool, bool, bool, int], quarantine: int | str, width: int, size: int, nodes: int) -> None:
+    def begin(
+        self, families: list[int], options: tuple[bool, bool, bool, bool, int], quarantine: int | str, width: int, size: int, nodes: int
+    ) -> None:
         hold, skip, patched, adopt, pinning = options
         spec: dict[str, Any] = {"quarantineDays": quarantine, "output": {"shardSize": 3, "nodeObjects": "create"}}
         spec |= {"unpooled": "hold"} if hold else {}
@@ -204,7 +208,14 @@ class History(RuleBasedStateMachine):
 
     # Pools.
 
-    @rule(name=st.sampled_from(POOL_NAMES), where=some, width=widths, size=sizes, rack=racks, families=st.sampled_from([[4], [6], [4, 6], [4, 6]]))
+    @rule(
+        name=st.sampled_from(POOL_NAMES),
+        where=some,
+        width=widths,
+        size=sizes,
+        rack=racks,
+        families=st.sampled_from([[4], [6], [4, 6], [4, 6]]),
+    )
     def a_pool_comes(self, name: str, where: int, width: int, size: int, rack: str, families: list[int]) -> None:
         families = [each for each in families if each in self.next.families] or self.next.families
         if name not in self.next.pools:
@@ -259,7 +270,13 @@ class History(RuleBasedStateMachine):
                 pool.overflow = [each for each in pool.overflow if each != old]
         self.commit()
 
-    @rule(which=some, kind=st.sampled_from(["off", "sizes", "rack", "priority", "several"]), size=sizes, number=st.integers(0, 2), rack=st.sampled_from(["", *RACKS]))
+    @rule(
+        which=some,
+        kind=st.sampled_from(["off", "sizes", "rack", "priority", "several"]),
+        size=sizes,
+        number=st.integers(0, 2),
+        rack=st.sampled_from(["", *RACKS]),
+    )
     def a_pool_is_edited(self, which: int, kind: str, size: int, number: int, rack: str) -> None:
         if pool := self.pool(which):
             match kind:
@@ -329,9 +346,7 @@ class History(RuleBasedStateMachine):
     @rule(which=some, kind=st.sampled_from(["node", "node", "node", "block", "block", "wider", "pool", "typo"]), more=rarely)
     def somebody_is_renumbered(self, which: int, kind: str, *, more: bool) -> None:
         live = [row for row in self.rows if row.state == "live"]
-        targets = []
-        for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None]):
-            targets.append(_target(row, kind))
+        targets = [_target(row, kind) for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None])]
         if targets:
             consent = Consent(renumber=tuple(sorted(set(targets))))
             if self.commit(consent):  # asking again changes nothing for who waits
