@@ -15,7 +15,8 @@ from ipamc.model import Cluster, Line, Lock, Mode, Pool, Range, Want
 from ipamc.territory import Territory, first_overlap
 
 Where = Callable[[Line], At]
-Pending = frozenset[tuple[str, int]]
+Pending = Collection[Block]
+"""Live blocks that are on their way out."""
 
 
 def judge_held(
@@ -36,7 +37,7 @@ def judge_held(
     def where(line: Line) -> At:
         return by_name[line.node].node.at if new else line_at(lock, line)
 
-    pending: Pending = frozenset((node, family) for node, family, _ in on_the_move)
+    pending: set[Block] = set()
     nowhere: dict[str, list[Line]] = defaultdict(list)
     inside: dict[Range, list[Line]] = defaultdict(list)
     foreign: dict[int, list[Line]] = defaultdict(list)
@@ -51,6 +52,10 @@ def judge_held(
             continue
         ground = territory.of(line.block)
         excluded = first_overlap(cluster.excluded, line.block)
+        if on_the_move and line.live:
+            pool_now = ground.pool.name if ground else line.pool
+            if (line.node, line.block.family, "" if cluster.mode.one_block else pool_now) in on_the_move:
+                pending.add(line.block)
         if line.block.family not in cluster.families:
             foreign[line.block.family].append(line)
         elif excluded:
@@ -107,7 +112,7 @@ def _nodes(lines: list[Line]) -> str:
 
 def _weigh(lines: list[Line], pending: Pending) -> Iterator[tuple[Callable[..., Diagnostic], list[Line]]]:
     """Split illegal lines: a live one whose node has a next line of that family is on its way out, and only a warning."""
-    waiting = [line for line in lines if line.live and (line.node, line.block.family) in pending]
+    waiting = [line for line in lines if line.block in pending]
     for make, some in ((error, [line for line in lines if line not in waiting]), (warning, waiting)):
         if some:
             yield make, some

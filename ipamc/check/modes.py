@@ -43,9 +43,9 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0511: every family of the cluster has a pool.
 
     The agent waits for ever for an address of each family; in cluster-pool mode the operator does not even start without a CIDR list for a family that is
-    on (`cluster-pool-ipv6-cidr must be provided`). In multi-pool mode this is about the default pool alone.
+    on (`cluster-pool-ipv6-cidr must be provided`). In multi-pool mode this is about the default pool alone, in kubernetes mode about each node.
     """
-    if cluster.mode is Mode.MULTI_POOL or not cluster.pools:
+    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD} or not cluster.pools:
         return
     for index, family in enumerate(cluster.families):
         if not any(family in pool.families for pool in cluster.pools):

@@ -254,12 +254,12 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
 
 
 def held_lines_are_legal(step: Step) -> None:
-    """Inside a range, outside what is excluded, of a family of the cluster; unless the node is to move away from it."""
-    moving = {(row.node, row.block.family) for row in step.after if row.state == "next"}
+    """Hold them inside a range, outside what is excluded, of a family of the cluster; unless the node is to move away from them."""
+    moving = {step.group(row) for row in step.after if row.state == "next"}
     for row in step.after:
         if row.state in {"live", "next"} and not step.world.legal(row.block):
-            on_hold = row.state == "live" and step.world.spec.get("unpooled") == "hold" and not step.world.owner(row.block)
-            assert on_hold or (row.state == "live" and (row.node, row.block.family) in moving), row
+            on_hold = step.world.spec.get("unpooled") == "hold" and not step.world.owner(row.block)
+            assert row.state == "live" and (on_hold or step.group(row) in moving), row
 
 
 def who_returns_gets_what_was_left(step: Step) -> None:
