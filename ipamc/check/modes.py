@@ -45,7 +45,7 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     The agent waits for ever for an address of each family; in cluster-pool mode the operator does not even start without a CIDR list for a family that is
     on (`cluster-pool-ipv6-cidr must be provided`). In multi-pool mode this is about the default pool alone, in kubernetes mode about each node.
     """
-    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD} or not cluster.pools:
+    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return
     for index, family in enumerate(cluster.families):
         if not any(family in pool.families for pool in cluster.pools):
