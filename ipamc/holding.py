@@ -111,9 +111,10 @@ def _nodes(lines: list[Line]) -> str:
 
 
 def _weigh(lines: list[Line], pending: Pending) -> Iterator[tuple[Callable[..., Diagnostic], list[Line]]]:
-    """Split illegal lines: a live one whose node has a next line of that family is on its way out, and only a warning."""
+    """Split illegal lines: a live one that a next line is to replace is on its way out, and only a warning."""
+    staying = [line for line in lines if line.block not in pending]
     waiting = [line for line in lines if line.block in pending]
-    for make, some in ((error, [line for line in lines if line not in waiting]), (warning, waiting)):
+    for make, some in ((error, staying), (warning, waiting)):
         if some:
             yield make, some
 

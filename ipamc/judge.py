@@ -127,6 +127,7 @@ class _Court:
         for line in agreed.values():
             self.ground.add(line)
         self.living: dict[Group, Line] = {}
+        self.waiting: dict[Group, Line] = {}
         self.chosen: dict[Group, frozenset[Block]] = {}
         self.refused: list[Refused] = []
         self.gone: set[tuple[str, Block]] = set()
@@ -180,22 +181,25 @@ class _Court:
     def _holder(self, line: Line) -> Line | None:
         """Give the line that keeps this one away, if one does."""
         holder = self.ground.over(line.block)
-        if holder or not line.live:
+        if holder or line.left:
             return holder
         group = self.sides.group(line)
+        if self.sides.one_block:
+            return (self.waiting if line.next else self.living).get(group)
         placed = self.rivals.get(group, ())
         other_side = group in self.chosen and any(line.block in side for side in placed) and line.block not in self.chosen[group]
-        return self.living[group] if other_side or (self.sides.one_block and group in self.living) else None
+        return self.living[group] if other_side else None
 
     def _take(self, line: Line) -> None:
         self.lines[line.block] = line
         self.ground.add(line)
-        if line.live:
-            group = self.sides.group(line)
-            self.living.setdefault(group, line)
-            mine = [side for side in self.rivals.get(group, ()) if line.block in side]
-            if len(mine) == 1:
-                self.chosen.setdefault(group, mine[0])
+        if line.left:
+            return
+        group = self.sides.group(line)
+        (self.waiting if line.next else self.living).setdefault(group, line)
+        mine = [side for side in self.rivals.get(group, ()) if line.block in side]
+        if line.live and len(mine) == 1:
+            self.chosen.setdefault(group, mine[0])
 
     def leave_to_people(self) -> None:
         """Keep both versions of what was renumbered to two places, save what a stronger line lies over."""
@@ -203,9 +207,17 @@ class _Court:
             apart = [line for line in self._sides_at(block) if line and self.sides.group(line) in self.apart]
             holder = self.ground.over(block)
             if apart and not holder:
-                self.hunks[block] = Hunk(block, *self._sides_at(block))
+                self._leave(block)
             elif holder:
                 self.refused += [Refused(self._rank(line), line, holder) for line in apart if holds(line)]
+
+    def _leave(self, block: Block) -> None:
+        """Keep what each side has there, save a claim of another node: that was heard."""
+        apart = self.apart
+        kept = (line if line and (self.sides.group(line) in apart or not self.sides.is_claim(line)) else None for line in self._sides_at(block))
+        hunk = Hunk(block, *kept)
+        if hunk.ours or hunk.theirs:
+            self.hunks[block] = hunk
 
     def fill_in(self) -> None:
         """Let what nobody holds come in where nothing lies over it: of two, left before released, and the later day first."""
@@ -223,8 +235,7 @@ class _Court:
             if self.ground.over(line.block):
                 continue
             if undecided.over(line.block):
-                if any(self._sides_at(line.block)):
-                    self.hunks[line.block] = Hunk(line.block, *self._sides_at(line.block))
+                self._leave(line.block)
             else:
                 self.lines[line.block] = line
                 self.ground.add(line)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests import fleet
+from tests.history.branches import Branches
 from tests.history.machine import History
 from tests.history.model import MODES
 
@@ -26,12 +27,23 @@ SOAK = "IPAMC_HISTORIES" in os.environ
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_the_lock_promises_holds_after_every_step(mode: str) -> None:
+    steps = histories_of(History, mode, HISTORIES)
+    assert steps["steps"] >= HISTORIES * STEPS // 3  # hypothesis ends some histories early
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_holds_where_branches_are_merged_rebased_picked_and_reverted(mode: str) -> None:
+    steps = histories_of(Branches, mode, HISTORIES // 8)
+    assert steps["meetings"] > 0
+
+
+def histories_of(machine: type[History], mode: str, number: int) -> Counter[str]:
+    """Run so many histories; give what happened in them."""
     steps: Counter[str] = Counter()
-    machine = type(f"History of {mode}", (History,), {"mode": mode, "steps": steps})
     run_state_machine_as_test(
-        machine,
+        type(f"{machine.__name__} of {mode}", (machine,), {"mode": mode, "steps": steps, "met": []}),
         settings=settings(
-            max_examples=HISTORIES,
+            max_examples=number,
             stateful_step_count=STEPS,
             deadline=None,
             derandomize=not SOAK,
@@ -40,7 +52,7 @@ def test_what_the_lock_promises_holds_after_every_step(mode: str) -> None:
         ),
     )
     print(f"{mode}: {steps['steps']:,} steps: {dict(steps.most_common())}")  # noqa: T201 - what a soak is watched for
-    assert steps["steps"] >= HISTORIES * STEPS // 3  # hypothesis ends some histories early
+    return steps
 
 
 def test_a_tenth_of_5000_nodes_that_leaves_and_returns_changes_no_byte() -> None:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from ipamc.cidr import Block, CidrError, parse_block
 from ipamc.diagnostics import Diagnostic, Severity, Span
+from ipamc.lock import dumps, parse
+from ipamc.merge import Merged
 from ipamc.model import Consent
 from tests.history.model import World
 
@@ -259,7 +261,8 @@ def held_lines_are_legal(step: Step) -> None:
     for row in step.after:
         if row.state in {"live", "next"} and not step.world.legal(row.block):
             on_hold = step.world.spec.get("unpooled") == "hold" and not step.world.owner(row.block)
-            assert row.state == "live" and (on_hold or step.group(row) in moving), row
+            assert row.state == "live", row
+            assert on_hold or step.group(row) in moving, row
 
 
 def who_returns_gets_what_was_left(step: Step) -> None:
@@ -303,6 +306,55 @@ def few_leave_without_consent(step: Step) -> None:
     gone = live - step.world.nodes.keys() - step.consent.leave
     assert len(gone) <= max(3, len(live) * 5 // 100), gone
     assert not gone or step.world.nodes
+
+
+def judge_merge(base: str, ours: str, theirs: str, trunk: str, merged: Merged, *, one_block: bool) -> None:
+    """Assert what holds for a merge of two locks before anything is compiled."""
+    lock, found = parse(merged.text, "merged")
+    assert bool(found) == bool(merged.conflicts), "a conflict, and yet a lock; or none, and no lock"
+    if lock is None or found:
+        return
+    text = merged.text.decode()
+    assert dumps(lock) == text
+    if theirs in {base, ours} or ours == base:  # where git asks no driver
+        assert text == (theirs if ours == base else ours)
+        return
+    now = {row.block: row for row in rows(text)}
+    was, one, two, main = ({row.block: row for row in rows(each)} for each in (base, ours, theirs, trunk))
+    dropped = {(each.line.block, each.line.node) for each in merged.dropped}
+    for row in (*was.values(), *one.values(), *two.values()):
+        new = row.block not in was and (row.block, row.node) in dropped
+        assert new or any(each.overlaps(row.block) for each in now), f"{row} vanished"
+    gave_way = {each.line.node for each in merged.dropped}
+    live = Counter((row.node, row.block.family) for row in now.values() if row.state == "live")
+    assert not one_block or max(live.values(), default=1) == 1, live
+    for block in one.keys() & two.keys():
+        mine, other, before = one[block], two[block], was.get(block)
+        changed = other if before == mine else mine
+        if mine == other:
+            assert now.get(block) == mine, f"both have {mine}"
+        elif before in {mine, other} and changed.state == "live" and changed.node not in gave_way:
+            assert _is_live(now.get(block), changed.node) or live[changed.node, block.family], (
+                f"{before} became {changed}, and is {now.get(block)}"
+            )
+    for side, across in ((one, two), (two, one)):
+        for block, row in side.items():  # what the trunk gave out since the base stays
+            if row == main.get(block) and row.state == "live" and not _is_live(was.get(block), row.node):
+                followed = across.get(block) not in {None, was.get(block)} and across[block].node == row.node
+                assert followed or _is_live(now.get(block), row.node), f"{row} of the trunk is {now.get(block)}"
+    held = [{(row.node, row.block.family) for row in some.values() if row.state == "live"} for some in (one, two)]
+    for node, family in held[0] & held[1]:
+        assert live[node, family] or node in gave_way, f"{node} is without a block"
+
+
+def _is_live(row: Row | None, node: str) -> bool:
+    return row is not None and (row.state, row.node) == ("live", node)
+
+
+def vanished(before: str, after: str) -> bool:
+    """Tell whether a lock lacks lines of another without having others over their addresses: what `plan --base` refuses."""
+    now = [row.block for row in rows(after)]
+    return any(not any(each.overlaps(row.block) for each in now) for row in rows(before))
 
 
 def judge_refusal(found: Iterable[Diagnostic]) -> None:
