@@ -214,7 +214,9 @@ class _Court:
     def _leave(self, block: Block) -> None:
         """Keep what each side has there, save a claim of another node: that was heard."""
         apart = self.apart
-        kept = (line if line and (self.sides.group(line) in apart or not self.sides.is_claim(line)) else None for line in self._sides_at(block))
+        kept = (
+            line if line and (self.sides.group(line) in apart or not self.sides.is_claim(line)) else None for line in self._sides_at(block)
+        )
         hunk = Hunk(block, *kept)
         if hunk.ours or hunk.theirs:
             self.hunks[block] = hunk

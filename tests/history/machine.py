@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -18,10 +18,10 @@ from ipamc.cidr import Block
 from ipamc.diagnostics import Refused
 from ipamc.lock import dumps, load
 from ipamc.model import Consent
+from tests.history import edits
 from tests.history.checks import Row, Step, judge, judge_refusal, rows
-from tests.history.model import LONGER, NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
-
-T = TypeVar("T")
+from tests.history.edits import inside, pick
+from tests.history.model import NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
 
 some = st.integers(0, 63)
 """Which one, of however many there are; or where, in the window."""
@@ -32,25 +32,13 @@ names = st.sampled_from(NODE_NAMES)
 racks = st.sampled_from(RACKS)
 sizes = st.sampled_from([27, 28, 28, 29])
 widths = st.sampled_from([24, 25, 25, 26, 27])
-
-
-def inside(pool: Pool, family: int, where: int, prefix: int) -> Block:
-    """Give a block of a pool: a part of one of its ranges, or all of it. Where the pool has none of the family, any block."""
-    ranges = pool.ranges.get(family) or [cell(family, where, prefix)]
-    ground = ranges[where % len(ranges)]
-    size = max(prefix + LONGER[family], ground.prefix)
-    number = where // len(ranges) % min(1 << size - ground.prefix, 8)  # near its beginning, where blocks are given out first
-    return Block(family, ground.first + number * (ground.size >> size - ground.prefix), size)
+pools = st.sampled_from(POOL_NAMES)
+quarantines = st.sampled_from([7, 7, 3, 0, "never"])
 
 
 def has(*states: str) -> Callable[[History], bool]:
     """Let a rule apply where the lock has lines of a state."""
     return lambda history: any(row.state in states for row in history.rows)
-
-
-def pick(things: Sequence[T], which: int) -> T | None:
-    """Give one of some things; None if there are none."""
-    return things[which % len(things)] if things else None
 
 
 class History(RuleBasedStateMachine):
@@ -102,6 +90,7 @@ class History(RuleBasedStateMachine):
         assert again.lock == result.lock
         assert again.files == result.files
         self.world, self.lock, self.rows, self.files = self.next, result.lock, step.after, dict(result.files)
+        self.today += timedelta(days=1)
         self.next = copy.deepcopy(self.world)
         return True
 
@@ -129,8 +118,8 @@ class History(RuleBasedStateMachine):
     @initialize(
         families=st.sampled_from([[4], [6], [4, 6], [6, 4]]),
         options=st.tuples(rarely, rarely, rarely, rarely, st.integers(0, 2)),
-        quarantine=st.sampled_from([7, 7, 3, 0, "never"]),
-        width=st.sampled_from([25, 25, 26]),
+        quarantine=quarantines,
+        width=st.sampled_from([24, 25, 26]),
         size=sizes,
         nodes=st.integers(0, 6),
     )
@@ -165,13 +154,15 @@ class History(RuleBasedStateMachine):
         self.commit()
 
     @precondition(has("left"))
-    @rule(which=some, rack=racks, live=st.booleans())
-    def a_node_returns(self, which: int, rack: str, *, live: bool) -> None:
-        if row := pick([row for row in self.rows if row.state == "left"], which):
-            self.next.nodes.setdefault(row.node, Node(rack, live=live))
+    @rule(which=some, count=few, live=st.booleans())
+    def nodes_return(self, which: int, count: int, *, live: bool) -> None:
+        for number in range(count):
+            if row := pick([row for row in self.rows if row.state == "left"], which + number):
+                self.next.nodes.setdefault(row.node, Node(RACKS[which % 3], live=live))
         self.commit()
 
-    @rule(which=some, count=few, agreed=st.sampled_from(["nobody", "each", "all", "a stranger"]))
+    @precondition(lambda self: self.next.nodes)
+    @rule(which=some, count=few, agreed=st.sampled_from(["nobody", "each", "all", "all", "a stranger"]))
     def nodes_leave(self, which: int, count: int, agreed: str) -> None:
         gone = set()
         for _ in range(count):
@@ -181,9 +172,9 @@ class History(RuleBasedStateMachine):
         leave = {"nobody": set(), "each": gone, "all": {"all"}, "a stranger": {"stranger"}}[agreed]
         self.commit(Consent(leave=frozenset(leave)) if leave else None)
 
-    @rule(which=some, kind=st.sampled_from(["rack", "size", "plan"]), rack=racks)
+    @precondition(lambda self: self.next.nodes)
+    @rule(which=some, kind=st.sampled_from(["rack", "size", "plan", "plan"]), rack=racks)
     def a_node_is_edited(self, which: int, kind: str, rack: str) -> None:
-        """It is labelled, or comes that was planned, or is planned again."""
         if name := self.node(which):
             node = self.next.nodes[name]
             if kind == "rack":
@@ -196,154 +187,98 @@ class History(RuleBasedStateMachine):
                 node.planned, node.live = not node.planned, not node.live
         self.commit()
 
-    @rule(which=some, new=names)
-    def a_node_is_replaced(self, which: int, new: str) -> None:
-        old = self.node(which)
-        if old and new not in self.next.nodes:
+    @rule(which=some, new=names, gone=st.booleans())
+    def a_node_is_replaced(self, which: int, new: str, *, gone: bool) -> None:
+        """Let one take over from another, that leaves now or is gone; the new one may come later."""
+        left = [row.node for row in self.rows if row.state == "left"] if gone else []
+        old = pick(left, which) or self.node(which)
+        if old and old in self.next.nodes and new not in self.next.nodes:
             node = self.next.nodes.pop(old)
             self.next.nodes[new] = Node(node.rack, large=node.large, live=node.live)
+        if old:
             self.commit(Consent(rename=((old, new),)))
 
-    @precondition(has("left"))
-    @rule(which=some, new=names)
-    def a_node_that_left_is_renamed(self, which: int, new: str) -> None:
-        """The replacement comes later, or is there already."""
-        if row := pick([row for row in self.rows if row.state == "left"], which):
-            self.commit(Consent(rename=((row.node, new),)))
+    # Pools and the cluster.
 
-    # Pools.
-
-    @rule(
-        name=st.sampled_from(POOL_NAMES),
-        where=some,
-        width=widths,
-        size=sizes,
-        rack=racks,
-        families=st.sampled_from([[4], [6], [4, 6], [4, 6]]),
-    )
-    def a_pool_comes(self, name: str, where: int, width: int, size: int, rack: str, families: list[int]) -> None:
+    @rule(name=pools, where=some, width=widths, size=sizes, rack=racks, families=st.sampled_from([[4, 6], [4, 6], [4], [6]]))
+    def a_pool_comes_or_goes(self, name: str, where: int, width: int, size: int, rack: str, families: list[int]) -> None:
         families = [each for each in families if each in self.next.families] or self.next.families
-        if name not in self.next.pools:
+        if name in self.next.pools:
+            edits.remove(self.next, name)
+        else:
             self.next.pools[name] = Pool({each: [cell(each, where, width)] for each in families}, size, rack)
         self.commit()
 
-    @rule(which=some, family=family, where=some, width=widths)
-    def a_pool_grows(self, which: int, family: int, where: int, width: int) -> None:
+    @rule(which=some, kind=st.sampled_from(["grows", "shrinks", "splits"]), family=family, where=some, width=widths, name=pools)
+    def ranges_change(self, which: int, kind: str, family: int, where: int, width: int, name: str) -> None:
         if pool := self.pool(which):
-            pool.ranges.setdefault(family, []).append(cell(family, where, width))
-        self.commit()
-
-    @rule(which=some, family=family, of=some)
-    def a_pool_shrinks(self, which: int, family: int, of: int) -> None:
-        """A range goes, or all but its first or its second half."""
-        pool = self.pool(which)
-        if pool and pool.ranges.get(family):
-            ranges = pool.ranges[family]
-            whole = ranges.pop(of % len(ranges))
-            half = (whole, *_halves(whole))[of % 3]
-            if half != whole:
-                ranges.append(half)
-        self.commit()
-
-    @rule(which=some, family=family, name=st.sampled_from(POOL_NAMES))
-    def a_pool_is_split(self, which: int, family: int, name: str) -> None:
-        """Half of a range, or the last of several, becomes a pool of another name."""
-        pool = self.pool(which)
-        if pool and pool.ranges.get(family) and name not in self.next.pools:
-            ranges = pool.ranges[family]
-            other = ranges.pop()
-            if not ranges:
-                kept, other = _halves(other)
-                ranges.append(kept)
-            self.next.pools[name] = Pool({family: [other]}, pool.size, pool.rack, pool.priority)
-        self.commit()
-
-    @rule(which=some, name=st.sampled_from(POOL_NAMES))
-    def a_pool_is_renamed(self, which: int, name: str) -> None:
-        if (old := pick(list(self.next.pools), which)) and name not in self.next.pools:
-            self.next.pools[name] = self.next.pools.pop(old)
-            for pool in self.next.pools.values():
-                pool.overflow = [name if each == old else each for each in pool.overflow]
-        self.commit()
-
-    @rule(which=some)
-    def a_pool_goes(self, which: int) -> None:
-        old = pick(list(self.next.pools), which)
-        if old and len(self.next.pools) > 1:
-            del self.next.pools[old]
-            for pool in self.next.pools.values():
-                pool.overflow = [each for each in pool.overflow if each != old]
+            if kind == "grows":
+                edits.grow(pool, family, where, width)
+            elif kind == "shrinks":
+                edits.shrink(pool, family, where)
+            else:
+                edits.split(self.next, pool, family, name)
         self.commit()
 
     @rule(
         which=some,
-        kind=st.sampled_from(["off", "sizes", "rack", "priority", "several"]),
+        kind=st.sampled_from(["name", "off", "sizes", "rack", "priority", "several", "overflow", "overflow"]),
+        name=pools,
         size=sizes,
         number=st.integers(0, 2),
-        rack=st.sampled_from(["", *RACKS]),
     )
-    def a_pool_is_edited(self, which: int, kind: str, size: int, number: int, rack: str) -> None:
+    def a_pool_is_edited(self, which: int, kind: str, name: str, size: int, number: int) -> None:
         if pool := self.pool(which):
             match kind:
+                case "name":
+                    edits.rename(self.next, list(self.next.pools)[which % len(self.next.pools)], name)
                 case "off":
                     pool.disabled = not pool.disabled
                 case "sizes":
                     pool.size, pool.large = size, (0, 26, 29)[number]
                 case "rack":
-                    pool.rack = rack if number else ""
+                    pool.rack = ("", "x", "y")[number]
                 case "priority":
                     pool.priority = number
                 case "several":
                     pool.per_node = 1 + number % 2
+                case "overflow":
+                    pool.overflow = [] if pool.overflow else [name]
         self.commit()
 
-    @rule(which=some, other=some, typo=rarely)
-    def a_pool_overflows(self, which: int, other: int, *, typo: bool) -> None:
-        if pool := self.pool(which):
-            name = "typo" if typo else list(self.next.pools)[other % len(self.next.pools)]
-            pool.overflow = [] if name in pool.overflow else [*pool.overflow, name]
-        self.commit()
-
-    @rule(which=some, family=family, where=some, width=st.sampled_from([27, 28, 30]), excluded=st.booleans())
-    def addresses_are_kept_or_not(self, which: int, family: int, where: int, width: int, *, excluded: bool) -> None:
-        """They are reserved in a pool; maybe because they are excluded from the cluster."""
-        if pool := self.pool(which):
-            block = inside(pool, family, where, width)
-            if excluded and self.next.excluded:
-                self.next.excluded.pop()
-            else:
-                self.next.excluded += [block] if excluded else []
-                pool.reserved = [] if pool.reserved and not excluded else [block]
-        self.commit()
-
-    @rule(which=some, node=names, family=family, where=some, own=st.booleans(), agreed=rarely)
-    def a_node_is_pinned_or_not(self, which: int, node: str, family: int, where: int, *, own: bool, agreed: bool) -> None:
-        """To a block of the lock (its own, too), or to any; with consent that what waits there is released."""
+    @rule(
+        which=some, kind=st.sampled_from(["reserved", "excluded", "pin", "its own"]), node=names, family=family, where=some, agreed=rarely
+    )
+    def addresses_are_kept_or_not(self, which: int, kind: str, node: str, family: int, where: int, *, agreed: bool) -> None:
+        """Reserve, exclude or pin some, also what a node has or had; with consent that what waits there is released."""
         pool = self.pool(which)
+        if pool is None:
+            return
         row = pick(self.rows, where)
-        if pool:
-            block = row.block if own and row and any(each.contains(row.block) for each in pool.blocks) else inside(pool, family, where, 28)
-            if pool.pins.get(node):
-                pool.pins[node].pop()
-            else:
-                pool.pins[node] = [block]
-            self.commit(Consent(release=frozenset([str(block)])) if agreed else None)
+        block = inside(pool, family, where, (27, 28, 28, 30)[where % 4])
+        if kind in {"reserved", "excluded"}:
+            edits.keep(self.next, pool, block, excluded=kind == "excluded")
+        elif kind == "pin" or row is None:
+            edits.pin(pool, node, block)
+        else:
+            edits.pin(self.next.pools.get(row.pool, pool), row.node, row.block)
+        self.commit(Consent(release=frozenset([str(block)])) if agreed else None)
 
-    # The cluster.
-
-    @rule(families=st.sampled_from([[4], [6], [4, 6], [6, 4]]))
-    def the_families_change(self, families: list[int]) -> None:
-        self.next.families = families
-        self.commit()
-
-    @rule(quarantine=st.sampled_from([7, 3, 0, "never"]), hold=rarely, skip=rarely, reshard=rarely)
-    def the_rules_change(self, quarantine: int | str, *, hold: bool, skip: bool, reshard: bool) -> None:
-        self.next.spec |= {
-            "quarantineDays": quarantine,
-            "unpooled": "hold" if hold else "refuse",
-            "unmatchedNodes": "skip" if skip else "error",
-        }
-        self.commit(Consent(reshard=True) if reshard else None)
+    @rule(
+        kind=st.sampled_from(["families", "quarantine", "rules", "shards"]),
+        families=st.sampled_from([[4], [6], [4, 6], [6, 4]]),
+        quarantine=quarantines,
+        hold=rarely,
+        skip=rarely,
+    )
+    def the_cluster_is_edited(self, kind: str, families: list[int], quarantine: int | str, *, hold: bool, skip: bool) -> None:
+        if kind == "families":
+            self.next.families = families
+        elif kind == "quarantine":
+            self.next.spec["quarantineDays"] = quarantine
+        elif kind == "rules":
+            self.next.spec |= {"unpooled": "hold" if hold else "refuse", "unmatchedNodes": "skip" if skip else "error"}
+        self.commit(Consent(reshard=True) if kind == "shards" else None)
 
     # Consent.
 
@@ -393,14 +328,15 @@ class History(RuleBasedStateMachine):
         self._nothing_new()
         waiting = [row for row in self.rows if row.state == "next" and row.node in self.next.nodes]
         if row := pick(waiting, which):
-            groups = {(each.block.family, each.pool) for each in waiting if each.node == row.node}
-            coming = [each.block for each in waiting if each.node == row.node]
-            stays = [
+            mine = [each for each in self.rows if each.node == row.node]
+            moving = {(each.block.family, "" if self.next.one_block else each.pool) for each in mine if each.state == "next"}
+            coming = [each.block for each in mine if each.state == "next"]
+            staying = [
                 each.block
-                for each in self.rows
-                if each.node == row.node and each.state == "live" and (each.block.family, each.pool) not in groups
+                for each in mine
+                if each.state == "live" and (each.block.family, "" if self.next.one_block else each.pool) not in moving
             ]
-            self.next.show(row.node, coming[:1] if part else sorted(coming + ([] if self.next.one_block else stays)))
+            self.next.show(row.node, coming[:1] if part else sorted([*coming, *staying]))
         self.commit()
 
     @rule(node=names, which=some, family=family, where=some, width=st.sampled_from([27, 28, 28, 29]), listed=st.booleans(), stray=rarely)
@@ -439,7 +375,7 @@ class History(RuleBasedStateMachine):
 
     # Time.
 
-    @rule(days=st.sampled_from([1, 3, 7, 7, 30]))
+    @rule(days=st.sampled_from([2, 5, 6, 30]))
     def days_pass(self, days: int) -> None:
         self.today += timedelta(days=days)
         self.commit()
@@ -451,11 +387,6 @@ class History(RuleBasedStateMachine):
     def _nothing_new(self) -> None:
         """Forget edits that were held back: what the cluster shows is of what it was told."""
         self.next, self.waiting = copy.deepcopy(self.world), 0
-
-
-def _halves(block: Block) -> tuple[Block, Block]:
-    prefix = block.prefix + 1
-    return Block(block.family, block.first, prefix), Block(block.family, block.first + block.size // 2, prefix)
 
 
 def _target(row: Row, kind: str) -> str:
