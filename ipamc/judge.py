@@ -251,23 +251,24 @@ class _Court:
 
     def take_back_moves(self) -> None:
         """Leave a node where it was if the block that a side moved it to gave way: it is never without."""
-        lost = {self.sides.group(each.line) for each in self.refused if each.line.live and not each.rank.comes_back}
-        arrived = [self._arrived(lines, lost) for lines in (self.sides.ours, self.sides.theirs)]
-        for block, line in list(self.lines.items()) if lost else ():
+        undone = [self._undone(lines) for lines in (self.sides.ours, self.sides.theirs)]
+        for block, line in list(self.lines.items()) if any(undone) else ():
             group, base = self.sides.group(line), self.sides.base.get(block)
-            if not (line.moved and group in lost and base and base.live and base.node == line.node):
+            if not (line.moved and base and base.live and base.node == line.node):
                 continue
             at = self._sides_at(block)
-            if not any(each and each.moved and group in groups for each, groups in zip(at, arrived, strict=True)):
+            if all(group in groups for each, groups in zip(at, undone, strict=True) if each and each.moved):
                 before = next((each for each in at if each and each.node == line.node and not each.moved), base)
                 free = before.live and not (self.sides.one_block and group in self.living)
                 self.lines[block] = before if free else msgspec.structs.replace(line, moved=False)
 
-    def _arrived(self, lines: Lines, groups: set[Group]) -> set[Group]:
-        """Give the groups of which a live line of a side stays."""
+    def _undone(self, lines: Lines) -> set[Group]:
+        """Give the groups of which a side's new live line gave way, and none stays."""
+        gone = [each.line for each in self.refused if not each.rank.comes_back and of_one_node(lines.get(each.line.block), each.line)]
+        groups = {self.sides.group(line) for line in gone if line.live and lines[line.block].live}
         nodes = {node for node, _, _ in groups}
-        mine = (line for block, line in lines.items() if line.live and line.node in nodes and of_one_node(self.lines.get(block), line))
-        return {self.sides.group(line) for line in mine if self.lines[line.block].live}
+        staying = (line for line in lines.values() if line.live and line.node in nodes and of_one_node(self.lines.get(line.block), line))
+        return groups - {self.sides.group(line) for line in staying if self.lines[line.block].live}
 
     def dropped(self) -> tuple[Dropped, ...]:
         """Give the claims that gave way. What comes back where nothing lies over it was re-used, and is not told of."""

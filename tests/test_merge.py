@@ -279,11 +279,13 @@ class History:
         elif verb == "leave":
             self.change(*(replaced(each, left=today, next=False, unsettled=each.next) for each in live + waiting))
         elif verb == "back" and not live:
-            gone = [each for each in mine if each.left and not each.moved]
-            last = max(gone, key=lambda each: (not each.unsettled, each.left, each.block), default=None)
-            for each in gone:
-                if each.unsettled or each is last or not self.mode.one_block:
-                    self.change(replaced(each, left="", unsettled=False, next=each.unsettled))
+            gone = sorted(
+                (each for each in mine if each.left and not each.moved and not (each.unsettled and waiting)), key=lambda each: each.left
+            )
+            last = {each.unsettled: each for each in gone}.values()
+            self.change(
+                *(replaced(each, left="", unsettled=False, next=each.unsettled) for each in (last if self.mode.one_block else gone))
+            )
         elif verb == "release":
             self.change(*(Line(block=each.block, node=node, pool="p", released=True) for each in mine if not each.live))
         elif verb == "renumber" and live and not waiting:

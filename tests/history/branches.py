@@ -151,7 +151,7 @@ class Branches(History):
             world, text = merged_world(base.world, world, theirs.world), merged.text.decode()
         self.restore(world, text, before.files)
         self.steps["meetings"] += 1
-        if not self.commit(Consent(leave=frozenset({"all"})) if leave else None):
+        if not self.commit(Consent(leave=frozenset({"all"} if leave else ()))):
             self._go_on_from(before)
             return False
         return True

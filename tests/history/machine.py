@@ -67,6 +67,8 @@ class History(RuleBasedStateMachine):
             self.steps["edits held back"] += 1
             return False
         self.waiting = 0
+        if consent is None and self.lock is not None and self.next == self.world:
+            return False  # nothing to do, as was seen when this was compiled last
         self.steps["steps"] += 1
         consent = consent or Consent()
         today = self.today.isoformat()

@@ -1,0 +1,109 @@
+"""What a lock costs, stage by stage: `python benchmarks/lock.py [NODES]`; 100,000 nodes by default. Best of five, in milliseconds.
+
+First the allocator alone (more of it in `allocator.py`), against its goal of 500 ms for 100,000 newcomers. Then a cluster whose lock has a line for each
+of its nodes, and one node more: each stage of a compile from the lock's text to the new one. The goal is 50 ms for what is not reading: settle, allocate
+and dumps; the sums that go over every node or line are there to be seen.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from allocator import best, cases
+
+from ipamc.allocate import allocate
+from ipamc.assign import assign
+from ipamc.disk import assets
+from ipamc.lock import dumps, load
+from ipamc.model import Cluster, Consent
+from ipamc.read import read
+from ipamc.review import review
+from ipamc.settle import settle
+
+POOLS = 10
+TODAY = "2026-11-21"
+NOBODY = Consent()
+
+
+def documents(nodes: int) -> dict[str, bytes]:
+    """Make a cluster of ten pools with three block sizes each, room for all and some gaps."""
+    cluster = {
+        "apiVersion": "ipamc/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "bench"},
+        "spec": {"cilium": {"version": "1.18", "managedBy": "helm"}, "ipam": {"mode": "cluster-pool"}},
+    }
+    pools = [
+        {
+            "apiVersion": "ipamc/v1alpha1",
+            "kind": "IPPool",
+            "metadata": {"name": f"zone-{zone}"},
+            "spec": {
+                "ipv4": {"cidrs": [f"10.{zone * 24}.0.0/13"], "blockSize": 27},
+                "nodeSelector": f'zone == "{zone}"',
+                "blockSizes": [{"nodeSelector": 'size == "large"', "ipv4": 26}, {"nodeSelector": 'size == "small"', "ipv4": 28}],
+            },
+        }
+        for zone in range(POOLS)
+    ]
+    sizes = ("medium", "large", "small")
+    items = [
+        {"name": f"node-{number:06}", "labels": {"zone": str(number % POOLS), "size": sizes[number % 3], "rack": f"r{number % 400}"}}
+        for number in range(nodes)
+    ]
+    inventory = {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": items}
+    return {f"clusters/bench/{index}.json": json.dumps(each).encode() for index, each in enumerate([cluster, *pools, inventory])}
+
+
+def cluster_of(nodes: int) -> Cluster:
+    cluster, _ = read("bench", "clusters/bench", documents(nodes), assets("schemas"))
+    return cluster
+
+
+def lock_of(cluster: Cluster, text: bytes | None = None) -> bytes:
+    """Compile a lock, up to its text."""
+    lock, _ = load(text, "ipam.lock", cluster, NOBODY, rendered=False)
+    wants = assign(cluster)
+    standing, _ = settle(cluster, wants, lock, NOBODY, TODAY, locked=False)
+    plan, found = allocate(cluster, wants, standing, TODAY)
+    assert not found, found[0].message
+    return dumps(plan.lock).encode()
+
+
+def stages(nodes: int) -> list[tuple[str, float]]:
+    """Time each stage for one newcomer to a lock of so many lines."""
+    text = lock_of(cluster_of(nodes))
+    cluster = cluster_of(nodes + 1)
+    lock, _ = load(text, "ipam.lock", cluster, NOBODY, rendered=False)
+    wants = assign(cluster)
+    standing, _ = settle(cluster, wants, lock, NOBODY, TODAY, locked=False)
+    plan, _ = allocate(cluster, wants, standing, TODAY)
+    before, after = text.splitlines(), dumps(plan.lock).encode().splitlines()
+    assert len(after) == len(before) + 1
+    assert set(before) < set(after)
+    return [
+        ("load: the lock's text to lines, checked", best(lambda: load(text, "ipam.lock", cluster, NOBODY, rendered=False))),
+        ("assign: every node to its pools", best(lambda: assign(cluster))),
+        ("settle: every line against its node", best(lambda: settle(cluster, wants, lock, NOBODY, TODAY, locked=False))),
+        ("allocate: one newcomer", best(lambda: allocate(cluster, wants, standing, TODAY))),
+        ("dumps: every line to text", best(lambda: dumps(plan.lock))),
+        ("review: rules over the plan", best(lambda: list(review(plan)))),
+    ]
+
+
+def main() -> None:
+    name, cluster, standing = cases()[0]
+    spent = best(lambda: allocate(cluster, (), standing, TODAY))
+    print(f"{spent:8.1f} ms  {name} (goal: 500)")
+    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    print(f"\none newcomer to a lock of {nodes:,} lines")
+    table = stages(nodes)
+    for stage, spent in table:
+        print(f"{spent:8.1f} ms  {stage}")
+    counted = sum(spent for stage, spent in table if stage.startswith(("settle", "allocate", "dumps")))
+    print(f"{counted:8.1f} ms  settle, allocate and dumps together (goal: 50)")
+
+
+if __name__ == "__main__":
+    main()
