@@ -35,9 +35,12 @@ def trunk(folder: str) -> str:
 
 
 def show(folder: str, revision: str, path: str) -> bytes | None:
-    """Give a file of a revision, by its path below the repository's top; None where there is no such revision or file."""
-    found = _git(folder, "cat-file", "blob", f"{revision}:{path}")
-    return found.stdout.encode("utf-8", "surrogateescape") if found and found.returncode == 0 else None
+    """Give a file of a revision, by its path below the repository's top; None where there is no such revision or file.
+
+    `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge.
+    """
+    found = _run(folder, "cat-file", "blob", f"{revision}:{path}")
+    return found.stdout if found and found.returncode == 0 else None
 
 
 def commit(folder: str, revision: str) -> str | None:
@@ -59,8 +62,17 @@ def merge_base(folder: str, one: str, two: str) -> str | None:
 
 
 def _git(folder: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
+    done = _run(folder, *arguments)
+    return None if done is None else subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "surrogateescape")
+
+
+def _run(folder: str, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
     try:
         command = ["git", "-C", folder, *arguments]
-        return subprocess.run(command, capture_output=True, check=False, encoding="utf-8", errors="surrogateescape")  # noqa: S603 - no shell
+        return subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - no shell
     except FileNotFoundError:
         return None

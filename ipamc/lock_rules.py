@@ -11,7 +11,7 @@ FORMAT = 1
 """The format that this version writes, and the only one it reads."""
 
 CONFLICT_MARKER = "a conflict marker"
-MERGE_AGAIN = "merge the two sides by rule: ipamc lock --onto REV, where REV is the other branch"
+MERGE_AGAIN = "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is committed already"
 
 
 def row_at(path: str, number: int, row: bytes) -> Span:
@@ -102,7 +102,7 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
     """IPC0407: no two lines of the lock share an address.
 
     A block stands twice, or one block lies inside another: two nodes would have one address. This is what a textual merge of two branches leaves
-    behind. Take one of the two lines out of the merge, keep the one that is published, and compile again.
+    behind where no merge driver ran. `ipamc lock --onto` merges the two sides again, by rule: what is published stays, the other is placed again.
     """
     widest: tuple[int, Line] | None = None
     for number, line in sorted(lines, key=lambda each: each[1].block):
@@ -112,7 +112,7 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
                 row_at(path, number, rows[number - 1]),
                 f"{line.block} of node {line.node} overlaps {widest[1].block} of node {widest[1].node}",
                 also=[Related(row_at(path, widest[0], rows[widest[0] - 1]), "claimed here")],
-                help="keep the line that is published, drop the other, and compile again",
+                help=MERGE_AGAIN,
             )
         else:
             widest = (number, line)
@@ -137,7 +137,7 @@ def two_live(lines: Iterable[tuple[int, Line]], path: str, rows: list[bytes], mo
                 row_at(path, number, rows[number - 1]),
                 f"node {line.node} has two {'next' if line.next else 'live'} IPv{line.block.family} lines: {before[1].block} and {line.block}",
                 also=[Related(row_at(path, before[0], rows[before[0] - 1]), "the other one")],
-                help="keep the line that is published, drop the other, and compile again",
+                help=MERGE_AGAIN,
             )
 
 

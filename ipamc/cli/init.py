@@ -57,9 +57,13 @@ ATTRIBUTES = {
     "**/rendered/**": ("text", "eol=lf", "linguist-generated", "merge=ipamc-rendered"),
 }
 
+# Without the second half, git would leave our side alone in a lock that it calls conflicted, and the other side's blocks would be forgotten with one `git add`.
 DRIVERS = {
     "merge.ipamc.name": "locks of ipamc",
-    "merge.ipamc.driver": "ipamc merge-driver %O %A %B %P",
+    "merge.ipamc.driver": (
+        "command -v ipamc >/dev/null && exec ipamc merge-driver %O %A %B %P; "
+        "git merge-file -L ours -L base -L theirs %A %O %B; echo ipamc is not on the PATH, so this was merged as text: %P >&2; exit 1"
+    ),
     "merge.ipamc-rendered.name": "either side: ipamc compile renders it again",
     "merge.ipamc-rendered.driver": "true",
 }

@@ -10,6 +10,7 @@ import click
 from ipamc import disk, git
 from ipamc.cli.terminal import say
 from ipamc.cli.verb import DONE, REFUSED, Verb
+from ipamc.report.text import visible
 
 if TYPE_CHECKING:
     from ipamc.judge import Dropped
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(
     "merge-driver",
     cls=Verb,
-    examples=(("git config merge.ipamc.driver 'ipamc merge-driver %O %A %B %P'", "what ipamc init sets"),),
+    examples=(("ipamc merge-driver %O %A %B %P", "what git runs once ipamc init has told it to"),),
     done="merged",
     refused="conflicts are left between markers, for a person",
 )
@@ -37,17 +38,25 @@ def command(*, base: str, ours: str, theirs: str, path: str) -> int:
     texts = [disk.read_bytes(each) or b"" for each in (base, ours, theirs)]
     merged = merge(texts[0], texts[1], texts[2], git.show(".", git.trunk("."), path))
     disk.put(Path(ours), merged.text)
-    for line in told(path, merged.dropped):
+    for line in told(path, merged.dropped, "the trunk"):
         say(line)
     for conflict in merged.conflicts:
-        say(f"{path}: conflict: {conflict}")
+        say(visible(f"{path}: conflict: {conflict}"))
     return REFUSED if merged.conflicts else DONE
 
 
-def told(path: str, dropped: tuple[Dropped, ...]) -> list[str]:
-    """Say which newcomers gave way, a line each."""
-    return [
-        f"{path}: dropped {each.line.block} of node {each.line.node}, "
-        f"{f'which {each.holder.node} has' if each.holder.node != each.line.node else f'which has {each.holder.block}'}; compile places it again"
-        for each in dropped
-    ]
+def told(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
+    """Say who gave way to whom, a line each. `trunks` are the names of those that were asked."""
+    return [visible(f"{path}: dropped {_told(each, trunks)}") for each in dropped]
+
+
+def _told(dropped: Dropped, trunks: tuple[str, ...]) -> str:
+    line, holder = dropped.line, dropped.holder
+    if holder.node == line.node:
+        why = f"which has {holder.block}"
+    else:
+        why = f"which {holder.node} {f'left on {holder.left}' if holder.left else 'has'}"
+    if dropped.trunk is not None:
+        why += f" on {trunks[dropped.trunk]}"
+    again = f"to move {line.node} all the same: ipamc lock --renumber {line.node}" if line.next else "compile places it again"
+    return f"{line.block} of node {line.node}, {why}; {again}"

@@ -2,68 +2,140 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ipamc import disk, git
 from ipamc.cli.merge_driver import told
+from ipamc.diagnostics import names
 from ipamc.disk import Trouble
 from ipamc.lock import parse
-from ipamc.merge import Merged, merge
+from ipamc.merge import merge
+
+DEEPEST = 20
+"""Commits that are walked back from one whose lock is not sound."""
 
 
-def onto(folder: str, rev: str) -> tuple[bytes | None, list[str]]:
-    """Merge a cluster's lock with that of a revision; give the text, and a line for each newcomer that gave way. Nothing is written.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onto:
+    """What came of it. Nothing is written."""
 
-    The base is the merge base of HEAD and `rev`. Where the work tree's lock is not sound (a textual merge went wrong), HEAD's is taken; where HEAD is itself
-    that merge, its parents' are merged first. Raises Trouble where git cannot tell, or where a person has to decide.
+    before: bytes | None
+    """Our side: the work tree's lock, or what was taken in its place."""
+    lock: bytes | None
+    lines: tuple[str, ...]
+    """What to tell people: where the lock was taken from, and which newcomers gave way."""
+    rev: str
+    newcomers: frozenset[str]
+    """Nodes that hold blocks in the revision's lock alone."""
+
+    def refuse_strangers(self, leavers: set[str]) -> None:
+        """Raise Trouble if the compile takes newcomers of the revision for leavers: their inventory was not merged, and their blocks would be quarantined."""
+        if strangers := leavers & self.newcomers:
+            raise Trouble(
+                f"nodes of {self.rev} are not in the inventory here: {names(strangers)}; merge the inputs first: git merge {self.rev}"
+            )
+
+
+@dataclass(slots=True)
+class _Merger:
+    folder: str
+    rev: str
+    path: str
+    """The lock, below the repository's top."""
+    shown: str
+    """The lock, as the user would type it."""
+    other: bytes | None
+    """The lock of `rev`."""
+    lines: list[str] = field(default_factory=list)
+    done: bool = False
+    """Our side is a merge with the revision's lock already."""
+
+    def show(self, revision: str) -> bytes | None:
+        return git.show(self.folder, revision, self.path)
+
+    def ours(self) -> bytes | None:
+        """Give the work tree's lock; where it is lost or not sound, what git can make of it."""
+        text = disk.read_lock(self.folder)
+        if _is_sound(text, self.shown) and (text is not None or self.show("HEAD") is None):
+            return text
+        two, three = self.show(":2"), self.show(":3")
+        if two is not None and three is not None:  # a merge, rebase or cherry-pick that stopped here
+            self.lines.append(f"{self.shown}: not sound; both sides are taken from what git could not merge")
+            self.done = three == self.other
+            return self.merged(self.show(":1"), two, three)
+        return self.of_commit("HEAD", DEEPEST)
+
+    def of_commit(self, commit: str, steps: int) -> bytes | None:
+        """Give a commit's lock; where it is not sound, the merge of its parents' locks."""
+        text = self.show(commit)
+        if _is_sound(text, self.shown):
+            self.lines.append(f"{self.shown}: not sound; taken from {commit[:12]}")
+            return text
+        parents = git.parents(self.folder, commit)
+        if not parents or len(parents) > 2 or not steps:
+            raise Trouble(f"{self.shown} is not sound, nor is it in the commits before: git checkout a revision in which it is")
+        locks = [self.of_commit(parent, steps - 1) for parent in parents]
+        # Of a squashed merge only one side is in the history; what the other side added is placed again.
+        return locks[0] if len(locks) == 1 else self.merged(self.show(self.base(*parents)), *locks)
+
+    def base(self, one: str, two: str) -> str:
+        """Give the merge base of two commits."""
+        base = git.merge_base(self.folder, one, two)
+        if base is None:
+            raise Trouble(f"{one} and {two} have no common ancestor here: fetch more history (git fetch --unshallow)")
+        return base
+
+    def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:
+        """Merge two locks; the trunk's lines weigh most, then those of the revision."""
+        if ours is None or theirs is None:
+            return theirs if ours is None else ours
+        done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
+        if done.conflicts:
+            raise Trouble(f"{self.shown}: a person has to decide: {'; '.join(done.conflicts)}")
+        self.lines += told(self.shown, done.dropped, "the trunk", self.rev)
+        return done.text
+
+
+def onto(folder: str, rev: str) -> Onto:
+    """Merge a cluster's lock with that of a revision.
+
+    The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a textual merge went wrong), the sides of the merge that
+    stopped there are taken, or HEAD's lock; where HEAD is itself that merge, its parents' are merged first. Raises Trouble where git cannot tell, or where
+    a person has to decide.
     """
     top = git.root(folder)
     if top is None:
         raise Trouble(f"{folder} is not in a git repository: --onto needs one")
-    theirs = git.commit(folder, rev)
-    if theirs is None:
+    commit = git.commit(folder, rev)
+    if commit is None:
         raise Trouble(f"git knows no revision {rev!r} here: fetch it, or check its name")
     path = (Path(folder).resolve() / disk.LOCK).relative_to(Path(top).resolve()).as_posix()
-    shown = f"{folder}/{disk.LOCK}"
-    lines: list[str] = []
+    merger = _Merger(folder, rev, path, f"{folder}/{disk.LOCK}", git.show(folder, commit, path))
+    base = merger.base("HEAD", commit)
+    ours = merger.ours()
+    if base != commit and not _is_sound(merger.other, merger.shown):
+        merger.other = merger.of_commit(commit, DEEPEST)
+    if merger.other is None or merger.done or base == commit:
+        return Onto(before=ours, lock=ours, lines=tuple(merger.lines), rev=rev, newcomers=frozenset())
+    before = merger.show(base)
+    text = merger.merged(before, ours, merger.other)
+    return Onto(
+        before=ours,
+        lock=text,
+        lines=tuple(merger.lines),
+        rev=rev,
+        newcomers=frozenset(_holders(merger.other) - _holders(before) - _holders(ours)),
+    )
 
-    ours = disk.read_lock(folder)
-    if not _sound(ours, shown):
-        ours = git.show(folder, "HEAD", path)
-    if not _sound(ours, shown):
-        parents = git.parents(folder, "HEAD")
-        if len(parents) != 2:
-            raise Trouble(f"{shown} is not sound, and HEAD is no merge whose sides could be taken: git checkout a revision in which it is")
-        one, two = (git.show(folder, each, path) for each in parents)
-        ours = _merged(shown, git.show(folder, _base(folder, *parents), path), one, two, lines, git.show(folder, git.trunk(folder), path))
-    other = git.show(folder, theirs, path)
-    base = _base(folder, "HEAD", theirs)
-    if other is None or base == theirs:
-        return ours, lines
-    return _merged(shown, git.show(folder, base, path), ours, other, lines, git.show(folder, git.trunk(folder), path), other), lines
 
-
-def _sound(text: bytes | None, path: str) -> bool:
+def _is_sound(text: bytes | None, path: str) -> bool:
     if text is None:
         return True
     lock, found = parse(text, path)
     return lock is not None and not found
 
 
-def _base(folder: str, one: str, two: str) -> str:
-    base = git.merge_base(folder, one, two)
-    if base is None:
-        raise Trouble(f"{one} and {two} have no common ancestor here: fetch more history (git fetch --unshallow)")
-    return base
-
-
-def _merged(
-    path: str, base: bytes | None, ours: bytes | None, theirs: bytes | None, lines: list[str], *trunks: bytes | None
-) -> bytes | None:
-    if ours is None or theirs is None:
-        return theirs if ours is None else ours
-    merged: Merged = merge(base, ours, theirs, *trunks)
-    if merged.conflicts:
-        raise Trouble(f"{path}: a person has to decide: {'; '.join(merged.conflicts)}")
-    lines += told(path, merged.dropped)
-    return merged.text
+def _holders(text: bytes | None) -> set[str]:
+    lock = parse(text, "")[0] if text else None
+    return {line.node for line in lock.lines if line.live} if lock else set()

@@ -76,21 +76,28 @@ def _run(job: Job, name: str) -> Outcome:
     from ipamc.pipeline import compile_cluster
 
     inputs = inputs_of(job.folder, today=job.today, consent=job.consent, locked=job.locked)
-    before, dropped = inputs.lock, list[str]()
+    merged = None
     if job.onto:
         from ipamc.cli.onto import onto
 
-        merged, dropped = onto(job.folder, job.onto)
-        inputs = replace(inputs, lock=merged)
+        merged = onto(job.folder, job.onto)
+        inputs = replace(inputs, lock=merged.lock)
     compilation = compile_cluster(inputs)
+    if merged and "all" not in job.consent.leave:
+        merged.refuse_strangers({each.node for each in compilation.plan.stale if each.reason == "leaver"} - job.consent.leave)
     lock = None if job.locked and not job.check else compilation.lock
     files = compilation.files if job.render else None
     changes = (disk.compare if job.check else disk.write)(job.folder, lock, files)
     if job.check:
         line = summary.outdated(changes) if changes else "up to date"
     else:
-        line = f"{summary.placed(before, compilation.lock, compilation.plan)}; {summary.written(changes)}"
-    return Outcome(name=name, findings=compilation.diagnostics, done=not (job.check and changes), line="\n".join((*dropped, line)))
+        line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
+    return Outcome(
+        name=name,
+        findings=compilation.diagnostics,
+        done=not (job.check and changes),
+        line="\n".join((*(merged.lines if merged else ()), line)),
+    )
 
 
 def run_all(jobs: Sequence[Job], processes: int | None) -> list[Outcome]:
