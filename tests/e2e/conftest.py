@@ -1,0 +1,50 @@
+"""The servers, started once a run (and worker), and emptied before each test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NODES, POOLS, Api
+from tests.e2e.operator import Operator
+
+SERVERS = [Path(each) for each in os.environ.get("IPAMC_SERVERS", "").split()]
+"""Folders that `.ci/servers` prints: kubernetes-VERSION, then cilium-VERSION of each operator to run."""
+OPERATORS = [each for each in SERVERS if each.name.startswith("cilium-")]
+KINDS = ("ciliumnodes", "ciliumpodippools", "ciliumnodeconfigs")
+
+collect_ignore_glob = [] if SERVERS else ["test_*.py"]
+
+
+def minor(folder: Path) -> tuple[int, int]:
+    """Read the Cilium minor off a folder's name: `cilium-1.15.19` is 1.15."""
+    major, minor, *_ = folder.name.removeprefix("cilium-").split(".")
+    return int(major), int(minor)
+
+
+@pytest.fixture(scope="session", params=OPERATORS, ids=lambda folder: folder.name)
+def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """Start etcd and a kube-apiserver, and let a cilium-operator register its CRDs there; it is started again by each test, as the test likes."""
+    folder = tmp_path_factory.mktemp(request.param.name)
+    kubernetes = next(each for each in SERVERS if each.name.startswith("kubernetes-"))
+    with Api(kubernetes, folder) as api:
+        found = Operator(request.param / "cilium-operator", minor(request.param), api, folder)
+        wanted = [f"{kind}.cilium.io" for kind in KINDS if found.version >= (1, 14) or kind == "ciliumnodes"]
+        with found.running({"ipam": "kubernetes", "enable-ipv4": "true", "enable-ipv6": "false"}) as program:
+            program.until(lambda: set(wanted) <= api.items(CRDS).keys(), "the operator registers its CRDs")
+            program.until(lambda: api.kubectl("get", ",".join(wanted), "-A").returncode == 0, "kubectl knows the CRDs")
+        found.registered = True
+        yield found
+    left = [program for program in api.programs if program.running]
+    assert not left
+
+
+@pytest.fixture
+def api(operator: Operator) -> Api:
+    """Give the kube-apiserver, without any object that a test before may have left."""
+    configs = [f"/apis/cilium.io/{version}/namespaces/kube-system/ciliumnodeconfigs" for version in ("v2", "v2alpha1")]
+    operator.api.delete(NODES, CILIUM_NODES, POOLS, *configs, f"{CONFIG_MAPS}/cilium-config", f"{DEPLOYMENTS}/cilium-operator")
+    return operator.api

@@ -1,0 +1,90 @@
+"""Programs that run while a test runs: started on loopback, ended by the test that started them, whatever comes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Self
+
+LOOPBACK = "127.0.0.1"
+
+
+def free_port() -> int:
+    """Give a TCP port that nobody listens on; somebody else may take it before you do."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(holds: Callable[[], object], what: str, seconds: float = 60, pause: float = 0.1) -> None:
+    """Wait until something holds; fail with `what` if it does not in so many seconds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"{what}: not after {seconds:g} seconds"
+        time.sleep(pause)
+
+
+class Program:
+    """A running program. Its output goes to a file, so that a failure can show it."""
+
+    def __init__(self, log: Path, *command: str, environment: Mapping[str, str] | None = None) -> None:
+        """Start it. Where there is setpriv, the kernel ends it should we be killed ourselves."""
+        leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+        self.log = log
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [*leash, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **(environment or {})}
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Tell whether it is still there."""
+        return self.process.poll() is None
+
+    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 10) -> None:
+        """Send it a signal and wait for its end; kill it if that takes too long."""
+        if self.running:
+            self.process.send_signal(how)
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def said(self) -> str:
+        """Give all that it has printed so far."""
+        return self.log.read_text(errors="replace")
+
+    def until(self, holds: Callable[[], object], what: str, seconds: float = 60) -> None:
+        """Wait until something holds; fail with the end of the program's output if it does not, or if the program ends before."""
+        end = time.monotonic() + seconds
+        while not holds():
+            assert self.running, f"{what}: the program ended with {self.process.returncode}:\n{self.tail()}"
+            assert time.monotonic() < end, f"{what}: not after {seconds:g} seconds:\n{self.tail()}"
+            time.sleep(0.1)
+
+    def tail(self, lines: int = 30) -> str:
+        """Give the last lines that it printed."""
+        return "\n".join(self.said().splitlines()[-lines:])
+
+    def listens(self) -> Iterator[str]:
+        """Give the addresses that it accepts connections on, as the kernel writes them: hexadecimal, in host order (proc(5), /proc/net/tcp)."""
+        sockets = {os.readlink(each) for each in Path(f"/proc/{self.process.pid}/fd").iterdir() if each.is_symlink()}
+        for family in ("tcp", "tcp6"):
+            for row in Path(f"/proc/{self.process.pid}/net/{family}").read_text().splitlines()[1:]:
+                fields = row.split()
+                if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                    yield fields[1].partition(":")[0]

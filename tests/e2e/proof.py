@@ -1,0 +1,247 @@
+"""What has to hold of everything that the compiler writes, wherever it is applied."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
+
+from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, NODES, POOLS, Api, Object, versions
+from tests.e2e.operator import Operator
+from tests.e2e.processes import until
+from tests.e2e.site import Site, by_address, dumped, loaded
+
+ORDER = ("ConfigMap", "CiliumPodIPPool", "CiliumNodeConfig", "Node", "CiliumNode")
+"""What a kind needs comes before it: a running operator empties CiliumNodes whose CiliumPodIPPool comes later."""
+
+
+def prove(site: Site, operator: Operator, *, running: bool) -> None:
+    """Apply all that was rendered, with the operator running before or started after; nobody may refuse it, change it, or lose it.
+
+    The expectation is the lock, not what was rendered. The operator then restarts and is killed; the agents start; an ordinary apply follows each.
+    """
+    in_order(site)
+    if running:
+        with operator.running(site.config, *site.arguments) as program:
+            site.apply()
+            apply_seeds(site)
+            holds(site, operator)
+            applying_again_changes_nothing(site)
+            program.stop(signal.SIGKILL)
+    else:
+        site.apply()
+        apply_seeds(site)
+    with operator.running(site.config, *site.arguments):
+        holds(site, operator)
+    with operator.running(site.config, *site.arguments):
+        holds(site, operator)
+        agents_start(site)
+        applying_again_changes_nothing(site)
+        holds(site, operator)
+
+
+def in_order(site: Site) -> None:
+    """Nothing is lost or made up between our files and kustomize's output, and it comes in the order in which it can be applied."""
+    built = loaded(site.build())
+    kinds = [ORDER.index(each["kind"]) for each in built]
+    assert kinds == sorted(kinds), "the objects do not come in the order in which they can be applied"
+    files = site.rendering("pools/*/[!k]*.yaml", "nodes/*/[!k]*.yaml", "ciliumnodes/*/[!k]*.yaml")
+    rest = site.rendering("cilium/ippools.yaml", "cilium/nodeconfigs.yaml", *(["cilium/configmap.yaml"] if owns_config(site) else []))
+    assert sorted(map(identity, built)) == sorted(map(identity, [*files, *rest]))
+
+
+def owns_config(site: Site) -> bool:
+    """Tell whether the ConfigMap is applied with the rest: nobody else owns it."""
+    return bool(site.cluster["cilium"]["managedBy"] == "none")
+
+
+def identity(document: Object) -> tuple[str, str, str]:
+    """Give what makes an object one in a cluster."""
+    return document["kind"], document["metadata"].get("namespace", ""), document["metadata"]["name"]
+
+
+def apply_seeds(site: Site, *options: str) -> None:
+    """Apply `seeds/`: once, before the agents of the nodes start."""
+    if seeds := site.rendering("seeds/*.yaml"):
+        site.api.applied(dumped(seeds), *options)
+
+
+def handled_by_operator(site: Site) -> bool:
+    """Tell whether the operator hands out blocks in this cluster: else it leaves CiliumNodes alone."""
+    ipam = site.cluster["ipam"]
+    return ipam["mode"] == "multi-pool" or (ipam["mode"] == "cluster-pool" and ipam.get("operator") == "adopt")
+
+
+def at_rest(api: Api, config: Mapping[str, str], *, handled: bool, seconds: float = 90) -> dict[str, Object]:
+    """Wait until nobody writes any more; give the CiliumNodes. `handled`: an operator runs, and shows by a witness that it has read all that was there."""
+    if handled:
+        witness(api, config)
+
+    def seen() -> dict[str, str]:
+        return {f"{path}/{name}": version for path in (CILIUM_NODES, POOLS, NODES) for name, version in versions(api.items(path)).items()}
+
+    end = time.monotonic() + seconds
+    before = seen()
+    while True:
+        time.sleep(0.5)
+        now = seen()
+        if now == before:
+            return api.items(CILIUM_NODES)
+        assert time.monotonic() < end, f"not at rest after {seconds:g} seconds"
+        before = now
+
+
+def witness(api: Api, config: Mapping[str, str]) -> None:
+    """Have the operator serve one more CiliumNode, which goes again. It writes nothing where nothing is to be done: only this shows that it has looked."""
+    four = config["enable-ipv4"] == "true"
+    body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "witness"}, "spec": {}}
+    if config["ipam"] == "multi-pool":
+        ranges = {"ipv4": {"cidrs": ["203.0.113.0/24"], "maskSize": 28}} if four else {"ipv6": {"cidrs": ["2001:db8:0:1::/64"], "maskSize": 80}}
+        api.create(POOLS, {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": "witness"}, "spec": ranges})
+        needed = {"ipv4-addrs" if four else "ipv6-addrs": 1}
+        body["spec"] = {"ipam": {"pools": {"requested": [{"pool": "witness", "needed": needed}]}}}
+    api.create(CILIUM_NODES, body)
+
+    def served() -> bool:
+        ipam = api.get(f"{CILIUM_NODES}/witness")["spec"]["ipam"]
+        return bool(ipam.get("podCIDRs") or ipam.get("pools", {}).get("allocated"))
+
+    until(served, "the operator serves a new CiliumNode")
+    api.delete(f"{CILIUM_NODES}/witness", f"{POOLS}/witness")
+
+
+def holds(site: Site, operator: Operator) -> None:
+    """Every node ends with exactly the blocks of the lock, in our bytes, and the operator finds nothing wrong."""
+    live = at_rest(site.api, site.config, handled=handled_by_operator(site))
+    for name, node in live.items():
+        verdict = node.get("status", {}).get("ipam", {}).get("operator-status", {}).get("error", "")
+        assert not verdict, f"{name}: {verdict}"
+    mode = site.cluster["ipam"]["mode"]
+    if mode == "kubernetes":
+        assert node_blocks(site) == expected_nodes(site)
+    else:
+        assert {name: node["spec"]["ipam"].get("podCIDRs", ()) for name, node in live.items()} == {
+            name: by_address(block for _, block in blocks) if mode != "multi-pool" else () for name, blocks in expected(site).items()
+        }
+    if mode == "multi-pool":
+        assert {name: node["spec"]["ipam"].get("pools", {}).get("allocated", []) for name, node in live.items()} == expected_seeds(site, operator)
+        assert {name: spec(each) for name, each in site.api.items(POOLS).items()} == expected_pools(site)
+    if mode == "crd":
+        assert {name: sorted(node["spec"]["ipam"]["pool"]) for name, node in live.items()} == {
+            name: sorted(address for _, block in blocks for address in addresses(block)) for name, blocks in expected(site).items()
+        }
+    if owns_config(site):
+        assert site.api.get(f"{CONFIG_MAPS}/cilium-config")["data"] == site.config
+
+
+def expected(site: Site) -> dict[str, list[tuple[str, str]]]:
+    """Give the lock's pools and blocks of the nodes that have a CiliumNode: planned ones only where the operator does not collect them."""
+    planned = {node["name"] for document in site.documents() for node in document.get("nodes", ()) if node.get("planned")}
+    early = tuple(map(int, site.version.split("."))) < (1, 18)
+    return {name: blocks for name, blocks in site.lock().items() if not (early and name in planned)}
+
+
+def expected_seeds(site: Site, operator: Operator) -> dict[str, list[Object]]:
+    """Give `pools.allocated` as the operator writes it: pools by name; CIDRs in order of text before 1.20 (seen: 10.20.0.128/27 before 10.20.0.96/27)."""
+    numeric = operator.version >= (1, 20)
+    found: dict[str, list[Object]] = {}
+    for name, blocks in expected(site).items():
+        pools: dict[str, list[str]] = defaultdict(list)
+        for pool, block in blocks:
+            pools[f"{pool}.{name}" if site.cluster["ipam"].get("pinning") == "node" else pool].append(block)
+        found[name] = [{"cidrs": by_address(some) if numeric else sorted(some), "pool": pool} for pool, some in sorted(pools.items())]
+    return found
+
+
+def expected_pools(site: Site) -> dict[str, Object]:
+    """Give the CiliumPodIPPools that there should be, whoever creates them: from manifests, and from the inputs where the operator's flag does."""
+    pools = {each["metadata"]["name"]: spec(each) for each in site.rendering("cilium/ippools.yaml", "pools/*/ippools.yaml")}
+    names = site.cluster["ipam"].get("autoCreate", ())
+    for document in site.documents():
+        if document["kind"] == "IPPool" and document["metadata"]["name"] in names:
+            families = {key: value for key, value in document["spec"].items() if key in {"ipv4", "ipv6"}}
+            pools[document["metadata"]["name"]] = {
+                family: {"cidrs": each["cidrs"], "maskSize": each["blockSize"]} for family, each in families.items()
+            }
+    return pools
+
+
+def spec(document: Object) -> Object:
+    """Give an object's spec."""
+    return dict(document["spec"])
+
+
+def node_blocks(site: Site) -> dict[str, object]:
+    """Give what each Node says of its blocks: podCIDRs with the first one apart, or annotations."""
+    found: dict[str, object] = {}
+    for name, node in site.api.items(NODES).items():
+        if site.cluster.get("patchNodes") == "annotations":
+            found[name] = sorted(value for key, value in node["metadata"].get("annotations", {}).items() if key.endswith("-pod-cidr"))
+        else:
+            found[name] = (node["spec"].get("podCIDR"), *node["spec"].get("podCIDRs", ()))
+    return found
+
+
+def expected_nodes(site: Site) -> dict[str, object]:
+    """Give the same from the lock: the primary family first."""
+    families = site.cluster.get("ipFamilies", ["IPv4"])
+    found: dict[str, object] = {}
+    for name, some in expected(site).items():
+        blocks = sorted((block for _, block in some), key=lambda block: families.index(f"IPv{ip_network(block).version}"))
+        found[name] = sorted(blocks) if site.cluster.get("patchNodes") == "annotations" else (blocks[0], *blocks)
+    return found
+
+
+def addresses(block: str) -> Iterator[str]:
+    """Give the addresses of a block that pods can have: first and last left out where there are more than two."""
+    network = ip_network(block)
+    last = network.num_addresses - 1
+    return (str(address) for index, address in enumerate(network) if last < 2 or 0 < index < last)
+
+
+def applying_again_changes_nothing(site: Site) -> None:
+    """A second apply is accepted, and writes nothing: no drift for a GitOps tool to fight over."""
+    before = everything(site.api)
+    site.apply()
+    assert everything(site.api) == before
+
+
+def everything(api: Api) -> dict[str, str]:
+    """Give the resourceVersion of all that a cluster's output can touch."""
+    configs = [f"/apis/cilium.io/{version}/namespaces/kube-system/ciliumnodeconfigs" for version in ("v2", "v2alpha1")]
+    return {
+        f"{path}/{name}": version
+        for path in (NODES, CONFIG_MAPS, POOLS, CILIUM_NODES, *configs)
+        for name, version in versions(api.items(path)).items()
+    }
+
+
+# The agent's part. No agent runs here: it needs a kernel of its own.
+
+
+def agents_start(site: Site) -> None:
+    """Let every node's agent start: it replaces what it owns in its CiliumNode, by a full update (pkg/nodediscovery, 1.15 to 1.20)."""
+    nodes = site.api.items(NODES)
+    live = [node for node in site.api.items(CILIUM_NODES).values() if node["metadata"]["name"] in nodes]
+    default = {"multi-pool": "default"}.get(site.cluster["ipam"]["mode"], "")
+    site.api.at_once(lambda each: agent_starts(site.api, each, nodes, default), live)
+    until(lambda: len(site.api.items(CILIUM_NODES)) >= len(live), "the CiliumNodes are there")
+
+
+def agent_starts(api: Api, seen: Object, nodes: Mapping[str, Object], default: str) -> Object:
+    """Let one agent start. In multi-pool mode it asks the pool of its first block for what an idle agent with a pre-allocation of 8 asks for."""
+    name = seen["metadata"]["name"]
+    node = nodes[name]["metadata"]
+
+    def edit(whole: Object) -> None:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["uid"]}
+        whole["metadata"] |= {"labels": node.get("labels", {}), "annotations": {"cilium.io/test": "e2e"}, "ownerReferences": [owner]}
+        whole["spec"]["addresses"] = [{"type": "InternalIP", "ip": "172.18.0.9"}]
+        whole["spec"]["health"] = {"ipv4": "172.18.0.10"}
+        if default and (allocated := whole["spec"]["ipam"]["pools"].get("allocated")):
+            needed = {"ipv4-addrs": 16} if "." in allocated[0]["cidrs"][0] else {"ipv6-addrs": 16}
+            whole["spec"]["ipam"]["pools"]["requested"] = [{"pool": allocated[0]["pool"], "needed": needed}]
+
+    return api.change(f"{CILIUM_NODES}/{name}", edit)

@@ -1,0 +1,189 @@
+"""A cluster's folder as a user has it, next to the live cluster that it is for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e.api import NODES, Api, Object
+
+CLUSTERS = Path(__file__).parents[2] / "clusters"
+SERVER_MADE = ("creationTimestamp", "managedFields", "resourceVersion", "uid", "generation")
+
+
+@dataclass
+class Site:
+    """One cluster: its folder below `clusters/` of a working directory of its own, and the kube-apiserver that it is applied to."""
+
+    api: Api
+    work: Path
+    name: str
+    version: str
+    """The Cilium minor that it is compiled for: the one of the operator that runs."""
+    said: str = field(default="", init=False)
+    """What the last command printed."""
+
+    @property
+    def folder(self) -> Path:
+        """The cluster's folder."""
+        return self.work / "clusters" / self.name
+
+    @property
+    def rendered(self) -> Path:
+        """What the compiler wrote."""
+        return self.folder / "rendered"
+
+    @classmethod
+    def example(cls, api: Api, work: Path, name: str, version: str) -> Site:
+        """Copy one of the examples, for another Cilium minor than its own where need be, and without what it is rendered to."""
+        site = cls(api, work, name, version)
+        shutil.copytree(CLUSTERS / name, site.folder, ignore=shutil.ignore_patterns("rendered"))
+        site.rendered.mkdir()  # a lock has one beside it
+        site.edit(lambda document: document["spec"]["cilium"].update(version=version) if document["kind"] == "Cluster" else None)
+        return site
+
+    @classmethod
+    def made(cls, api: Api, work: Path, documents: Iterable[Object], version: str) -> Site:
+        """Write documents, a Cluster among them, as a cluster's folder."""
+        every = [dict(each) for each in documents]
+        cluster = next(each for each in every if each["kind"] == "Cluster")
+        cluster["spec"] = {**cluster["spec"], "cilium": {**cluster["spec"]["cilium"], "version": version}}
+        site = cls(api, work, str(cluster["metadata"]["name"]), version)
+        site.folder.mkdir(parents=True)
+        for index, document in enumerate(every):
+            site.write(f"{index:02}-{document['kind'].lower()}.yaml", document)
+        return site
+
+    # Its files.
+
+    def write(self, file: str, *documents: Object) -> None:
+        """Write an input file."""
+        (self.folder / file).write_text(dumped(documents))
+
+    def edit(self, change: Callable[[Object], None]) -> None:
+        """Change input documents where they stand."""
+        for file in sorted(self.folder.glob("*.yaml")):
+            documents = loaded(file.read_text())
+            for document in documents:
+                change(document)
+            file.write_text(dumped(documents))
+
+    def documents(self) -> list[Object]:
+        """Read the input documents."""
+        return [document for file in sorted(self.folder.glob("*.yaml")) for document in loaded(file.read_text())]
+
+    @property
+    def cluster(self) -> Object:
+        """The Cluster's spec."""
+        return dict(next(each["spec"] for each in self.documents() if each["kind"] == "Cluster"))
+
+    def rendering(self, *paths: str) -> list[Object]:
+        """Read rendered documents, by globs below `rendered/`."""
+        return [each for path in paths for file in sorted(self.rendered.glob(path)) for each in loaded(file.read_text())]
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The keys of cilium-config."""
+        return dict(self.rendering("cilium/configmap.yaml")[0]["data"])
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the operator's command line needs besides, as the Helm values have it."""
+        return list(self.rendering("cilium/helm-values.yaml")[0].get("operator", {}).get("extraArgs", ()))
+
+    def lock(self, state: str = "live") -> dict[str, list[tuple[str, str]]]:
+        """Read pools and blocks from the lock, by node: live ones, or those marked `next`, `left` or `released`."""
+        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for row in (self.folder / "ipam.lock").read_text().splitlines()[1:]:
+            line = json.loads(row)
+            if next((each for each in ("next", "left", "released") if each in line), "live") == state:
+                found[line["node"]].append((line.get("pool", ""), line["block"]))
+        return dict(found)
+
+    # Commands.
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run ipamc as a user would, and give what it says; fail if it exits otherwise."""
+        environment = {**os.environ, "PYTHONPATH": str(CLUSTERS.parent), "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
+        command = [sys.executable, "-m", "ipamc", *arguments]
+        done = subprocess.run(command, cwd=self.work, env=environment, capture_output=True, text=True, check=False)
+        self.said = done.stdout + done.stderr
+        assert done.returncode == code, self.said
+        return self.said
+
+    def compile(self, *options: str, code: int = 0) -> str:
+        """Run `ipamc compile`."""
+        return self.run("compile", self.name, *options, code=code)
+
+    def build(self, path: str = "") -> str:
+        """Build what was rendered, or a part of it, with kustomize."""
+        return kustomize(self.rendered / path)
+
+    def apply(self, path: str = "") -> None:
+        """Do what the README says: `kustomize build … | kubectl apply --server-side …`."""
+        self.api.applied(self.build(path))
+
+    # The live cluster.
+
+    def join(self) -> None:
+        """Let the nodes of the inventory join, and export the inventory anew: the uids are the server's own."""
+        listed = [each for document in self.documents() if document["kind"] == "List" for each in document["items"]]
+        short = [each for document in self.documents() if document["kind"] == "NodeInventory" for each in document["nodes"]]
+        live = [{"metadata": {"name": each["name"], "labels": each.get("labels", {})}} for each in short if not each.get("planned")]
+        nodes = [{**each, "metadata": {key: value for key, value in each["metadata"].items() if key != "uid"}} for each in listed]
+        self.api.create(NODES, *live, *nodes)
+        self.export()
+
+    def export(self) -> None:
+        """Export the nodes of the live cluster into the inventory, as `kubectl get nodes -o json` gives them."""
+        listed = any(document["kind"] == "List" for document in self.documents())
+        if listed:
+            done = self.api.kubectl("get", "nodes", "-o", "json")
+            assert done.returncode == 0, done.stderr
+            self.edit(lambda document: document.update(json.loads(done.stdout)) if document["kind"] == "List" else None)
+        uids = {name: each["metadata"]["uid"] for name, each in self.api.items(NODES).items()}
+        for document in self.documents():
+            if document["kind"] == "NodeInventory":
+                self.edit(lambda each: _take_uids(each, uids))
+                break
+
+
+def _take_uids(document: Object, uids: Mapping[str, str]) -> None:
+    for node in document.get("nodes", ()):
+        if node["name"] in uids:
+            node["uid"] = uids[node["name"]]
+
+
+def kustomize(folder: Path) -> str:
+    """Build a folder with the real kustomize."""
+    command = shlex.split(os.environ["KUSTOMIZE_BUILD"])
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def loaded(text: str) -> list[Object]:
+    """Read the documents of a YAML stream."""
+    return [each for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if each is not None]
+
+
+def dumped(documents: Iterable[Any]) -> str:
+    """Write documents as a YAML stream."""
+    return "---\n".join(json.dumps(each) + "\n" for each in documents)
+
+
+def by_address(blocks: Iterable[str]) -> list[str]:
+    """Sort CIDRs: IPv4 first, then by address."""
+    return sorted(blocks, key=lambda text: (ip_network(text).version, int(ip_network(text).network_address)))
