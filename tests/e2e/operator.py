@@ -28,8 +28,15 @@ class Operator:
     folder: Path
     _runs: Iterator[int] = field(default_factory=itertools.count)
 
+    program: Program | None = None
+    """The one that runs in a `running` block."""
     registered: bool = False
     """Its CRDs are there: it need not register them again, which takes some versions 5 seconds."""
+
+    @property
+    def minor(self) -> str:
+        """Its minor as users write it: `1.18`."""
+        return "{}.{}".format(*self.version)
 
     def start(self, config: Mapping[str, str], *arguments: str) -> Program:
         """Start it with the keys of a ConfigMap as its `--config-dir`, and with further arguments. It takes over at once: no lease is waited for."""
@@ -43,7 +50,6 @@ class Operator:
             self.folder / f"operator-{number}.log",
             str(self.binary),
             f"--k8s-kubeconfig-path={self.api.kubeconfig}",
-            "--enable-k8s=true",
             "--kvstore=",
             f"--operator-api-serve-addr={LOOPBACK}:{free_port()}",
             f"--operator-prometheus-serve-addr={LOOPBACK}:{free_port()}",
@@ -60,4 +66,8 @@ class Operator:
         """Run it until the block ends; it leads when the block starts."""
         with self.start(config, *arguments) as program:
             program.until(lambda: LEADS in program.said(), "the operator leads")
-            yield program
+            self.program = program
+            try:
+                yield program
+            finally:
+                self.program = None

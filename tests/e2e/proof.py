@@ -7,15 +7,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
+from pathlib import Path
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, NODES, POOLS, Api, Object, versions
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site, by_address, dumped, loaded
-
-ORDER = ("ConfigMap", "CiliumPodIPPool", "CiliumNodeConfig", "Node", "CiliumNode")
-"""What a kind needs comes before it: a running operator empties CiliumNodes whose CiliumPodIPPool comes later."""
-
 
 def prove(site: Site, operator: Operator, *, running: bool) -> None:
     """Apply all that was rendered, with the operator running before or started after; nobody may refuse it, change it, or lose it.
@@ -40,16 +37,29 @@ def prove(site: Site, operator: Operator, *, running: bool) -> None:
         agents_start(site)
         applying_again_changes_nothing(site)
         holds(site, operator)
+        if site.config["ipam"] == "multi-pool":
+            an_agent_asks_for_more(site, operator)
+            applying_again_changes_nothing(site)
 
 
 def in_order(site: Site) -> None:
-    """Nothing is lost or made up between our files and kustomize's output, and it comes in the order in which it can be applied."""
-    built = loaded(site.build())
-    kinds = [ORDER.index(each["kind"]) for each in built]
-    assert kinds == sorted(kinds), "the objects do not come in the order in which they can be applied"
-    files = site.rendering("pools/*/[!k]*.yaml", "nodes/*/[!k]*.yaml", "ciliumnodes/*/[!k]*.yaml")
-    rest = site.rendering("cilium/ippools.yaml", "cilium/nodeconfigs.yaml", *(["cilium/configmap.yaml"] if owns_config(site) else []))
-    assert sorted(map(identity, built)) == sorted(map(identity, [*files, *rest]))
+    """Nothing is lost, made up or moved between our files and kustomize's output, and what a CiliumNode or a CiliumNodeConfig names comes before it."""
+    built = [identity(each) for each in loaded(site.build())]
+    assert built == [identity(each) for each in resources(site.rendered)], "kustomize gives the objects in another order than our files"
+    pools = {name: index for index, (kind, _, name) in enumerate(built) if kind == "CiliumPodIPPool"}
+    for index, each in enumerate(resources(site.rendered)):
+        named = each["spec"]["defaults"].get("ipam-default-ip-pool", "") if each["kind"] == "CiliumNodeConfig" else ""
+        assert pools.get(named, -1) < index, f"{identity(each)} comes before the pool that it names"
+        assert each["kind"] != "CiliumNode" or index > max(pools.values(), default=-1), f"{identity(each)} comes before a pool"
+
+
+def resources(folder: Path) -> list[Object]:
+    """Read the documents that a kustomization leads to, in its order."""
+    found: list[Object] = []
+    for name in loaded((folder / "kustomization.yaml").read_text())[0].get("resources", ()):
+        path = folder / name
+        found += resources(path) if path.is_dir() else loaded(path.read_text())
+    return found
 
 
 def owns_config(site: Site) -> bool:
@@ -74,10 +84,10 @@ def handled_by_operator(site: Site) -> bool:
     return ipam["mode"] == "multi-pool" or (ipam["mode"] == "cluster-pool" and ipam.get("operator") == "adopt")
 
 
-def at_rest(api: Api, config: Mapping[str, str], *, handled: bool, seconds: float = 90) -> dict[str, Object]:
+def at_rest(api: Api, operator: Operator, config: Mapping[str, str], *, handled: bool, seconds: float = 90) -> dict[str, Object]:
     """Wait until nobody writes any more; give the CiliumNodes. `handled`: an operator runs, and shows by a witness that it has read all that was there."""
     if handled:
-        witness(api, config)
+        witness(api, operator, config)
 
     def seen() -> dict[str, str]:
         return {f"{path}/{name}": version for path in (CILIUM_NODES, POOLS, NODES) for name, version in versions(api.items(path)).items()}
@@ -93,7 +103,7 @@ def at_rest(api: Api, config: Mapping[str, str], *, handled: bool, seconds: floa
         before = now
 
 
-def witness(api: Api, config: Mapping[str, str]) -> None:
+def witness(api: Api, operator: Operator, config: Mapping[str, str]) -> None:
     """Have the operator serve one more CiliumNode, which goes again. It writes nothing where nothing is to be done: only this shows that it has looked."""
     four = config["enable-ipv4"] == "true"
     body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "witness"}, "spec": {}}
@@ -105,16 +115,17 @@ def witness(api: Api, config: Mapping[str, str]) -> None:
     api.create(CILIUM_NODES, body)
 
     def served() -> bool:
-        ipam = api.get(f"{CILIUM_NODES}/witness")["spec"]["ipam"]
+        ipam = api.get(f"{CILIUM_NODES}/witness")["spec"].get("ipam", {})
         return bool(ipam.get("podCIDRs") or ipam.get("pools", {}).get("allocated"))
 
-    until(served, "the operator serves a new CiliumNode")
+    assert operator.program
+    operator.program.until(served, "the operator serves a new CiliumNode", 20)
     api.delete(f"{CILIUM_NODES}/witness", f"{POOLS}/witness")
 
 
 def holds(site: Site, operator: Operator) -> None:
     """Every node ends with exactly the blocks of the lock, in our bytes, and the operator finds nothing wrong."""
-    live = at_rest(site.api, site.config, handled=handled_by_operator(site))
+    live = at_rest(site.api, operator, site.config, handled=handled_by_operator(site))
     for name, node in live.items():
         verdict = node.get("status", {}).get("ipam", {}).get("operator-status", {}).get("error", "")
         assert not verdict, f"{name}: {verdict}"
@@ -146,11 +157,12 @@ def expected(site: Site) -> dict[str, list[tuple[str, str]]]:
 def expected_seeds(site: Site, operator: Operator) -> dict[str, list[Object]]:
     """Give `pools.allocated` as the operator writes it: pools by name; CIDRs in order of text before 1.20 (seen: 10.20.0.128/27 before 10.20.0.96/27)."""
     numeric = operator.version >= (1, 20)
+    pinned = site.cluster["ipam"].get("pinning") == "node"
     found: dict[str, list[Object]] = {}
     for name, blocks in expected(site).items():
         pools: dict[str, list[str]] = defaultdict(list)
         for pool, block in blocks:
-            pools[f"{pool}.{name}" if site.cluster["ipam"].get("pinning") == "node" else pool].append(block)
+            pools[f"{pool}.{name}" if pinned else pool].append(block)
         found[name] = [{"cidrs": by_address(some) if numeric else sorted(some), "pool": pool} for pool, some in sorted(pools.items())]
     return found
 
@@ -176,8 +188,9 @@ def spec(document: Object) -> Object:
 def node_blocks(site: Site) -> dict[str, object]:
     """Give what each Node says of its blocks: podCIDRs with the first one apart, or annotations."""
     found: dict[str, object] = {}
+    annotated = site.cluster.get("patchNodes") == "annotations"
     for name, node in site.api.items(NODES).items():
-        if site.cluster.get("patchNodes") == "annotations":
+        if annotated:
             found[name] = sorted(value for key, value in node["metadata"].get("annotations", {}).items() if key.endswith("-pod-cidr"))
         else:
             found[name] = (node["spec"].get("podCIDR"), *node["spec"].get("podCIDRs", ()))
@@ -186,11 +199,12 @@ def node_blocks(site: Site) -> dict[str, object]:
 
 def expected_nodes(site: Site) -> dict[str, object]:
     """Give the same from the lock: the primary family first."""
-    families = site.cluster.get("ipFamilies", ["IPv4"])
+    cluster = site.cluster
+    families = cluster.get("ipFamilies", ["IPv4"])
     found: dict[str, object] = {}
     for name, some in expected(site).items():
         blocks = sorted((block for _, block in some), key=lambda block: families.index(f"IPv{ip_network(block).version}"))
-        found[name] = sorted(blocks) if site.cluster.get("patchNodes") == "annotations" else (blocks[0], *blocks)
+        found[name] = sorted(blocks) if cluster.get("patchNodes") == "annotations" else (blocks[0], *blocks)
     return found
 
 
@@ -225,12 +239,12 @@ def agents_start(site: Site) -> None:
     """Let every node's agent start: it replaces what it owns in its CiliumNode, by a full update (pkg/nodediscovery, 1.15 to 1.20)."""
     nodes = site.api.items(NODES)
     live = [node for node in site.api.items(CILIUM_NODES).values() if node["metadata"]["name"] in nodes]
-    default = {"multi-pool": "default"}.get(site.cluster["ipam"]["mode"], "")
-    site.api.at_once(lambda each: agent_starts(site.api, each, nodes, default), live)
+    multi_pool = site.cluster["ipam"]["mode"] == "multi-pool"
+    site.api.at_once(lambda each: agent_starts(site.api, each, nodes, multi_pool=multi_pool), live)
     until(lambda: len(site.api.items(CILIUM_NODES)) >= len(live), "the CiliumNodes are there")
 
 
-def agent_starts(api: Api, seen: Object, nodes: Mapping[str, Object], default: str) -> Object:
+def agent_starts(api: Api, seen: Object, nodes: Mapping[str, Object], *, multi_pool: bool) -> Object:
     """Let one agent start. In multi-pool mode it asks the pool of its first block for what an idle agent with a pre-allocation of 8 asks for."""
     name = seen["metadata"]["name"]
     node = nodes[name]["metadata"]
@@ -240,8 +254,22 @@ def agent_starts(api: Api, seen: Object, nodes: Mapping[str, Object], default: s
         whole["metadata"] |= {"labels": node.get("labels", {}), "annotations": {"cilium.io/test": "e2e"}, "ownerReferences": [owner]}
         whole["spec"]["addresses"] = [{"type": "InternalIP", "ip": "172.18.0.9"}]
         whole["spec"]["health"] = {"ipv4": "172.18.0.10"}
-        if default and (allocated := whole["spec"]["ipam"]["pools"].get("allocated")):
+        if multi_pool and (allocated := whole["spec"]["ipam"]["pools"].get("allocated")):
             needed = {"ipv4-addrs": 16} if "." in allocated[0]["cidrs"][0] else {"ipv6-addrs": 16}
             whole["spec"]["ipam"]["pools"]["requested"] = [{"pool": allocated[0]["pool"], "needed": needed}]
 
     return api.change(f"{CILIUM_NODES}/{name}", edit)
+
+
+def an_agent_asks_for_more(site: Site, operator: Operator) -> None:
+    """Let one agent ask for more than its blocks hold: it is given another block of its pool, or with a pool of its own nothing but an answer."""
+    name, node = next(iter(site.api.items(CILIUM_NODES).items()))
+    first = node["spec"]["ipam"]["pools"]["allocated"][0]
+    usable = sum(ip_network(cidr).num_addresses for cidr in first["cidrs"])
+    request = {"pool": first["pool"], "needed": {"ipv4-addrs" if "." in first["cidrs"][0] else "ipv6-addrs": usable}}
+    site.api.change(f"{CILIUM_NODES}/{name}", lambda whole: whole["spec"]["ipam"]["pools"].update(requested=[request]))
+    after = at_rest(site.api, operator, site.config, handled=True)[name]
+    given = after["spec"]["ipam"]["pools"]["allocated"][0]["cidrs"]
+    assert set(first["cidrs"]) <= set(given)
+    pinned = site.cluster["ipam"].get("pinning") == "node"
+    assert ("pool empty" in after["status"]["ipam"]["operator-status"]["error"]) if pinned else len(given) > len(first["cidrs"])
