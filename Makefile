@@ -1,15 +1,16 @@
-# Two commands on a fresh machine: make demo, make test. Each makes what it needs, inside .venv/ and a cache outside the checkout.
+# Three commands on a fresh machine: make demo, make test, make e2e. Each makes what it needs, inside .venv/ and a cache outside the checkout.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak clean
+.PHONY: help demo test e2e soak clean
 
 BIN := .venv/bin
 
 help:
 	@echo 'make demo    compile every cluster below clusters/, and build the output with the real kustomize'
 	@echo 'make test    lint, types, import layers, tests'
+	@echo 'make e2e     what is rendered, given to a real kube-apiserver and a real cilium-operator: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
 	@echo 'make clean   remove .venv and caches'
 
@@ -21,6 +22,13 @@ test: .venv/.made-for-tests
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python -m pytest -n 2
+
+# Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.
+OPERATORS ?= 1.15
+
+e2e: .venv/.made-for-tests
+	build="$$(.ci/kustomize)"; servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
+	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" $(BIN)/python -m pytest -n 2 --dist worksteal tests/e2e
 
 HISTORIES ?= 20000
 

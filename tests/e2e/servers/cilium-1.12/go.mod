@@ -1,3 +1,4 @@
+// cilium-operator as Cilium released it, with the replacements of its own go.mod.
 module ipamc/servers/cilium
 
 go 1.24.0

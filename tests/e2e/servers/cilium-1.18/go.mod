@@ -1,3 +1,5 @@
+// cilium-operator as Cilium released it, with the replacements of its own go.mod but those of gobgp and apimachinery: these forks are not in the
+// checksum database, and IPAM uses neither.
 module ipamc/servers/cilium
 
 go 1.24.0
