@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus as Status
 import json
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from http import HTTPStatus as Status
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -184,7 +184,9 @@ class Api:
     def kubectl(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         """Run kubectl, whatever comes of it."""
         environment = {"KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder), "PATH": ""}
-        return subprocess.run([str(self.binaries / "kubectl"), *arguments], input=text, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [str(self.binaries / "kubectl"), *arguments], input=text, env=environment, capture_output=True, text=True, check=False
+        )
 
     def apply(self, text: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Run `kubectl apply --server-side` as our README says, on a text."""

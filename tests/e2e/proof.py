@@ -14,6 +14,7 @@ from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site, by_address, dumped, loaded
 
+
 def prove(site: Site, operator: Operator, *, running: bool) -> None:
     """Apply all that was rendered, with the operator running before or started after; nobody may refuse it, change it, or lose it.
 
@@ -108,7 +109,9 @@ def witness(api: Api, operator: Operator, config: Mapping[str, str]) -> None:
     four = config["enable-ipv4"] == "true"
     body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "witness"}, "spec": {}}
     if config["ipam"] == "multi-pool":
-        ranges = {"ipv4": {"cidrs": ["203.0.113.0/24"], "maskSize": 28}} if four else {"ipv6": {"cidrs": ["2001:db8:0:1::/64"], "maskSize": 80}}
+        ranges = (
+            {"ipv4": {"cidrs": ["203.0.113.0/24"], "maskSize": 28}} if four else {"ipv6": {"cidrs": ["2001:db8:0:1::/64"], "maskSize": 80}}
+        )
         api.create(POOLS, {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": "witness"}, "spec": ranges})
         needed = {"ipv4-addrs" if four else "ipv6-addrs": 1}
         body["spec"] = {"ipam": {"pools": {"requested": [{"pool": "witness", "needed": needed}]}}}
@@ -137,7 +140,9 @@ def holds(site: Site, operator: Operator) -> None:
             name: by_address(block for _, block in blocks) if mode != "multi-pool" else () for name, blocks in expected(site).items()
         }
     if mode == "multi-pool":
-        assert {name: node["spec"]["ipam"].get("pools", {}).get("allocated", []) for name, node in live.items()} == expected_seeds(site, operator)
+        assert {name: node["spec"]["ipam"].get("pools", {}).get("allocated", []) for name, node in live.items()} == expected_seeds(
+            site, operator
+        )
         assert {name: spec(each) for name, each in site.api.items(POOLS).items()} == expected_pools(site)
     if mode == "crd":
         assert {name: sorted(node["spec"]["ipam"]["pool"]) for name, node in live.items()} == {

@@ -87,7 +87,9 @@ class Site:
     @property
     def cluster(self) -> Object:
         """The Cluster's spec."""
-        files = [text for file in sorted(self.folder.glob("*.yaml")) if "kind: Cluster" in (text := file.read_text()) or '"Cluster"' in text]
+        files = [
+            text for file in sorted(self.folder.glob("*.yaml")) if "kind: Cluster" in (text := file.read_text()) or '"Cluster"' in text
+        ]
         return dict(next(each["spec"] for text in files for each in loaded(text) if each["kind"] == "Cluster"))
 
     def rendering(self, *paths: str) -> list[Object]:

@@ -89,7 +89,11 @@ def each_shard_applies_alone(site: Site, operator: Operator) -> None:
         site.join()  # podCIDRs cannot be taken away from a Node
         site.compile()
     site.api.delete(CILIUM_NODES, POOLS)
-    shards = sorted((path.parent.name, path.parent.parent.name) for path in site.rendered.glob("*/*/kustomization.yaml") if path.parent.name != "component")
+    shards = sorted(
+        (path.parent.name, path.parent.parent.name)
+        for path in site.rendered.glob("*/*/kustomization.yaml")
+        if path.parent.name != "component"
+    )
     with operator.running(site.config, *site.arguments):
         site.apply("cilium")
         for shard, kind in reversed(shards):
