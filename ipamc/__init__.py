@@ -19,8 +19,9 @@ The map of the code, top to bottom; a module imports only from lines beneath its
     assign            which pools serve which node, in a total order
     lock  lock_rules  the lock's text, and what it must be
     check/            rules across the inputs: a rule's docstring is its entry in the catalogue
-    masks territory utilisation versions   sums over pools and lines; what each Cilium minor can do
+    masks territory utilisation   sums over pools and lines
     read/             documents to the model, one module a dialect
+    versions claims capability   questions about Cilium minors; which minor does what, and how we know; what differs by name
     model             what the compiler knows, frozen
     selector/ cidr diagnostics
 """

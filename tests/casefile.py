@@ -14,24 +14,41 @@ A case is a txtar archive: a header that says what it shows, then files between 
 In YAML inputs a finding is expected on the line that it concerns: `cidrs: [10.0.8.0/24]  # ERROR: IPC0207`; the compiler does not see the marks. Lines
 such as `#! today: 2026-11-21`, `#! locked`, `#! leave: NODE` and `#! rename: OLD=NEW` in the header set what a command line would; `#! rendered` says that
 there is a rendered tree. `pytest tests/test_cases.py --update` rewrites expectations; review the diff.
+
+A case that says `#! shows: CAPABILITY, …` (names of `ipamc.capability`) is a row of the version table: it is compiled once for each Cilium minor, which
+takes the place of `1.x` in its inputs. One file a row and not one a minor, because what a reader looks for is the minor in which something changes.
+
+    -- want/minors --             a line a minor: how the row is known there (the weakest of its capabilities), whether it is refused, the findings
+    -- want/1.14-1.17/FILE --     `files`, `ipam.lock` or `rendered/PATH` as it is in these minors; name a FILE once, and `--update` lists all its spans
+    -- want/1.14/report --        the findings of that minor as a user reads them
+
+Marks are those of any minor.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
-from ipamc.diagnostics import Diagnostic, Refused, Span
+from ipamc.capability import Capability
+from ipamc.claims import Known
+from ipamc.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.disk import assets
-from ipamc.model import Consent
+from ipamc.model import Consent, Version
 from ipamc.pipeline import Inputs, compile_cluster
 from ipamc.report import report
+from ipamc.versions import known, minors
+from ipamc.versions import text as minor_text
 
 ROOT = Path(__file__).parent / "cases"
 _FILE = re.compile(r"^-- (\S+) --$", re.MULTILINE)
 _MARK = re.compile(r"[ \t]*# ((?:ERROR|WARNING|NOTE): IPC\d{4}(?:, (?:ERROR|WARNING|NOTE): IPC\d{4})*)$", re.MULTILINE)
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
+_SPAN = re.compile(r"want/(1\.\d+)(?:-1\.\d+)?/(.+)")
 _NO_INPUT = ("want/", "rendered/")
 FOLDER = "clusters/case"
 
@@ -54,9 +71,22 @@ class Case:
         return found
 
     @property
-    def wanted(self) -> dict[str, str]:
-        """Give the expectations that are files, by name."""
-        return {name: text for name, text in self.files.items() if name.startswith("want/") and name != "want/findings"}
+    def shows(self) -> tuple[Capability, ...]:
+        """Give the capabilities that differ, or are, as the case shows; none where the case is of one minor alone."""
+        return tuple(Capability[name] for names in self.flags.get("shows", []) for name in names.split(", "))
+
+    @property
+    def each(self) -> Mapping[Version, Case]:
+        """Give the case of every minor, where it is a row of the version table; else nothing."""
+        return {version: self._of(version) for version in minors()} if self.shows else {}
+
+    def _of(self, version: Version) -> Case:
+        return replace(
+            self,
+            files={
+                name: text if name.startswith("want/") else text.replace("1.x", minor_text(version)) for name, text in self.files.items()
+            },
+        )
 
 
 def load(path: Path) -> Case:
@@ -106,19 +136,71 @@ def inputs(case: Case) -> Inputs:
     )
 
 
-def run(case: Case) -> Case:
-    """Compile the case; give it as it would have to be written."""
+class Outcome(NamedTuple):
+    """What the compiler makes of a case."""
+
+    found: tuple[Diagnostic, ...]
+    produced: dict[str, str]
+    """By the names that expectations have, without `want/`; the files only where nothing is refused."""
+
+
+def compiled(case: Case) -> Outcome:
+    """Compile the case of one minor."""
     produced: dict[str, str] = {}
     try:
         compilation = compile_cluster(inputs(case))
         found = compilation.diagnostics
-        produced = {f"want/rendered/{path}": text for path, text in compilation.files.items()}
-        produced["want/ipam.lock"] = compilation.lock
-        produced["want/files"] = "".join(f"{path}\n" for path in sorted(compilation.files))
+        produced = {f"rendered/{path}": text for path, text in compilation.files.items()}
+        produced["ipam.lock"] = compilation.lock
+        produced["files"] = "".join(f"{path}\n" for path in sorted(compilation.files))
     except Refused as refused:
         found = refused.diagnostics
-    produced["want/report"] = report(found, "full")
-    return _rewrite(case, found, produced)
+    produced["report"] = report(found, "full")
+    return Outcome(found, produced)
+
+
+def run(case: Case) -> Case:
+    """Compile the case, for each minor if it is a row of the version table; give it as it would have to be written."""
+    if not case.shows:
+        found, produced = compiled(case)
+        marked = _marked(case, found)
+        return replace(
+            marked, files={name: produced.get(_wanted(name), "") if _wanted(name) else text for name, text in marked.files.items()}
+        )
+    outcomes = {version: compiled(each) for version, each in case.each.items()}
+    marked = _marked(case, tuple(each for outcome in outcomes.values() for each in outcome.found))
+    files: dict[str, str] = {}
+    for name, text in marked.files.items():
+        if name == "want/minors":
+            files[name] = "".join(_row(case, version, outcome) for version, outcome in outcomes.items())
+        elif match := _SPAN.fullmatch(name):
+            minor, wanted = match.groups()
+            files |= _spans(wanted, outcomes, minor)
+        elif not _wanted(name):
+            files[name] = text
+    return replace(marked, files=files)
+
+
+def _wanted(name: str) -> str:
+    """Give the name of what is expected, or "" of an input and of the findings, which marks take care of."""
+    return name.removeprefix("want/") if name.startswith("want/") and name != "want/findings" else ""
+
+
+def _row(case: Case, version: Version, outcome: Outcome) -> str:
+    """Write a line of want/minors."""
+    weakest = max((known(version, capability) for capability in case.shows), key=list(Known).index)
+    codes = sorted({_short(each) for each in outcome.found})
+    refused = any(each.severity is Severity.ERROR for each in outcome.found)
+    return f"{minor_text(version)}  {weakest:<8}  {'refused' if refused else 'accepted':<8}  {', '.join(codes)}".rstrip() + "\n"
+
+
+def _spans(name: str, outcomes: Mapping[Version, Outcome], minor: str) -> Iterator[tuple[str, str]]:
+    """Give the expectations of one file, a span of minors that agree each; of a report that of one minor alone."""
+    texts = [(minor_text(version), outcome.produced.get(name, "")) for version, outcome in outcomes.items()]
+    if name == "report":
+        return ((f"want/{each}/report", text) for each, text in texts if each == minor)
+    spans = [([each for each, _ in span], text) for text, span in groupby(texts, key=lambda each: each[1])]
+    return ((f"want/{'-'.join(dict.fromkeys((span[0], span[-1])))}/{name}", text) for span, text in spans if text)
 
 
 def _consent(flags: dict[str, list[str]]) -> Consent:
@@ -133,7 +215,8 @@ def _consent(flags: dict[str, list[str]]) -> Consent:
     )
 
 
-def _rewrite(case: Case, found: tuple[Diagnostic, ...], produced: dict[str, str]) -> Case:
+def _marked(case: Case, found: tuple[Diagnostic, ...]) -> Case:
+    """Give the case with its findings marked where they stand, or listed in want/findings."""
     marks: dict[tuple[str, int], list[str]] = {}
     unmarked: list[str] = []
     files = {name: _unmarked(name, text) for name, text in case.files.items()}
@@ -141,8 +224,7 @@ def _rewrite(case: Case, found: tuple[Diagnostic, ...], produced: dict[str, str]
     for each in found:
         assert isinstance(each.at, Span), each
         name = each.at.path.removeprefix(f"{FOLDER}/")
-        word = f"{each.severity.name.lower()}[{each.code}]"
-        full = f"{name}:{each.at.line}:{each.at.column}: {word}"
+        full = f"{name}:{each.at.line}:{each.at.column}: {_short(each)}"
         if _markable(name) and each.at.line and files[name] and full not in written:
             mark = f"{each.severity.name}: {each.code}"
             if mark not in marks.setdefault((name, each.at.line), []):
@@ -156,9 +238,11 @@ def _rewrite(case: Case, found: tuple[Diagnostic, ...], produced: dict[str, str]
     files.pop("want/findings", None)
     if unmarked:
         files["want/findings"] = "".join(f"{line}\n" for line in sorted(set(unmarked)))
-    for name in case.wanted:
-        files[name] = produced.get(name, "")
     return replace(case, files=files)
+
+
+def _short(finding: Diagnostic) -> str:
+    return f"{finding.severity.name.lower()}[{finding.code}]"
 
 
 def text(case: Case) -> str:

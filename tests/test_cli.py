@@ -241,6 +241,12 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "IPC0107  an input is a regular file inside its cluster's folder, of at most 256 MiB." in lines
 
 
+def test_explain_versions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "versions"]) == 0
+    cells = next(line.split(" | ") for line in capsys.readouterr().out.splitlines() if "do-not-gc" in line)
+    assert cells[-5:] == ["no", "**yes**", "yes", "yes", "`ciliumnodes/`, `seeds/`, IPC0553 |"]
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0

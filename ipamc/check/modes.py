@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ipamc.capability import FIRST, LAST, Capability
 from ipamc.check.pools import ipv6_too_wide
 from ipamc.diagnostics import Diagnostic, Related, count, error, names, note
 from ipamc.masks import longest_prefix
 from ipamc.model import Cluster, Line, Mode
-from ipamc.versions import FIRST, LAST, Capability, can, since, text
+from ipamc.versions import can, since, text
 
 
 def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -109,7 +110,7 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
 def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0532: crd mode has no tunnel routing.
 
-    Cilium's feature table for `ipam: crd` (Documentation/network/concepts/ipam, 1.20) has native routing only.
+    Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) has native routing only for `ipam: crd`.
     """
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
         yield error(
@@ -148,8 +149,9 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18.
 
-    A planned node's CiliumNode must wait until the node joins, and before 1.18 the operator collects a CiliumNode without a Node (there is no
-    `cilium.io/do-not-gc`). Held back, its block would look free to an operator that hands out addresses itself.
+    A planned node's CiliumNode must wait until the node joins. The operator collects a CiliumNode without a Node (of itself from 1.13 on, in 1.12 with
+    `nodes-gc-interval`; where 1.11 is named, a newer one may run already), and before 1.18 there is no `cilium.io/do-not-gc` that keeps it from doing so.
+    Held back, the node's block would look free to an operator that hands out addresses itself.
     """
     if cluster.mode is not Mode.CLUSTER_POOL or cluster.operator != "adopt" or can(cluster.cilium, Capability.DO_NOT_GC):
         return

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ipamc.capability import Capability
 from ipamc.diagnostics import Diagnostic, Related, error
 from ipamc.model import Cluster, Mode, Node, Pool
-from ipamc.versions import Capability, can, since, text
+from ipamc.versions import can, since, text
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -32,7 +33,7 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0521: multi-pool mode needs Cilium 1.14.
 
-    `ipam: multi-pool` and CiliumPodIPPool came with 1.14 (PR #25824); an older operator does not start with it.
+    `ipam: multi-pool` and CiliumPodIPPool came with 1.14 (PR #25824); an older agent does not start with it (`Unknown IPAM backend`).
     """
     if not can(cluster.cilium, Capability.MULTI_POOL):
         yield error(
@@ -47,7 +48,7 @@ def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0522: multi-pool mode with tunnel routing needs Cilium 1.18.
 
-    Before (PR #38483) the agent refuses the combination.
+    Before (PR #38483) the agent does not start with both (`Cannot specify IPAM mode multi-pool in tunnel mode`).
     """
     if cluster.routing_mode == "tunnel" and not can(cluster.cilium, Capability.MULTI_POOL_TUNNEL):
         yield error(

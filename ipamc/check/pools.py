@@ -272,8 +272,8 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
 def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnostic]:
     """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it.
 
-    Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range and refuse one of more than 16 bits: the operator does not start.
-    What counts is the mask that it is given: in cluster-pool mode the longest prefix length of the cluster, in multi-pool mode the pool's own.
+    Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range and refuse one of more than 16 bits: the operator does not start (a
+    bystander only once it is to adopt). The mask is in cluster-pool mode the longest prefix length of the cluster, in multi-pool mode the pool's own.
     """
     parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
     for pool in cluster.pools:

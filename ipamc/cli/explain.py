@@ -1,4 +1,4 @@
-"""`ipamc explain`: the catalogue of rules."""
+"""`ipamc explain`: the catalogue of rules, and what is known of Cilium's versions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from ipamc.cli.verb import DONE, Verb
 
 @click.command(
     cls=Verb,
-    examples=(("ipamc explain IPC0207", "why that was refused, and what to do"), ("ipamc explain", "every code and its rule")),
+    examples=(
+        ("ipamc explain IPC0207", "why that was refused, and what to do"),
+        ("ipamc explain", "every code and its rule"),
+        ("ipamc explain versions", "which Cilium minor does what, and how that is known"),
+    ),
     refused="the surroundings failed",
 )
 @click.argument("code", required=False)
 def command(*, code: str | None) -> int:
     """Explain a finding: the rule behind its code, why it matters, what to do. Without CODE, list all."""
+    if code == "versions":
+        from ipamc.report.versions import markdown
+
+        click.echo(markdown(), nl=False)
+        return DONE
     from ipamc.catalogue import catalogue
 
     entries = catalogue()

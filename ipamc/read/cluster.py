@@ -8,15 +8,14 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from ipamc.capability import Capability
 from ipamc.diagnostics import Place
 from ipamc.model import Cluster, Mode, Range, Version
 from ipamc.read import findings_model as findings
 from ipamc.read.fields import Reading
 from ipamc.read.shapes import Metadata, Natural, Own, Positive, Text
 from ipamc.selector import node_name_problem
-
-_PINNING_FROM = (1, 15)
-"""A node's default pool (`ipam-default-ip-pool`) is there from this Cilium version on."""
+from ipamc.versions import since
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
 
@@ -109,7 +108,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         block = reading.block(cilium.native_routing_cidr, place, pods=False)
         native = Range(block, place) if block else None
     version, mode = _version(cilium.version), Mode(ipam.mode)
-    pinning = ("pool" if version >= _PINNING_FROM else "none") if isinstance(ipam.pinning, UnsetType) else ipam.pinning
+    pinning = ("pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none") if isinstance(ipam.pinning, UnsetType) else ipam.pinning
     patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
     yield Cluster(
         name=raw.metadata.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ipamc.capability import Capability
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.cidr import Block, usable
 from ipamc.diagnostics import Diagnostic, Related, count, error, names, note, warning
@@ -12,7 +13,7 @@ from ipamc.lock import first_shards
 from ipamc.model import Line, Mode, Node, Plan, Pool
 from ipamc.territory import Territory
 from ipamc.utilisation import utilisation
-from ipamc.versions import Capability, can, pre_allocation
+from ipamc.versions import can, pre_allocation
 
 CRD_ENTRIES = 4096
 """Addresses in one CiliumNode: an object of more is slow to patch and nears etcd's 1.5 MiB."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ipamc.capability import Capability
 from ipamc.cidr import Block, address_text
 from ipamc.model import Cluster, Line, Mode, Node
 from ipamc.targets.layout import File, Layout, renumber_path, texts
 from ipamc.targets.pod_ip_pool import of_node, pinned_name
-from ipamc.versions import Capability, can
+from ipamc.versions import can
 
 TEMPLATE = "cilium_node.yaml.j2"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ipamc.capability import Capability
 from ipamc.targets.cilium_config import auto_created, cluster_pools
 from ipamc.targets.component import OPERATOR_ARGUMENT, bystander
 from ipamc.targets.layout import File, Layout
-from ipamc.versions import Capability, can
+from ipamc.versions import can
 
 TEMPLATE = "helm_values.yaml.j2"
 
