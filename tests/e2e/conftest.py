@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.e2e.proof")  # so that its failures show both sides
-
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NODES, POOLS, Api
 from tests.e2e.operator import Operator
 

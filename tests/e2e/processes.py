@@ -82,7 +82,7 @@ class Program:
 
     def listens(self) -> Iterator[str]:
         """Give the addresses that it accepts connections on, as the kernel writes them: hexadecimal, in host order (proc(5), /proc/net/tcp)."""
-        sockets = {os.readlink(each) for each in Path(f"/proc/{self.process.pid}/fd").iterdir() if each.is_symlink()}
+        sockets = {str(each.readlink()) for each in Path(f"/proc/{self.process.pid}/fd").iterdir() if each.is_symlink()}
         for family in ("tcp", "tcp6"):
             for row in Path(f"/proc/{self.process.pid}/net/{family}").read_text().splitlines()[1:]:
                 fields = row.split()

@@ -82,7 +82,7 @@ def apply_seeds(site: Site, *options: str) -> None:
 def handled_by_operator(site: Site) -> bool:
     """Tell whether the operator hands out blocks in this cluster: else it leaves CiliumNodes alone."""
     ipam = site.cluster["ipam"]
-    return ipam["mode"] == "multi-pool" or (ipam["mode"] == "cluster-pool" and ipam.get("operator") == "adopt")
+    return (ipam["mode"], ipam.get("operator")) == ("cluster-pool", "adopt") or bool(ipam["mode"] == "multi-pool")
 
 
 def at_rest(api: Api, operator: Operator, config: Mapping[str, str], *, handled: bool, seconds: float = 90) -> dict[str, Object]:

@@ -21,7 +21,7 @@ NAMES = ["a", "b", "c"]
 FOUR = {"cidrs": ["10.0.0.0/24"], "blockSize": 26}
 
 
-def site_of(api: Api, operator: Operator, work: Path, *documents: Object, nodes: list[dict[str, Any]] | None = None) -> Site:
+def site_of(api: Api, operator: Operator, work: Path, *documents: Object, nodes: list[Object] | None = None) -> Site:
     """Make a cluster of documents and nodes, let the nodes join, and compile."""
     site = Site.made(api, work, [*documents, inventory(nodes or [{"name": name} for name in NAMES])], operator.minor)
     site.join()
@@ -90,7 +90,7 @@ def test_adopt_serves_unlisted_nodes_from_their_pool_while_it_has_room_then_from
 
 
 def test_a_planned_node_has_its_block_before_it_joins(api: Api, operator: Operator, tmp_path: Path) -> None:
-    nodes = [{"name": "a"}, {"name": "b", "planned": True}]
+    nodes: list[Object] = [{"name": "a"}, {"name": "b", "planned": True}]
     site = site_of(api, operator, tmp_path, cluster(cilium=NONE), pool("pods", ipv4=FOUR), nodes=nodes)
     with operator.running({**site.config, "nodes-gc-interval": "2s"}, *site.arguments):
         site.apply()
