@@ -108,9 +108,8 @@ class Step:
 
     def renumbered(self, row: Row) -> bool:
         """Tell whether somebody agreed to give the node of a live line another block in its place."""
-        return any(
-            row.node == target or target == f"pool/{self.world.owner(row.block)}" or _meant(row, target) for target in self.consent.renumber
-        )
+        pool = self.world.owner(row.block) or row.pool  # of a range that is gone, the name that the line has
+        return any(target in {row.node, f"pool/{pool}"} or _meant(row, target) for target in self.consent.renumber)
 
 
 def _meant(row: Row, target: str) -> bool:
@@ -218,13 +217,27 @@ def new_lines_lie_where_they_may(step: Step) -> None:
         pins = {block: node for pool in world.pools.values() for node, some in pool.pins.items() for block in some}
         assert all(node == row.node for block, node in pins.items() if block.overlaps(row.block)), row
         pool = world.pools[world.owner(row.block)]
-        assert row.pool in world.servers(row.node), row
         if row.block not in pool.pins.get(row.node, ()):
+            assert row.pool in world.servers(row.node, row.block.family), row
             assert pool.open, row
             assert row.block.prefix == pool.prefix(world.nodes[row.node], row.block.family), row
-        was = [each for each in step.before if each.state == "live" and step.group(each) == step.group(row)]
+        held = [each for each in (*step.before, *_came(step)) if each.state == "live" and each.block != row.block]
+        was = [each for each in held if step.group(each) == step.group(row)]
         if row.state == "next" or (was and world.one_block):
             assert any(map(step.renumbered, was)), row
+
+
+def _came(step: Step) -> Iterator[Row]:
+    """Yield lines that return or are adopted, as they were before anything was renumbered: a consent for their node or pool means them too."""
+    was = {row.block: row for row in step.before}
+    for row in step.after:
+        before = was.get(row.block)
+        if before is None or before.node != row.node or before.state == "released":
+            came = row.block in step.world.shown(row.node)
+        else:
+            came = before.state == "left" and not (before.moved or before.unsettled)
+        if came and (row.state == "live" or row.moved):
+            yield row._replace(state="live", left="", moved=False)
 
 
 def everybody_has_what_the_pools_owe(step: Step) -> None:

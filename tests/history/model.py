@@ -147,14 +147,26 @@ class World:
         return block.family in self.families and bool(self.owner(block)) and not any(each.overlaps(block) for each in self.excluded)
 
     def candidates(self, node: str) -> list[str]:
-        """Name the pools that may serve a node: those that select or pin it."""
+        """Name the pools that may serve a node, the first candidate first: those that pin it, then those that select it."""
         known = self.nodes[node]
-        return [name for name, pool in self.pools.items() if (pool.open and pool.rack in {"", known.rack}) or pool.pins.get(node)]
+        found = [name for name, pool in self.pools.items() if (pool.open and pool.rack in {"", known.rack}) or pool.pins.get(node)]
+        return sorted(
+            found, key=lambda name: (not self.pools[name].pins.get(node), -self.pools[name].priority, not self.pools[name].rack, name)
+        )
 
-    def servers(self, node: str) -> set[str]:
-        """Name the pools that a node may have blocks of: its candidates, and what may take their place when they are full."""
-        names = set(self.candidates(node))
-        return names | {other for name in names for other in self.pools[name].overflow} if self.one_block else names
+    def servers(self, node: str, family: int) -> set[str]:
+        """Name the pools that a node may have a block of: its first candidate of a family, and what may take its place, or a better one's, when it is full."""
+        names = self.candidates(node)
+        if not self.one_block:
+            return set(names)
+        found: set[str] = set()
+        for name in names:
+            pool = self.pools[name]
+            twins = {other for other in names if self.pools[other].rack == pool.rack and pool.rack in {"", self.nodes[node].rack}}
+            found |= {name, *twins, *pool.overflow} if pool.open else set()
+            if pool.open and pool.ranges.get(family):
+                break
+        return found
 
     def sources(self) -> dict[str, bytes]:
         """Write it as files."""
