@@ -1,0 +1,66 @@
+"""What our rules keep from the servers: marks for the tests that send it all the same, and a compile with a rule taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+from unittest.mock import patch
+
+import pytest
+
+from ipamc import disk
+from ipamc.cli.clusters import inputs_of
+from ipamc.diagnostics import Diagnostic, Log, Refused
+from ipamc.model import Consent
+from ipamc.pipeline import compile_cluster
+from tests.e2e.site import Site
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+SHOWN: dict[str, list[str]] = {}
+"""Tests by the code of the rule whose reason they show."""
+
+NO_SERVER_HERE = {
+    "IPC0212": "its bounds are those of Calico's validation and of node-ipam-controller, neither of which runs here",
+    "IPC0307": "the agent waits for the family; no agent runs here",
+    "IPC0504": "kube-controller-manager hands out podCIDRs; it does not run here",
+    "IPC0522": "the agent refuses it at start; no agent runs here",
+    "IPC0526": "the agent waits for the family; no agent runs here",
+    "IPC0541": "the agent refuses it at start; no agent runs here",
+    "IPC0542": "the agent announces; no agent runs here",
+}
+"""Rules about what a server does that is not among those of these tests, and which."""
+
+
+def shows(*codes: str) -> Callable[[Test], Test]:
+    """Mark a test: it shows that what these rules refuse is refused by a server, or what it silently does."""
+
+    def mark(test: Test) -> Test:
+        for code in codes:
+            SHOWN.setdefault(code, []).append(test.__name__)
+        return test
+
+    return mark
+
+
+def compile_without(site: Site, *codes: str) -> None:
+    """Refuse to compile a cluster by these rules; then compile it with them taken away."""
+    inputs = inputs_of(str(site.folder), today="2026-11-21", consent=Consent(), locked=False)
+    with pytest.raises(Refused) as refused:
+        compile_cluster(inputs)
+    assert {each.code for each in refused.value.diagnostics} >= set(codes)
+    with _without(codes):
+        compilation = compile_cluster(inputs)
+    disk.write(str(site.folder), compilation.lock, compilation.files)
+
+
+@contextmanager
+def _without(codes: Iterable[str]) -> Iterator[None]:
+    add, off = Log.add, frozenset(codes)
+
+    def but(log: Log, found: Iterable[Diagnostic]) -> None:
+        add(log, [each for each in found if each.code not in off])
+
+    with patch.object(Log, "add", but):
+        yield

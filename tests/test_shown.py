@@ -1,0 +1,25 @@
+"""Every rule that speaks of a server is shown to be true with the real one (`make e2e`), or says why no server of ours can show it."""
+
+from __future__ import annotations
+
+import re
+
+import tests.e2e.test_multi_pool
+import tests.e2e.test_refused_by_the_apiserver
+import tests.e2e.test_refused_by_the_operator  # noqa: F401 - tests enter themselves into SHOWN
+from ipamc.catalogue import catalogue
+from tests.e2e.rules import NO_SERVER_HERE, SHOWN
+
+SPEAKS_OF_A_SERVER = re.compile(
+    r"apiserver|operator\b|controller|Kubernetes (?:refuses|allows|accepts|compares)|Cilium (?:takes|counts|waits|routes)"
+)
+
+
+def test_every_claim_about_a_server_is_shown() -> None:
+    speaking = {entry.code for entry in catalogue().values() if SPEAKS_OF_A_SERVER.search(f"{entry.title} {entry.body}")}
+    assert sorted(speaking - SHOWN.keys() - NO_SERVER_HERE.keys()) == []
+
+
+def test_what_no_server_here_can_show_is_a_rule_that_none_shows() -> None:
+    assert not SHOWN.keys() & NO_SERVER_HERE.keys()
+    assert catalogue().keys() >= SHOWN.keys() | NO_SERVER_HERE.keys()
