@@ -89,7 +89,7 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
 def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0531: a CiliumNode of crd mode has at most 4,096 addresses.
 
-    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status with each pod. The apiserver takes a whole /16
+    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status with each pod. The apiserver takes a whole /17
     of them, and then refuses the status that says who uses them: the object has become too large.
     """
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)

@@ -35,7 +35,7 @@ time.sleep(600)
     starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
     assert starter.stdout
     child = int(starter.stdout.readline())
-    assert alive(child)
+    until(lambda: "sleep" in Path(f"/proc/{child}/comm").read_text(), "it is on its leash")
     starter.send_signal(signal.SIGKILL)
     starter.communicate()
     until(lambda: not alive(child), "the program is gone", 10)
