@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
-from ipamc import adopt, assign, consent, disk, holding, leave, limits, lock_rules, moving, pins, published, settle, shortage
+from ipamc import adopt, assign, consent, disk, holding, leave, limits, lock_rules, moving, pins, published, settle, shortage, verify
 from ipamc.check import bgp, modes, multi_pool, pools
 from ipamc.check import pins as check_pins
 from ipamc.read import findings_model, findings_text
@@ -37,6 +37,7 @@ MODULES: tuple[ModuleType, ...] = (
     room,
     published,
     limits,
+    verify,
 )
 
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch

@@ -18,6 +18,7 @@ from ipamc.published import check_published
 from ipamc.read import locate, read
 from ipamc.review import review
 from ipamc.settle import settle
+from ipamc.verify import verify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Inputs:
     published: Mapping[str, bytes] = field(default_factory=dict)
     """Files of that `rendered/` whose content binds (`published.BINDING`), by path below it."""
     schemas: Mapping[str, str] = field(default_factory=dict)
-    """JSON Schema texts by file name."""
+    """JSON Schema texts by file name: of input documents, and of what is rendered."""
     templates: Mapping[str, str] = field(default_factory=dict)
     """Jinja2 texts by file name."""
     consent: Consent = field(default_factory=Consent)
@@ -72,8 +73,10 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         standing = log.keep(settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))  # kept, back, left, lacking
         plan = log.keep(allocate(cluster, wants, standing, inputs.today))  # lacking -> blocks
         log.add(review(plan))  # capacity, maxPods, limits of the mode
-        files = emit(arrange(plan), inputs.templates)  # plan -> objects a file -> one render a file
+        arranged = arrange(plan)  # plan -> objects a file
+        files = emit(arranged, inputs.templates)  # one render a file
         log.add(config_map_too_large(cluster, files))  # what the apiserver has no room for
+        log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))  # what no template may do
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources))

@@ -5,6 +5,7 @@ A case is a txtar archive: a header that says what it shows, then files between 
     -- cluster.yaml --            inputs; any number, YAML or JSON
     -- ipam.lock --               the lock before
     -- rendered/PATH --           a file of the rendered tree before
+    -- templates/NAME --          a template in place of the project's own: what a bug of ours would do
     -- want/ipam.lock --          the lock after
     -- want/rendered/PATH --      a rendered file; only those listed are compared
     -- want/files --              the paths of all rendered files
@@ -49,7 +50,7 @@ _FILE = re.compile(r"^-- (\S+) --$", re.MULTILINE)
 _MARK = re.compile(r"[ \t]*# ((?:ERROR|WARNING|NOTE): IPC\d{4}(?:, (?:ERROR|WARNING|NOTE): IPC\d{4})*)$", re.MULTILINE)
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
 _SPAN = re.compile(r"want/(1\.\d+)(?:-1\.\d+)?/(.+)")
-_NO_INPUT = ("want/", "rendered/")
+_NO_INPUT = ("want/", "rendered/", "templates/")
 FOLDER = "clusters/case"
 
 
@@ -118,7 +119,7 @@ def _word(mark: str) -> str:
 def inputs(case: Case) -> Inputs:
     """Give what the case hands to the compiler."""
     flags = case.flags
-    published = {name.removeprefix("rendered/"): text for name, text in case.files.items() if name.startswith("rendered/")}
+    published = _below("rendered/", case)
     sources = {name: _unmarked(name, text) for name, text in case.files.items() if not name.startswith(_NO_INPUT) and name != "ipam.lock"}
     return Inputs(
         name="case",
@@ -129,11 +130,15 @@ def inputs(case: Case) -> Inputs:
         rendered="rendered" in flags or bool(published),
         published={path: text.encode() for path, text in published.items()},
         schemas=assets("schemas"),
-        templates=assets("templates"),
+        templates={**assets("templates"), **_below("templates/", case)},
         consent=_consent(flags),
         today=flags.get("today", ["2026-11-21"])[0],
         locked="locked" in flags,
     )
+
+
+def _below(folder: str, case: Case) -> dict[str, str]:
+    return {name.removeprefix(folder): text for name, text in case.files.items() if name.startswith(folder)}
 
 
 class Outcome(NamedTuple):

@@ -20,7 +20,7 @@ from ipamc.read import locate, read
 from ipamc.read.explain import Mistyped, explain, mistyped
 from ipamc.read.kinds import KINDS, Kind
 
-SCHEMAS = assets("schemas")
+SCHEMAS = {name: text for name, text in assets("schemas").items() if name.endswith(".schema.json")}
 LABELS = {"rack": "r1"}
 FOREIGN = {"name": "n1", "labels": LABELS, "uid": "u", "deletionTimestamp": None}
 SELECTORS = [
