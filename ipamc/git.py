@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 
 def root(folder: str) -> str | None:
@@ -61,6 +61,38 @@ def merge_base(folder: str, one: str, two: str) -> str | None:
     return found.stdout.strip() if found and found.returncode == 0 else None
 
 
+def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
+    """Give all files of a revision at and below a path, which is below the repository's top ("" is the top), in order of path.
+
+    Two processes, whatever the number of files. A symbolic link within the revision is followed, one step; one that leads nowhere is left out.
+    """
+    listed = _run(folder, "ls-tree", "-r", "-z", "--full-tree", revision, *(["--", path] if path else []))
+    if not listed or listed.returncode:
+        return {}
+    names: list[tuple[str, str]] = []
+    for row in listed.stdout.split(b"\0")[:-1]:
+        head, name = row.split(b"\t", 1)
+        mode, _, blob = head.decode().split()
+        if mode != "160000" and b"\n" not in name:  # a submodule is a commit of another repository; no name that we read has a line break
+            names.append((_text(name), blob if mode != "120000" else ""))
+    asked = "".join(f"{blob or f'{revision}:{name}'}\n" for name, blob in names)
+    return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), [name for name, _ in names]))
+
+
+def _batch(folder: str, asked: bytes, names: list[str]) -> Iterator[tuple[str, bytes]]:
+    found = _run(folder, "cat-file", "--batch", "--follow-symlinks", stdin=asked)
+    output, at = found.stdout if found else b"", 0
+    for name in names:
+        end = output.find(b"\n", at)
+        head = output[at:end].split()
+        if len(head) != 3 or head[1] != b"blob":
+            at = end + 1 + (int(head[-1]) + 1 if head and head[0] in {b"symlink", b"dangling", b"loop", b"notdir"} else 0)
+            continue
+        size = int(head[2])
+        yield name, output[end + 1 : end + 1 + size]
+        at = end + 1 + size + 1
+
+
 def _git(folder: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     done = _run(folder, *arguments)
     return None if done is None else subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
@@ -70,9 +102,9 @@ def _text(output: bytes) -> str:
     return output.decode("utf-8", "surrogateescape")
 
 
-def _run(folder: str, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+def _run(folder: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
     try:
         command = ["git", "-C", folder, *arguments]
-        return subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - no shell
+        return subprocess.run(command, input=stdin, capture_output=True, check=False)  # noqa: S603 - no shell
     except FileNotFoundError:
         return None
