@@ -139,6 +139,20 @@ def test_the_operator_s_flag_makes_the_pools_that_manifests_would(api: Api, oper
     assert found[0].keys() == {"default", "dual"}
 
 
+def test_the_operator_s_own_order_of_blocks(api: Api, operator: Operator) -> None:
+    """By pool, then by address from 1.20 on, before as text: seeds are written in the order of the version, or each apply of one would be a change."""
+    api.create(POOLS, ip_pool("b", "10.0.0.0/24"), ip_pool("a", "10.1.0.0/24"))
+    blocks = {"b": ["10.0.0.96/27", "10.0.0.128/27"], "a": ["10.1.0.0/27"]}
+    live = with_operator(
+        api, operator, cilium_node("n", pools={"allocated": [{"pool": pool, "cidrs": some} for pool, some in blocks.items()]})
+    )
+    text = ["10.0.0.128/27", "10.0.0.96/27"]
+    assert live["n"]["spec"]["ipam"]["pools"]["allocated"] == [
+        {"pool": "a", "cidrs": ["10.1.0.0/27"]},
+        {"pool": "b", "cidrs": text if operator.version < (1, 20) else text[::-1]},
+    ]
+
+
 # What our rules keep from it.
 
 
