@@ -31,6 +31,8 @@ def prove(site: Site, operator: Operator, *, running: bool) -> None:
     else:
         site.apply()
         apply_seeds(site)
+    with operator.running(site.config, *site.arguments) as program:
+        program.stop(signal.SIGKILL)  # while it reads what is there
     with operator.running(site.config, *site.arguments):
         holds(site, operator)
     with operator.running(site.config, *site.arguments):
