@@ -13,6 +13,7 @@ from ipamc.arrange import arrange, shard, shard_name
 from ipamc.cidr import Block, parse_block
 from ipamc.targets import TARGETS
 from ipamc.targets.cilium_node import single
+from ipamc.targets.layout import renumber_path
 from ipamc.targets.pod_ip_pool import pieces
 from tests.builders import TEMPLATES, node, plan, pool, read, rendered, seen
 
@@ -400,3 +401,10 @@ def test_a_pool_is_its_range_less_what_is_reserved_and_not_held(reserved: list[s
     assert sum(block.size for block in found) == len(numbers(found))
     whole = (Block(4, (10 << 24) + first, 27) for first in range(0, 256, 32))
     assert all(numbers([block]) <= numbers(found) for block in whole if numbers([block]) <= wished)
+
+
+def test_a_file_is_called_by_its_node_as_far_as_files_can_be() -> None:
+    assert renumber_path("worker-1") == "renumber/worker-1.yaml"
+    one, two = ("x" * 252 + end for end in "ab")
+    assert renumber_path(one) != renumber_path(two)
+    assert all(len(renumber_path(name).removeprefix("renumber/")) < 230 for name in (one, two))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ipamc.cidr import Block
 from ipamc.model import Line, Node, Plan, Want
+
+
+LONGEST = 200
+"""Characters of a node's name that a file may be called by."""
 
 
 class File(NamedTuple):
@@ -55,7 +60,13 @@ class Target(NamedTuple):
 
 
 def renumber_path(node: str) -> str:
-    """Give the file, in no kustomization, that shows a node's object with its next blocks."""
+    """Give the file, in no kustomization, that shows a node's object with its next blocks.
+
+    A node's name may have 253 characters and a file's 255 bytes, of which writing beside and renaming needs some: a longer name is cut, and told apart by
+    the first 8 bytes of its SHA-256.
+    """
+    if len(node) > LONGEST:
+        node = f"{node[:LONGEST]}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"
     return f"renumber/{node}.yaml"
 
 
