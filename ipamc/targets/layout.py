@@ -10,7 +10,6 @@ from typing import NamedTuple
 from ipamc.cidr import Block
 from ipamc.model import Line, Node, Plan, Want
 
-
 LONGEST = 200
 """Characters of a node's name that a file may be called by."""
 
