@@ -91,6 +91,12 @@ def at_rest(api: Api, operator: Operator, config: Mapping[str, str], *, handled:
     """Wait until nobody writes any more; give the CiliumNodes. `handled`: an operator runs, and shows by a witness that it has read all that was there."""
     if handled:
         witness(api, operator, config)
+    if handled and config["ipam"] == "cluster-pool":  # it has a word for each, some seconds later from 1.19 on
+        until(
+            lambda: all("operator-status" in each.get("status", {}).get("ipam", {}) for each in api.items(CILIUM_NODES).values()),
+            "the operator has looked at every CiliumNode",
+            seconds,
+        )
 
     def seen() -> dict[str, str]:
         return {f"{path}/{name}": version for path in (CILIUM_NODES, POOLS, NODES) for name, version in versions(api.items(path)).items()}
