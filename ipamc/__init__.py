@@ -12,12 +12,15 @@ The map of the code, top to bottom; a module imports only from lines beneath its
     arrange           the plan to files: which objects stand in which shard
     targets/          one module a kind of manifest
     review published  rules that need the plan, and what was rendered before
+    trace vacancy     how a node came to its blocks; what an address is that nobody holds
+    sight             the pools as one node sees them, and what decided
     allocate          lacking to blocks: pins, then newcomers by name
     shortage  pins    who got nothing and why; pins placed
     space reclaim blockers   the free pieces of ranges, walked lazily; lines that may be used again; what is in the way
     settle            wants and lock to what is kept, returns, is adopted, left, lacking
     adopt holding leave      evidence of live nodes; whether a block may stay; whether so many can have left
     assign            which pools serve which node, in a total order
+    lookup            questions to a lock's text that need not read all of it
     lock  lock_rules  the lock's text, and what it must be
     check/            rules across the inputs: a rule's docstring is its entry in the catalogue
     masks territory utilisation   sums over pools and lines

@@ -9,6 +9,7 @@ import bisect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +20,7 @@ from ipamc.diagnostics import Diagnostic
 from ipamc.lacking import held_by_node
 from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, Want
 from ipamc.moving import settle_moves
-from ipamc.pins import Pinned, barriers, place_pins
+from ipamc.pins import Conflict, Pinned, barriers, place_pins
 from ipamc.reclaim import last_day
 from ipamc.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
 from ipamc.space import Space
@@ -30,8 +31,27 @@ FEW = 1000
 """New lines are few if there are so many times as many old ones."""
 
 
+class Placement(NamedTuple):
+    """What was placed, and who went without: what the findings of `allocate` are about."""
+
+    plan: Plan
+    after: Blockers
+    """The plan's lines, and what else newcomers may not have."""
+    short: Sequence[Short]
+    unserved: Sequence[Unserved]
+    conflicts: Sequence[Conflict]
+    found: list[Diagnostic]
+    """Of pins."""
+
+
 def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> tuple[Plan, list[Diagnostic]]:
-    """Place what is lacking; say who got nothing, and why.
+    """Place what is lacking; say who got nothing, and why. Costs what `place` does."""
+    plan, after, short, unserved, _, found = place(cluster, wants, standing, today)
+    return plan, [*found, *no_room(cluster, short, after), *half_room(cluster, short, after), *no_family(unserved)]
+
+
+def place(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> Placement:
+    """Place what is lacking.
 
     Pinned newcomers come first, then who is renumbered (at the pin where there is one; their new lines are `next`), then all newcomers: each in name
     order, whatever the order of `standing.lacking`. `today` (ISO 8601, UTC) decides whose
@@ -62,14 +82,8 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
         stale=standing.stale,
         held=held,
     )
-    after = replace(blockers, lines=lines)
-    return plan, [
-        *pinned.found,
-        *moved.found,
-        *no_room(cluster, placed.short, after),
-        *half_room(cluster, placed.short, after),
-        *no_family(placed.unserved),
-    ]
+    conflicts = [*pinned.conflicts, *moved.conflicts]
+    return Placement(plan, replace(blockers, lines=lines), placed.short, placed.unserved, conflicts, [*pinned.found, *moved.found])
 
 
 def _order(lacking: Lacking) -> tuple[str, int]:
@@ -156,12 +170,12 @@ class _Newcomers:
                     return
             if not missing:
                 return
-        passed = tuple(Passed(offer.pool.name, _never(offer.pool) or _has_no(missing)) for offer in want.offers)
+        passed = tuple(Passed(offer.pool.name, never(offer.pool) or _has_no(missing)) for offer in want.offers)
         self.unserved.append(Unserved(want.node, missing, passed))
 
     def serve(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
         """Give a node so many blocks of each family, all of one pool."""
-        if why := _never(offer.pool):
+        if why := never(offer.pool):
             self.short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
             return
         full = tuple(family for family, number in count.items() if not all(self._give(node.name, offer, (family,)) for _ in range(number)))
@@ -216,8 +230,8 @@ class _Newcomers:
             passed[other.pool.name] = self._why_not(other, missing)
         for other in want.offers:
             if other.pool.name not in may:
-                never = _never(other.pool) or ("" if _asked(other, missing) else _has_no(missing))
-                passed[other.pool.name] = never or "may not take its place"
+                why = never(other.pool) or ("" if _asked(other, missing) else _has_no(missing))
+                passed[other.pool.name] = why or "may not take its place"
         return Short(
             want.node, full, lacks, tuple(family for family in room if family in missing), tuple(map(Passed, passed, passed.values()))
         )
@@ -225,12 +239,12 @@ class _Newcomers:
     def _why_not(self, offer: Offer, missing: tuple[int, ...]) -> str:
         asked = _asked(offer, missing)
         if not asked:
-            return _never(offer.pool) or _has_no(missing)
+            return never(offer.pool) or _has_no(missing)
         room = self._room(offer, asked)
         return f"has no room in {ip(_less(asked, room))}" if room else "is full"
 
 
-def _never(pool: Pool) -> str:
+def never(pool: Pool) -> str:
     """Say why a pool gives nothing but pins; empty if it gives."""
     return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ipamc.cidr import BITS
 from ipamc.diagnostics import Diagnostic, count, error, names, note
-from ipamc.model import Cluster, Dialect, Node, Offer, Pool, Want
+from ipamc.model import Cluster, Dialect, Node, Offer, Pool, SizeClass, Want
 from ipamc.selector import Selector
 
 
@@ -39,6 +39,15 @@ def rank(pool: Pool) -> Rank:
         blocks = min(totals)
         addresses = min(1 << (BITS[family] - part.block_size) for family, part in pool.families.items())
     return Rank(-pool.priority, -pool.selector.requirements, blocks, addresses, pool.name)
+
+
+def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
+    """Give the field of `Rank` that puts one pool before another, and both values as they are in the pools, not negated."""
+    one, other = rank(pool), rank(later)
+    name = next(name for name in Rank._fields if getattr(one, name) != getattr(other, name))
+    if name in {"priority", "requirements"}:
+        return name, -getattr(one, name), -getattr(other, name)
+    return name, getattr(one, name), getattr(other, name)
 
 
 def assign(cluster: Cluster) -> tuple[Want, ...]:
@@ -127,11 +136,14 @@ def _pinned(pools: list[Pool]) -> Mapping[str, list[Pool]]:
 def offer(pool: Pool, labels: Mapping[str, str], name: str) -> Offer:
     """Give a pool as one node sees it: its block sizes, or those of the first class that selects the node."""
     sizes = {family: part.block_size for family, part in pool.families.items()}
-    for each in pool.block_sizes:
-        if each.selector.matches(labels, name):
-            sizes.update({family: size for family, size in each.sizes.items() if family in sizes})
-            break
+    if chosen := size_class(pool, labels, name):
+        sizes.update({family: size for family, size in chosen.sizes.items() if family in sizes})
     return Offer(pool, sizes)
+
+
+def size_class(pool: Pool, labels: Mapping[str, str], name: str) -> SizeClass | None:
+    """Give the first class of `blockSizes` that selects the node, or None."""
+    return next((each for each in pool.block_sizes if each.selector.matches(labels, name)), None)
 
 
 def overflow(full: Pool, enabled: Mapping[str, Pool], labels: Mapping[str, str], name: str) -> Iterator[Offer]:

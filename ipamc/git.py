@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 
 def root(folder: str) -> str | None:
@@ -49,6 +49,42 @@ def commit(folder: str, revision: str) -> str | None:
     return found.stdout.strip() if found and found.returncode == 0 else None
 
 
+def before(folder: str, second: int) -> str | None:
+    """Give the last commit of HEAD's history, by first parents, that was committed at a second (since 1970) or before; None if none was."""
+    found = _git(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
+    return found.stdout.strip() or None if found and found.returncode == 0 else None
+
+
+def committed(folder: str, commit: str) -> int:
+    """Give the second (since 1970) at which a commit was committed."""
+    found = _git(folder, "rev-list", "--max-count=1", "--timestamp", commit)
+    return int(found.stdout.split()[0]) if found and found.returncode == 0 else 0
+
+
+def first(folder: str) -> str | None:
+    """Give the commit with which HEAD's history begins, by first parents: in a shallow clone, the oldest that was fetched. None where nothing was committed."""
+    found = _git(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
+    return found.stdout.split()[-1] if found and found.returncode == 0 and found.stdout else None
+
+
+def is_shallow(folder: str) -> bool:
+    """Tell whether a clone lacks the older part of its history."""
+    found = _git(folder, "rev-parse", "--is-shallow-repository")
+    return bool(found and found.stdout.strip() == "true")
+
+
+def folders(folder: str, revision: str, path: str) -> list[str]:
+    """Give the names of the folders right below a path in a revision ("" is the repository's top), in order; none where there is no such path."""
+    found = _git(folder, "ls-tree", "-d", "-z", "--name-only", f"{revision}:{path}")
+    return found.stdout.split("\0")[:-1] if found and found.returncode == 0 else []
+
+
+def blobs(folder: str, revision: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Give those of some files that a revision has, by path below the repository's top. One process, whatever the number of files."""
+    asked = "".join(f"{revision}:{path}\n" for path in paths)
+    return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), paths))
+
+
 def parents(folder: str, revision: str) -> list[str]:
     """Give the parents of a commit, the first one first."""
     found = _git(folder, "rev-list", "--parents", "--max-count=1", revision)
@@ -79,7 +115,7 @@ def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
     return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), [name for name, _ in names]))
 
 
-def _batch(folder: str, asked: bytes, names: list[str]) -> Iterator[tuple[str, bytes]]:
+def _batch(folder: str, asked: bytes, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     found = _run(folder, "cat-file", "--batch", "--follow-symlinks", stdin=asked)
     output, at = found.stdout if found else b"", 0
     for name in names:

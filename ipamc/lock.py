@@ -64,6 +64,19 @@ def encode(line: Line) -> bytes:
     return _ENCODER.encode(_record(line))
 
 
+def decode(row: bytes) -> Line:
+    """Read one line below the header by itself. Raises ValueError, as which msgspec's errors count, where it is not one."""
+    return _line(_RECORD.decode(row))
+
+
+def named(text: bytes) -> str:
+    """Give the name of the cluster that a lock says it is of; "" where its header is not readable."""
+    try:
+        return _HEADER.decode(text[: text.find(b"\n")]).cluster
+    except msgspec.MsgspecError:
+        return ""
+
+
 def _record(line: Line) -> _Record:
     return _Record(str(line.block), line.pool, line.node, line.left, line.moved, line.next or line.unsettled, line.released)
 

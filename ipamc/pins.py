@@ -22,6 +22,8 @@ class Pinned(NamedTuple):
     lacking: list[Lacking]
     """What is to be placed without a pin. A family whose pin is refused is not in it."""
     found: list[Diagnostic]
+    conflicts: list[Conflict]
+    """What the findings are about."""
 
 
 class Barrier(NamedTuple):
@@ -46,7 +48,7 @@ def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking])
     """
     pinning = {node for pool in cluster.pools for node in pool.pins}
     if not pinning:
-        return Pinned([], standing.lock.lines, list(lacking), [])
+        return Pinned([], standing.lock.lines, list(lacking), [], [])
     claims = _Claims(cluster, standing)
     rest: list[Lacking] = []
     for each in lacking:
@@ -66,7 +68,7 @@ def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking])
             if missing:
                 rest.append(msgspec.structs.replace(each, families=tuple(missing), count=missing))
     kept = [line for line in standing.lock.lines if line.block not in claims.gone] if claims.gone else standing.lock.lines
-    return Pinned(claims.new, kept, rest, list(pin_conflicts(cluster, standing, claims.conflicts)))
+    return Pinned(claims.new, kept, rest, list(pin_conflicts(cluster, standing, claims.conflicts)), claims.conflicts)
 
 
 def barriers(cluster: Cluster, standing: Standing) -> dict[Block, Barrier]:
@@ -157,13 +159,20 @@ def pin_conflicts(cluster: Cluster, standing: Standing, conflicts: list[Conflict
     places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
     for node, pin, by in conflicts:
         if isinstance(by, Barrier):
-            block, why, way_out = by.range.block, f"is {by.why}", f"pin another block for node {node}"
-            also = [Related(by.range.at, f"{block} is {by.why}")]
+            way_out = f"pin another block for node {node}"
+            also = [Related(by.range.at, f"{by.range.block} is {by.why}")]
         else:
-            block, why, way_out = by.block, *_of_line(by, node, cluster)
+            why, way_out = _of_line(by, node, cluster)
             at = places.get(by.node) or (Span(standing.lock.path) if standing.lock.path else None)
-            also = [Related(at, f"{block}, which {why}")] if at else []
-        yield error("IPC0306", pin.at, f"pin {pin.block} of node {node} overlaps {block}, which {why}", also=also, help=way_out)
+            also = [Related(at, f"{by.block}, which {why}")] if at else []
+        yield error("IPC0306", pin.at, told(cluster, Conflict(node, pin, by)), also=also, help=way_out)
+
+
+def told(cluster: Cluster, conflict: Conflict) -> str:
+    """Say what is in the way of a pin, in words."""
+    node, pin, by = conflict
+    block, why = (by.range.block, f"is {by.why}") if isinstance(by, Barrier) else (by.block, _of_line(by, node, cluster)[0])
+    return f"pin {pin.block} of node {node} overlaps {block}, which {why}"
 
 
 def _of_line(line: Line, node: str, cluster: Cluster) -> tuple[str, str]:

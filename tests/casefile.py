@@ -10,6 +10,7 @@ A case is a txtar archive: a header that says what it shows, then files between 
     -- want/rendered/PATH --      a rendered file; only those listed are compared
     -- want/files --              the paths of all rendered files
     -- want/report --             the findings as a user reads them
+    -- want/why --               what `ipamc why` says of the nodes that `#! why: NODE` lines name
     -- want/findings --           findings that cannot be marked where they stand: `file:line:column: error[CODE]`
 
 In YAML inputs a finding is expected on the line that it concerns: `cidrs: [10.0.8.0/24]  # ERROR: IPC0207`; the compiler does not see the marks. Lines
@@ -37,11 +38,12 @@ from typing import NamedTuple
 
 from ipamc.capability import Capability
 from ipamc.claims import Known
+from ipamc.cli.why import traced
 from ipamc.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.disk import assets
 from ipamc.model import Consent, Version
 from ipamc.pipeline import Inputs, compile_cluster
-from ipamc.report import report
+from ipamc.report import report, why
 from ipamc.versions import known, minors
 from ipamc.versions import text as minor_text
 
@@ -161,7 +163,15 @@ def compiled(case: Case) -> Outcome:
     except Refused as refused:
         found = refused.diagnostics
     produced["report"] = report(found, "full")
+    if nodes := case.flags.get("why"):
+        produced["why"] = "\n".join(_why(case, node) for node in nodes)
     return Outcome(found, produced)
+
+
+def _why(case: Case, node: str) -> str:
+    given = inputs(case)
+    told = traced(given, node, given.today)
+    return why.text(*told) if told else f"{node} is not known\n"
 
 
 def run(case: Case) -> Case:

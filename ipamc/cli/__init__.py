@@ -23,6 +23,8 @@ VERBS = {
     "compile": "Write the lock, and render the manifests.",
     "lock": "Write the lock alone; give consent.",
     "show": "Show how full the pools are.",
+    "which": "Show who holds an address, or which blocks a node has.",
+    "why": "Show why a node has the blocks that it has.",
     "init": "Start a cluster, and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",
     "explain": "Explain a finding by its code.",
@@ -77,6 +79,8 @@ class Verbs(click.Group):
                     ("ipamc compile", "lock and render every cluster below clusters/"),
                     ("ipamc compile --check", "what CI runs: exit 1 if anything on disk would change"),
                     ("ipamc show lab", "how full its pools are"),
+                    ("ipamc which 10.0.0.7", "who holds an address, in every cluster"),
+                    ("ipamc why node-7", "how a node came to its blocks"),
                     ("ipamc explain IPC0207", "what a finding means, and what to do"),
                 ]
             )

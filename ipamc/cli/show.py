@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of
+from ipamc.cli.past import at_option, look_back
 from ipamc.cli.terminal import say, trouble
 from ipamc.cli.verb import DONE, REFUSED, Verb
 from ipamc.diagnostics import Diagnostic, Log, Refused
 
 if TYPE_CHECKING:
     from ipamc.model import Cluster, Lock
+    from ipamc.pipeline import Inputs
 
 
 @click.command(
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     examples=(
         ("ipamc show", "the pools of every cluster below clusters/"),
         ("ipamc show lab --show-blocks", "and who has which block"),
+        ("ipamc show lab --at 2026-11-21", "as they were at the end of that day, UTC"),
         ("ipamc show lab --output json", "the same for programs, all digits"),
     ),
     refused="the input or the lock was refused, or the surroundings failed",
@@ -28,21 +31,24 @@ if TYPE_CHECKING:
 @clusters_argument
 @click.option("--show-blocks", is_flag=True, help="A row for each block of the lock: its node and its state.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What goes to stdout.")
+@at_option
 @format_option
-def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, style: str) -> int:
+def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: str, style: str) -> int:
     """Show how full the pools are, by the lock as it stands. Writes nothing.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.cli.run import print_findings
+    from ipamc.model import Consent
     from ipamc.report import table
     from ipamc.utilisation import utilisation
 
     findings: list[Diagnostic] = []
     tables, records, done = [], [], True
-    for folder in find(clusters):
+    past = look_back(at, clusters) if at else None
+    for folder in past.folders if past else find(clusters):
         try:
-            cluster, lock = survey(folder)
+            cluster, lock = survey(past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent()))
         except Refused as refused:
             findings += refused.diagnostics
             done = False
@@ -59,7 +65,7 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, style:
         else:
             tables.append(table.table(cluster.name, uses, lock, blocks=show_blocks))
     if output == "json":
-        click.echo(json.dumps({"version": table.VERSION, "clusters": records}, indent=2))
+        click.echo(json.dumps({"version": table.VERSION, **({"at": past.record()} if past else {}), "clusters": records}, indent=2))
     else:
         click.echo("\n".join(tables), nl=False)
     if findings:
@@ -67,14 +73,12 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, style:
     return DONE if done else REFUSED
 
 
-def survey(folder: str) -> tuple[Cluster, Lock]:
+def survey(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock as they stand; place nothing. Raises Refused where a compile would refuse what was read."""
     from ipamc.check import check
     from ipamc.lock import load
-    from ipamc.model import Consent
     from ipamc.read import locate, read
 
-    inputs = inputs_of(folder, today="", consent=Consent())
     log = Log()
     try:
         cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))

@@ -8,7 +8,8 @@ from typing import Any
 from ipamc.cidr import Block
 from ipamc.diagnostics import count
 from ipamc.model import Line, Lock
-from ipamc.report.text import visible, width
+from ipamc.report.box import box
+from ipamc.report.text import visible
 from ipamc.utilisation import PoolUse, Use, lines_in
 
 VERSION = 1
@@ -27,10 +28,7 @@ def table(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = Fals
     """
     head = _HEAD + _BLOCK_HEAD if blocks else _HEAD
     groups = [[_padded(row, len(head)) for row in _rows(use, lock, blocks=blocks)] for use in uses]
-    widths = [max(width(row[column]) for row in (head, *(row for group in groups for row in group))) for column in range(len(head))]
-    rule = f"+{'+'.join('-' * (each + 2) for each in widths)}+\n"
-    body = rule.join("".join(_line(row, widths) for row in group) for group in groups)
-    return _title(name, uses, lock) + rule + _line(head, widths) + rule + (body + rule if groups else "")
+    return _title(name, uses, lock) + box(head, groups, numbers=_NUMBERS)
 
 
 def _title(name: str, uses: Sequence[PoolUse], lock: Lock) -> str:
@@ -71,14 +69,6 @@ def state(line: Line) -> str:
 
 def _padded(row: tuple[str, ...], columns: int) -> tuple[str, ...]:
     return row + ("",) * (columns - len(row))
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = []
-    for column, (text, wanted) in enumerate(zip(row, widths, strict=True)):
-        space = " " * (wanted - width(text))
-        cells.append(f" {space}{text} " if column in _NUMBERS else f" {text}{space} ")
-    return f"|{'|'.join(cells)}|\n"
 
 
 def records(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = False) -> dict[str, Any]:

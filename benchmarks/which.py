@@ -1,0 +1,83 @@
+"""Measure `ipamc which` as a user runs it: a cold process, over the locks of many clusters.
+
+    python benchmarks/which.py [CLUSTERS [NODES]]      default: 100 clusters of 1000 nodes
+
+Prints wall time in seconds, the best of nine runs and the middle one, after one that is not counted: of a process that only starts, of an address, a CIDR and a node that are found in
+one cluster, and of an address in the past (`--at HEAD`). Every other cluster is looked through as well.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ipamc.cidr import Block
+from ipamc.lock import dumps
+from ipamc.model import Line, Lock, Mode
+
+RUNS = 9
+ROOT = Path(__file__).parent.parent
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPATH": str(ROOT)}
+"""An installed ipamc has its bytecode; one that may not write it would read its source in every run."""
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: NAME}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+"""
+
+
+def write(folder: Path, clusters: int, nodes: int) -> None:
+    """Write clusters whose locks lie one behind the other, a /26 a node."""
+    for number in range(clusters):
+        name = f"cluster-{number:04}"
+        base = (10 << 24) + number * nodes * 64
+        lines = tuple(
+            Line(block=Block(4, base + index * 64, 26), pool="pods", node=f"node-{index:06}.{name}.example.org") for index in range(nodes)
+        )
+        (folder / "clusters" / name).mkdir(parents=True)
+        (folder / "clusters" / name / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
+        (folder / "clusters" / name / "ipam.lock").write_text(dumps(Lock(cluster=name, mode=Mode.CLUSTER_POOL, shards=1, lines=lines)))
+    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-q", "-m", "b"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+
+
+def seconds(folder: Path, *arguments: str) -> tuple[float, float]:
+    """Run the command line so many times in a cold process; give the best and the middle time."""
+    command, spent = [sys.executable, "-m", "ipamc", *arguments], []
+    for _ in range(RUNS + 1):
+        start = time.perf_counter()
+        done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        spent.append(time.perf_counter() - start)
+        assert done.returncode == 0, done.stderr
+    return min(spent[1:]), statistics.median(spent[1:])
+
+
+def main() -> None:
+    clusters, nodes = ([int(text) for text in sys.argv[1:]] + [100, 1000][len(sys.argv) - 1 :])[:2]
+    last = f"node-{nodes - 1:06}.cluster-{clusters - 1:04}.example.org"
+    first = (10 << 24) + (clusters * nodes - 1) * 64
+    address = str(Block(4, first + 7, 32)).removesuffix("/32")
+    print(f"{clusters} clusters of {nodes:,} nodes\n{'':<24}  {'best':>6}  {'middle':>6}")
+    with tempfile.TemporaryDirectory() as scratch:
+        write(Path(scratch), clusters, nodes)
+        for label, arguments in (
+            ("ipamc --version", ["--version"]),
+            ("which IP", ["which", address]),
+            ("which CIDR", ["which", str(Block(4, first, 26))]),
+            ("which NODE", ["which", last]),
+            ("which IP --at HEAD", ["which", address, "--at", "HEAD"]),
+        ):
+            best, middle = seconds(Path(scratch), *arguments)
+            print(f"{label:<24}  {best:>6.3f}  {middle:>6.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

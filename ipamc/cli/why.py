@@ -1,0 +1,110 @@
+"""`ipamc why`: how a node came to its blocks, and what it would be given now."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipamc.cli.asked import node_name
+from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of
+from ipamc.cli.past import Past, at_option, look_back
+from ipamc.cli.terminal import progress, say, today, trouble
+from ipamc.cli.verb import DONE, REFUSED, Verb
+from ipamc.diagnostics import Diagnostic, Refused, count
+
+if TYPE_CHECKING:
+    from ipamc.pipeline import Inputs
+    from ipamc.report.why import Find
+    from ipamc.trace import Trace
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("ipamc why bj-001", "in every cluster below clusters/ that knows the node"),
+        ("ipamc why bj-001 zones", "in one cluster"),
+        ("ipamc why bj-001 --at HEAD~5", "as it was five commits ago"),
+    ),
+    done="explained",
+    refused="no cluster knows the node; or the input or a lock was refused",
+)
+@click.argument("node", metavar="NODE")
+@clusters_argument
+@at_option
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What goes to stdout.")
+@format_option
+def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
+    """Show why a node has the blocks that it has: the selector that matched, the pools that were passed over, the line of the lock. Writes nothing.
+
+    What the lock does not hold yet is what the next compile would do. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    """
+    from ipamc.cli.run import print_findings
+    from ipamc.report import why
+
+    node_name(node)
+    past = look_back(at, clusters) if at else None
+    folders = past.folders if past else find(clusters)
+    findings: list[Diagnostic] = []
+    texts: list[str] = []
+    records: list[dict[str, Any]] = []
+    done = True
+    with progress("reading the clusters"):
+        for folder in folders:
+            try:
+                told = _look(folder, node, past)
+            except Refused as refused:
+                findings += refused.diagnostics
+                done = False
+            except Exception as problem:
+                if not (trouble_text := trouble(problem)):
+                    raise
+                say(f"error: {trouble_text}")
+                done = False
+            else:
+                if told:
+                    texts.append(why.text(*told))
+                    records.append(why.record(*told))
+    if output == "json":
+        click.echo(
+            json.dumps({"version": why.VERSION, "asked": node, **({"at": past.record()} if past else {}), "clusters": records}, indent=2)
+        )
+    else:
+        click.echo("\n".join(texts), nl=False)
+    if not records and done and style != "json":
+        say(
+            f"{count(len(folders), 'cluster')} looked at, and none knows {node}: it is in no inventory, in no line of a lock, and not pinned"
+        )
+    if findings:
+        print_findings(findings, style)
+    return DONE if done and records else REFUSED
+
+
+def _look(folder: str, node: str, past: Past | None) -> tuple[Trace, str, Find] | None:
+    """Trace a node in a cluster; None if it does not know it. A cluster none of whose files has the name in it is not read any further."""
+    from ipamc.model import Consent
+
+    inputs = past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent())
+    name = node.encode()
+    if not any(name in text for text in (inputs.lock or b"", *inputs.sources.values())):
+        return None
+    return traced(inputs, node, past.day if past else today())
+
+
+def traced(inputs: Inputs, node: str, day: str) -> tuple[Trace, str, Find] | None:
+    """Read a cluster, and give what `report.why` wants: the trace of a node, the lock's path, and how a place is found. Raises Refused."""
+    from ipamc.cli.show import survey
+    from ipamc.read.locate import Texts
+    from ipamc.trace import trace
+
+    cluster, lock = survey(inputs)
+    found = trace(cluster, lock, node, day)
+    if found is None:
+        return None
+    places = [
+        *(each.pool.selector_at for each in found.pools),
+        *(each.size.at / "nodeSelector" for each in found.pools if each.size),
+        *(at for at in (found.at, *(each.at for each in found.steps)) if at),
+    ]
+    return found, inputs.lock_path, Texts(inputs.sources, places).span
