@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e soak clean
+.PHONY: help demo test e2e ci-lab soak clean
 
 BIN := .venv/bin
 
@@ -11,6 +11,7 @@ help:
 	@echo 'make demo    compile every cluster below clusters/, and build the output with the real kustomize'
 	@echo 'make test    lint, types, import layers, tests'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver and a real cilium-operator: OPERATORS="1.15" are built from source, with Go'
+	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
 	@echo 'make clean   remove .venv and caches'
 
@@ -29,6 +30,9 @@ OPERATORS ?= 1.15
 e2e: .venv/.made-for-tests
 	build="$$(.ci/kustomize)"; servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
 	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" $(BIN)/python -m pytest -n 2 --dist worksteal tests/e2e
+
+ci-lab: .venv/.made-for-tests
+	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/test_pipelines_lab.py
 
 HISTORIES ?= 20000
 

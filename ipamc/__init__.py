@@ -8,6 +8,7 @@ The map of the code, top to bottom; a module imports only from lines beneath its
     report/           diagnostics and tables to text; one module a format
     pipeline          Inputs to Compilation: the whole data flow in one function
     emit  limits      objects to text, one render a file; what is too large then
+    fleet             clusters to CI jobs, within the limits of the forges
     verify            the text that was rendered, against its schemas
     arrange           the plan to files: which objects stand in which shard
     targets/          one module a kind of manifest

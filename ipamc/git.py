@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def root(folder: str) -> str | None:
@@ -95,6 +95,68 @@ def merge_base(folder: str, one: str, two: str) -> str | None:
     """Give the best common ancestor of two revisions; None without one, as in a shallow clone."""
     found = _git(folder, "merge-base", one, two)
     return found.stdout.strip() if found and found.returncode == 0 else None
+
+
+def changed(folder: str, base: str) -> list[str] | None:
+    """Give the files that differ between a commit and HEAD, below the repository's top, sorted; both names of one that moved. None where git cannot tell."""
+    found = _git(folder, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, "HEAD", "--")
+    return sorted(found.stdout.split("\0")[:-1]) if found and found.returncode == 0 else None
+
+
+def begin_merge(folder: str, revision: str) -> str | None:
+    """Merge a revision into the work tree and the index, and commit nothing. Give None, or what git says where it did not even begin.
+
+    Files that git cannot merge are `unmerged` then.
+    """
+    done = _git(folder, *_identity(folder), "merge", "--no-ff", "--no-commit", "--quiet", revision)
+    if done and (done.returncode == 0 or unmerged(folder)):
+        return None
+    return (done.stderr or done.stdout).strip() if done else "there is no git"
+
+
+def unmerged(folder: str) -> dict[str, set[int]]:
+    """Give the files that git could not merge, below the repository's top, and which sides there are: 1 is the base, 2 ours, 3 theirs."""
+    found = _git(folder, "ls-files", "--unmerged", "--full-name", "-z")
+    sides: dict[str, set[int]] = {}
+    for row in found.stdout.split("\0")[:-1] if found else ():
+        head, path = row.split("\t", 1)
+        sides.setdefault(path, set()).add(int(head.split()[2]))
+    return sides
+
+
+def restore(folder: str, side: int, paths: Iterable[str]) -> None:
+    """Take one side, 2 (ours) or 3 (theirs), of files that git could not merge."""
+    _must(folder, "checkout", {2: "--ours", 3: "--theirs"}[side], "--pathspec-from-file=-", "--pathspec-file-nul", paths=paths)
+
+
+def is_clean(folder: str) -> bool:
+    """Tell whether the work tree is as HEAD has it, with nothing besides."""
+    found = _git(folder, "status", "--porcelain")
+    return found is not None and found.returncode == 0 and not found.stdout
+
+
+def take_back(folder: str) -> None:
+    """Put a work tree that was clean before back to HEAD, whatever was merged and written since."""
+    _must(folder, "add", "--all")
+    _must(folder, "reset", "--hard", "--quiet", "HEAD")
+
+
+def finish_merge(folder: str, path: str) -> None:
+    """Commit a merge with all that is at and below a path now; the author is ipamc where git knows none."""
+    _must(folder, "add", "--all", "--", path)
+    _must(folder, *_identity(folder), "commit", "--no-edit", "--quiet")
+
+
+def _identity(folder: str) -> tuple[str, ...]:
+    known = _git(folder, "var", "GIT_COMMITTER_IDENT")
+    return () if known and known.returncode == 0 else ("-c", "user.name=ipamc", "-c", "user.email=ipamc@localhost")
+
+
+def _must(folder: str, *arguments: str, paths: Iterable[str] = ()) -> None:
+    stdin = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    done = _run(folder, *arguments, stdin=stdin)
+    if not done or done.returncode:
+        raise OSError(f"git {' '.join(arguments)}: {_text(done.stderr).strip() if done else 'there is no git'}")
 
 
 def files(folder: str, revision: str, path: str) -> dict[str, bytes]:

@@ -25,6 +25,7 @@ VERBS = {
     "show": "Show how full the pools are.",
     "which": "Show who holds an address, or which blocks a node has.",
     "why": "Show why a node has the blocks that it has.",
+    "ci": "Write the pipelines; what their jobs run.",
     "init": "Start a cluster, and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",
     "explain": "Explain a finding by its code.",

@@ -1,0 +1,109 @@
+"""Clusters to CI jobs: which have to run, and how many targets a job takes so that no forge's limit is passed.
+
+A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies alone: `lab/nodes/000`. Names are checked before
+they are written anywhere: what stands here ends in YAML, in JSON and in shells.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+GITHUB_JOBS = 256
+"""Jobs of one matrix in one run (GitHub: usage limits)."""
+GITLAB_JOBS = 200
+"""Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
+LONGEST = 200
+"""Characters of a target in a job's name: GitLab creates no pipeline, and says nothing, where a name has more than 255 (gitlab-org/gitlab#584573)."""
+LARGE = 8
+"""Shards that one job still applies; a cluster with more gets a job for each."""
+
+FIRST = "cilium"
+"""The part that is applied before all others."""
+KINDS = ("pools", "nodes", "ciliumnodes")
+"""Folders of shards, in the order in which they are applied."""
+
+_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
+_PART = re.compile(rf"{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
+    return len(text) <= 253 and _NAME(text) is not None
+
+
+def is_part(text: str) -> bool:
+    """Tell whether a path below `rendered/` is that of a part."""
+    return _PART(text) is not None
+
+
+def parts(paths: Iterable[str]) -> tuple[str, ...]:
+    """Give the parts among paths below `rendered/`, in the order in which they are applied: `cilium`, then pools, nodes and ciliumnodes by shard."""
+    return tuple(sorted(filter(is_part, set(paths)), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path)))
+
+
+def touched(paths: Iterable[str], below: str) -> list[str]:
+    """Give the clusters that files belong to, sorted: the folders below `below` (`clusters/`). Files that stand there alone belong to no cluster."""
+    inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
+    return sorted({name for name, slash, _ in inside if slash and not name.startswith(".")})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job of a pipeline."""
+
+    targets: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What people see: the target; of several the first, the last and how many."""
+        first, last = (each[:LONGEST] for each in (self.targets[0], self.targets[-1]))
+        return first if len(self.targets) == 1 else f"{first[:90]} to {last[:90]} ({len(self.targets)})"
+
+    @property
+    def environment(self) -> str:
+        """The forge's environment, which may hold the cluster's kubeconfig: the cluster's name, or `ipamc` for a job of several clusters."""
+        clusters = {each.partition("/")[0] for each in self.targets}
+        return clusters.pop() if len(clusters) == 1 else "ipamc"
+
+
+def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most: int) -> tuple[Job, ...]:
+    """Give at most `most` jobs for clusters, by name and with their parts.
+
+    A cluster is one job; to apply, one with more than `large` shards is a job a shard, which needs no order: each applies `cilium/` first itself. Where that
+    is more than `most` jobs, neighbours share one, as evenly as can be: nothing is dropped.
+    """
+    targets = [target for name, folders in sorted(clusters.items()) for target in _targets(name, folders, large if apply else None)]
+    count = min(len(targets), most)
+    return tuple(Job(targets=tuple(targets[index * len(targets) // count : (index + 1) * len(targets) // count])) for index in range(count))
+
+
+def _targets(name: str, folders: Sequence[str], large: int | None) -> Iterator[str]:
+    shards = [each for each in folders if each != FIRST]
+    yield from [name] if large is None or len(shards) <= large else [f"{name}/{each}" for each in shards]
+
+
+def github(planned: Sequence[Job]) -> str:
+    """Give the lines for `$GITHUB_OUTPUT`: `has_work`, and a matrix in one line of JSON. GitHub refuses an empty matrix: ask `has_work` first."""
+    include = [{"name": job.name, "targets": " ".join(job.targets), "environment": job.environment} for job in planned]
+    return f"has_work={'true' if planned else 'false'}\nmatrix={json.dumps({'include': include}, separators=(',', ':'))}\n"
+
+
+def gitlab(planned: Sequence[Job], *, apply: bool, base: str, version: str) -> dict[str, object]:
+    """Give the values of the child pipeline's template: one `parallel: matrix` where each job has one target, else a job by itself for each."""
+    alone = all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned)
+    several = [
+        {"name": f"{number:03} {job.name}", "targets": " ".join(job.targets), "environment": job.environment[:LONGEST]}
+        for number, job in enumerate(planned, 1)
+    ]
+    return {
+        "version": version,
+        "base": base,
+        "apply": apply,
+        "work": bool(planned),
+        "targets": [(job.targets[0], job.environment) for job in planned] if alone else [],
+        "jobs": [] if alone else several,
+    }
