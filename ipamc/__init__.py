@@ -5,7 +5,8 @@ The map of the code, top to bottom; a module imports only from lines beneath its
     cli/              one module a verb; exit codes; nothing else knows that there is a terminal
     catalogue         every rule by its code, for `ipamc explain`
     disk  git         the doors: the only modules that open files, and that run git
-    report/           diagnostics and tables to text; one module a format
+    report/           diagnostics, tables and plans to text; one module a format
+    difference/       two sides to a Difference: what a plan tells; what of it is refused
     pipeline          Inputs to Compilation: the whole data flow in one function
     emit  limits      objects to text, one render a file; what is too large then
     fleet             clusters to CI jobs, within the limits of the forges

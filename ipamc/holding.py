@@ -67,7 +67,7 @@ def judge_held(
             want = by_name[line.node]
             if line.pool not in {pool.name, ""}:
                 renamed[line.pool, pool.name].append(line)
-            size = _expected_size(pool, want, line.block.family)
+            size = expected_size(pool, want, line.block.family)
             if size is None:
                 unselected[pool.name].append(line)
             elif size != line.block.prefix and line.block not in {each.block for each in pool.pins.get(line.node, ())}:
@@ -87,7 +87,7 @@ def judge_held(
     yield from over_reserved(around, where)
 
 
-def _expected_size(pool: Pool, want: Want, family: int) -> int | None:
+def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     """Give the prefix length that this pool would give the node today; None if it would not serve it."""
     for each in want.offers:
         if each.pool is pool:

@@ -5,12 +5,15 @@ A case is a txtar archive: a header that says what it shows, then files between 
     -- cluster.yaml --            inputs; any number, YAML or JSON
     -- ipam.lock --               the lock before
     -- rendered/PATH --           a file of the rendered tree before
+    -- base/PATH --               an input, the lock or a rendered file as it was: what a plan compares with; empty, it was not there. What `base/` lacks was
+                                  as it is now; where it has nothing of the rendered tree, that was what the base compiles to
     -- templates/NAME --          a template in place of the project's own: what a bug of ours would do
     -- want/ipam.lock --          the lock after
     -- want/rendered/PATH --      a rendered file; only those listed are compared
     -- want/files --              the paths of all rendered files
     -- want/report --             the findings as a user reads them
     -- want/why --               what `ipamc why` says of the nodes that `#! why: NODE` lines name
+    -- want/plan.text --          the plan of the case against its base: also plan.markdown and plan.json
     -- want/findings --           findings that cannot be marked where they stand: `file:line:column: error[CODE]`
 
 In YAML inputs a finding is expected on the line that it concerns: `cidrs: [10.0.8.0/24]  # ERROR: IPC0207`; the compiler does not see the marks. Lines
@@ -39,11 +42,13 @@ from typing import NamedTuple
 from ipamc.capability import Capability
 from ipamc.claims import Known
 from ipamc.cli.why import traced
-from ipamc.diagnostics import Diagnostic, Refused, Severity, Span
+from ipamc.diagnostics import Diagnostic, Refused, Severity, Span, count
+from ipamc.difference import Side, base, compare
+from ipamc.difference.document import Document, Planned, Status
 from ipamc.disk import assets
 from ipamc.model import Consent, Version
-from ipamc.pipeline import Inputs, compile_cluster
-from ipamc.report import report, why
+from ipamc.pipeline import Compilation, Inputs, compile_cluster
+from ipamc.report import plan_json, plan_markdown, plan_text, report, why
 from ipamc.versions import known, minors
 from ipamc.versions import text as minor_text
 
@@ -52,7 +57,7 @@ _FILE = re.compile(r"^-- (\S+) --$", re.MULTILINE)
 _MARK = re.compile(r"[ \t]*# ((?:ERROR|WARNING|NOTE): IPC\d{4}(?:, (?:ERROR|WARNING|NOTE): IPC\d{4})*)$", re.MULTILINE)
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
 _SPAN = re.compile(r"want/(1\.\d+)(?:-1\.\d+)?/(.+)")
-_NO_INPUT = ("want/", "rendered/", "templates/")
+_NO_INPUT = ("want/", "rendered/", "templates/", "base/")
 FOLDER = "clusters/case"
 
 
@@ -154,6 +159,7 @@ class Outcome(NamedTuple):
 def compiled(case: Case) -> Outcome:
     """Compile the case of one minor."""
     produced: dict[str, str] = {}
+    compilation = None
     try:
         compilation = compile_cluster(inputs(case))
         found = compilation.diagnostics
@@ -165,6 +171,8 @@ def compiled(case: Case) -> Outcome:
     produced["report"] = report(found, "full")
     if nodes := case.flags.get("why"):
         produced["why"] = "\n".join(_why(case, node) for node in nodes)
+    if any(name.startswith("want/plan.") for name in case.files):
+        produced |= plans(case, compilation, found)
     return Outcome(found, produced)
 
 
@@ -172,6 +180,34 @@ def _why(case: Case, node: str) -> str:
     given = inputs(case)
     told = traced(given, node, given.today)
     return why.text(*told) if told else f"{node} is not known\n"
+
+
+def plans(case: Case, head: Compilation | None, found: tuple[Diagnostic, ...]) -> dict[str, str]:
+    """Write the plan of a case in every format; `head` is None where the compile was refused."""
+    errors = sum(each.severity is Severity.ERROR for each in found)
+    said = "" if head else f"{count(errors, 'error')}, and so there is nothing to compare"
+    planned = Planned(
+        name="case",
+        status=Status.PLANNED if head else Status.REFUSED,
+        said=said,
+        difference=compare(before(case), head, inputs(case).today) if head else None,
+        findings=found,
+    )
+    document = Document(base="main", clusters=(planned,))
+    return {
+        "plan.text": plan_text.render(document),
+        "plan.markdown": plan_markdown.render(document),
+        "plan.json": plan_json.render(document),
+    }
+
+
+def before(case: Case) -> Side:
+    """Give the base of a case: what `base/` has in place of what is there now."""
+    was = _below("base/", case)
+    files = {**{name: text for name, text in case.files.items() if not name.startswith(("want/", "rendered/", "base/"))}, **was}
+    then = inputs(replace(case, header="", files={name: text for name, text in files.items() if text}))
+    rendered = {path.removeprefix("rendered/"): text.encode() for path, text in was.items() if path.startswith("rendered/")}
+    return base(then, rendered or {path: text.encode() for path, text in compile_cluster(then).files.items()})
 
 
 def run(case: Case) -> Case:

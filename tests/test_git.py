@@ -39,3 +39,18 @@ def test_no_files(repository: Path, tmp_path_factory: pytest.TempPathFactory) ->
     assert git.files(str(repository), "HEAD", "nowhere") == {}
     assert git.files(str(repository), "nothing", "a") == {}
     assert git.files(str(tmp_path_factory.mktemp("elsewhere")), "HEAD", "") == {}
+
+
+def test_folders_of_a_revision(repository: Path) -> None:
+    assert git.folders(str(repository), "HEAD", "") == ["a", "ab"]
+    assert git.folders(str(repository), "HEAD", "a") == ["deep"]
+    assert git.folders(str(repository), "HEAD", "nowhere") == []
+    assert git.folders(str(repository), "nothing", "") == []
+
+
+def test_a_clone_may_be_shallow(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert not git.is_shallow(str(repository))
+    subprocess.run(["git", "-C", str(repository), "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "two"], check=True)
+    clone = tmp_path_factory.mktemp("clone")
+    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(clone)], check=True)
+    assert git.is_shallow(str(clone))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VERBS = {
     "compile": "Write the lock, and render the manifests.",
     "lock": "Write the lock alone; give consent.",
+    "plan": "Say what changes, against a git revision or the disk.",
     "show": "Show how full the pools are.",
     "which": "Show who holds an address, or which blocks a node has.",
     "why": "Show why a node has the blocks that it has.",

@@ -6,10 +6,10 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
@@ -100,14 +100,23 @@ def _run(job: Job, name: str) -> Outcome:
     )
 
 
-def run_all(jobs: Sequence[Job], processes: int | None) -> list[Outcome]:
+class _OfAFolder(Protocol):
+    @property
+    def folder(self) -> str: ...
+
+
+Work = TypeVar("Work", bound=_OfAFolder)
+Result = TypeVar("Result")
+
+
+def run_all(jobs: Sequence[Work], processes: int | None, do: Callable[[Work], Result]) -> list[Result]:
     """Do all jobs; outcomes in the order of the jobs. By default, as many processes as there are processors or jobs."""
     processes = min(processes or _processors(), len(jobs))
     with progress(f"compiling {name_of(jobs[0].folder) if len(jobs) == 1 else f'{len(jobs)} clusters'}"):
-        return [run(job) for job in jobs] if processes <= 1 else _in_pool(jobs, processes)
+        return [do(job) for job in jobs] if processes <= 1 else _in_pool(jobs, processes, do)
 
 
-def _in_pool(jobs: Sequence[Job], processes: int) -> list[Outcome]:
+def _in_pool(jobs: Sequence[Work], processes: int, do: Callable[[Work], Result]) -> list[Result]:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -115,7 +124,7 @@ def _in_pool(jobs: Sequence[Job], processes: int) -> list[Outcome]:
     pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
     ours = signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers inherit that: an interrupt is the parent's alone
     try:
-        outcomes = pool.map(run, jobs)
+        outcomes = pool.map(do, jobs)
         signal.signal(signal.SIGINT, ours)
         return list(outcomes)
     except BrokenProcessPool:

@@ -14,10 +14,11 @@ VERSION = 1
 def render(findings: Sequence[Diagnostic], more: dict[str, int], colour: bool) -> str:  # noqa: ARG001, FBT001 - every format has this shape
     """Give the document, indented, with a newline at the end. `line`, `column` and `end_column` are 0 where they are not known."""
     counts = {f"{each.name.lower()}s": sum(finding.severity is each for finding in findings) for each in Severity}
-    return json.dumps({"version": VERSION, "findings": [_record(each) for each in findings], **counts}, indent=2) + "\n"
+    return json.dumps({"version": VERSION, "findings": [record(each) for each in findings], **counts}, indent=2) + "\n"
 
 
-def _record(finding: Diagnostic) -> dict[str, object]:
+def record(finding: Diagnostic) -> dict[str, object]:
+    """Give one finding."""
     return {
         "severity": finding.severity.name.lower(),
         "code": finding.code,

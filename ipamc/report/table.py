@@ -77,12 +77,12 @@ def records(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = Fa
 
 
 def _pool_record(use: PoolUse, lock: Lock, *, blocks: bool) -> dict[str, object]:
-    ranges: list[dict[str, object]] = [{"cidr": str(each.range.block), **_use_record(each.use)} for each in use.ranges]
+    ranges: list[dict[str, object]] = [{"cidr": str(each.range.block), **use_record(each.use)} for each in use.ranges]
     if blocks:
         for record, each in zip(ranges, use.ranges, strict=True):
             record["lines"] = _line_records(lock, each.range.block)
     family = f"IPv{use.family.family}"
-    return {"pool": use.pool.name, "family": family, "blockSize": use.family.block_size, **_use_record(use.use), "ranges": ranges}
+    return {"pool": use.pool.name, "family": family, "blockSize": use.family.block_size, **use_record(use.use), "ranges": ranges}
 
 
 def _line_records(lock: Lock, block: Block) -> list[dict[str, str]]:
@@ -94,6 +94,7 @@ def _line_record(line: Line) -> dict[str, str]:
     return {"block": str(line.block), "node": line.node, "state": state(line).split()[0], **day}
 
 
-def _use_record(use: Use) -> dict[str, object]:
+def use_record(use: Use) -> dict[str, object]:
+    """Give the numbers of a range, or of all ranges of a pool in one family."""
     addresses = {name: getattr(use, name) for name in ("total", "held", "quarantined", "released", "reserved", "free")}
     return {"addresses": addresses, "blocks": {"total": use.blocks, "held": use.blocks_held, "free": use.blocks_free}}
