@@ -10,8 +10,6 @@ from typing import Any
 
 import yaml
 
-from ipamc.cli import VERBS
-
 ROOT = Path(__file__).parent.parent
 
 CLUSTER = """\
@@ -38,9 +36,8 @@ def inventory(*nodes: str) -> str:
 def tools(folder: Path) -> Path:
     """Make a folder for the PATH: this checkout's `ipamc`, which also writes each call to `calls` beside it."""
     folder.mkdir(parents=True)
-    stub = "" if "plan" in VERBS else '[ "$1" = plan ] && { echo "### a plan of $*"; exit 0; }\n'
     (folder / "ipamc").write_text(
-        f'#!/bin/sh\necho "$@" >> {folder}/calls\n{stub}PYTHONPATH={ROOT} exec {sys.executable} -m ipamc "$@"\n', encoding="utf-8"
+        f'#!/bin/sh\necho "$@" >> {folder}/calls\nPYTHONPATH={ROOT} exec {sys.executable} -m ipamc "$@"\n', encoding="utf-8"
     )
     (folder / "ipamc").chmod(0o755)
     (folder / "calls").touch()

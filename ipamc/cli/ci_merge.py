@@ -26,7 +26,7 @@ def merge(*, rev: str) -> int:
 
     Where people have to decide (both sides changed the same lines of an input, or the merged inputs are refused), nothing is changed.
     """
-    from ipamc.cli.run import Job, conclude, run_all
+    from ipamc.cli.run import Job, conclude, run, run_all
     from ipamc.model import Consent
 
     at_top()
@@ -44,7 +44,8 @@ def merge(*, rev: str) -> int:
     try:
         _take_ours()
         day, consent = today(), Consent()
-        code = conclude(run_all([Job(folder=folder, today=day, consent=consent, onto=commit) for folder in there().values()], None), "full")
+        jobs = [Job(folder=folder, today=day, consent=consent, onto=commit) for folder in there().values()]
+        code = conclude(run_all(jobs, None, run), "full")
         if code == DONE:
             git.finish_merge(".", disk.CLUSTERS)
             finished = True
