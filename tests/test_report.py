@@ -91,6 +91,7 @@ def test_json() -> None:
         "errors": 1,
         "warnings": 0,
         "notes": 1,
+        "failures": [],
     }
 
 
@@ -190,7 +191,7 @@ def test_a_long_span_is_cut_too() -> None:
 
 
 def test_the_formats() -> None:
-    assert NAMES == ("full", "concise", "json")
+    assert NAMES == ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
 
 
 def test_severities_weigh() -> None:

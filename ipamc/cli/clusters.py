@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ipamc import disk
+from ipamc.cli.findings import format_option
 from ipamc.diagnostics import Refused
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from ipamc.model import Consent
     from ipamc.pipeline import Inputs
+
+__all__ = ["clusters_argument", "find", "format_option", "inputs_at", "inputs_of", "name_of"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,14 +37,6 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def clusters_argument(function: Function) -> Function:
     """Add the argument [CLUSTER]..., as `clusters`."""
     return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...", shell_complete=_complete)(function)
-
-
-def format_option(function: Function) -> Function:
-    """Add the option --format for findings, as `style`."""
-    from ipamc.report import NAMES
-
-    text = "How findings are printed, to stderr."
-    return click.option("--format", "style", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help=text)(function)
 
 
 def find(given: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ import click
 
 from ipamc import disk
 from ipamc.cli.clusters import clusters_argument, find, inputs_of, name_of
+from ipamc.cli.findings import print_findings, report_option
 from ipamc.cli.terminal import colour, say, today, trouble
 from ipamc.cli.verb import CHANGED, DONE, REFUSED, Verb
 from ipamc.diagnostics import Refused, Severity, count
@@ -55,13 +56,14 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     help=f"Exit 1 if this happens, whoever agreed: {', '.join(GATES)}. Repeatable.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes for several clusters.  [default: one a processor]")
+@report_option
 def command(*, clusters: tuple[str, ...], base: str, style: str, detailed_exitcode: bool, fail_on: frozenset[str], jobs: int | None) -> int:
     """Say what changes: blocks added, left, released, renumbered, and flags, pools and room.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that the base alone has. The base is what was committed, or what
     lies on the disk; it is not compiled again. What it is compared with is what a compile gives now. Writes nothing.
     """
-    from ipamc.cli.run import print_findings, run_all
+    from ipamc.cli.run import run_all
     from ipamc.difference.document import Document, refusals
 
     folders, then = _clusters(clusters, base)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import click
-
 from ipamc import disk
 from ipamc.cli import summary
 from ipamc.cli.clusters import inputs_of, name_of
-from ipamc.cli.terminal import colour, progress, say, trouble
+from ipamc.cli.findings import print_findings
+from ipamc.cli.terminal import progress, say, trouble
 from ipamc.cli.verb import DONE, REFUSED
 from ipamc.diagnostics import Diagnostic, Refused
 
@@ -46,6 +44,7 @@ class Outcome:
     """What came of a job."""
 
     name: str
+    folder: str
     findings: tuple[Diagnostic, ...] = ()
     done: bool = False
     """It is sound, and the disk is as it should be."""
@@ -63,10 +62,10 @@ def run(job: Job) -> Outcome:
         with nullcontext() if job.check else disk.alone(job.folder):
             return _run(job, name)
     except Refused as refused:
-        return Outcome(name=name, findings=refused.diagnostics, line="refused, nothing written")
+        return Outcome(name=name, folder=job.folder, findings=refused.diagnostics, line="refused, nothing written")
     except Exception as problem:
         if text := trouble(problem):
-            return Outcome(name=name, line=text, trouble=True)
+            return Outcome(name=name, folder=job.folder, line=text, trouble=True)
         raise
     finally:
         gc.enable()
@@ -94,6 +93,7 @@ def _run(job: Job, name: str) -> Outcome:
         line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
     return Outcome(
         name=name,
+        folder=job.folder,
         findings=compilation.diagnostics,
         done=not (job.check and changes),
         line="\n".join((*(merged.lines if merged else ()), line)),
@@ -139,25 +139,12 @@ def _processors() -> int:
 
 
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
-    """Print the findings of all clusters, then a line for each; give the exit code. With json, the document is all there is on stderr."""
-    print_findings([finding for each in outcomes for finding in each.findings], style)
+    """Print the findings of all clusters, then a line for each; give the exit code. A document is all there is on stderr."""
+    from ipamc.report import Failure, format_of
+
+    failures = [Failure(each.folder, each.line) for each in outcomes if each.trouble]
+    print_findings([finding for each in outcomes for finding in each.findings], style, failures)
     for each in outcomes:
-        if each.trouble:
-            say(f"error: {each.line}")
-        elif style != "json":
+        if not (each.trouble or format_of(style).document):
             say(f"{each.name}: {each.line}")
     return DONE if all(each.done for each in outcomes) else REFUSED
-
-
-def print_findings(findings: Sequence[Diagnostic], style: str) -> None:
-    """Print findings to stderr, and for people how many there are."""
-    from ipamc.report import report
-    from ipamc.report.text import tally
-
-    if not findings and style != "json":
-        return
-    click.echo(report(findings, style, colour=colour(sys.stderr)), err=True, color=True, nl=False)
-    if style == "full":
-        say("")
-    if style != "json":
-        say(tally(findings))

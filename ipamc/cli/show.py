@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of
+from ipamc.cli.findings import print_findings
 from ipamc.cli.past import at_option, look_back
-from ipamc.cli.terminal import say, trouble
+from ipamc.cli.terminal import trouble
 from ipamc.cli.verb import DONE, REFUSED, Verb
 from ipamc.diagnostics import Diagnostic, Log, Refused
 
@@ -38,26 +39,24 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
-    from ipamc.cli.run import print_findings
     from ipamc.model import Consent
-    from ipamc.report import table
+    from ipamc.report import Failure, table
     from ipamc.utilisation import utilisation
 
     findings: list[Diagnostic] = []
-    tables, records, done = [], [], True
+    failures: list[Failure] = []
+    tables, records = [], []
     past = look_back(at, clusters) if at else None
     for folder in past.folders if past else find(clusters):
         try:
             cluster, lock = survey(past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent()))
         except Refused as refused:
             findings += refused.diagnostics
-            done = False
             continue
         except Exception as problem:
             if not (text := trouble(problem)):
                 raise
-            say(f"error: {text}")
-            done = False
+            failures.append(Failure(folder, text))
             continue
         uses = utilisation(cluster, lock)
         if output == "json":
@@ -68,9 +67,8 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
         click.echo(json.dumps({"version": table.VERSION, **({"at": past.record()} if past else {}), "clusters": records}, indent=2))
     else:
         click.echo("\n".join(tables), nl=False)
-    if findings:
-        print_findings(findings, style)
-    return DONE if done else REFUSED
+    print_findings(findings, style, failures)
+    return REFUSED if findings or failures else DONE
 
 
 def survey(inputs: Inputs) -> tuple[Cluster, Lock]:

@@ -11,12 +11,14 @@ import click
 from ipamc import disk
 from ipamc.cli.asked import Asked, asked
 from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of, name_of
+from ipamc.cli.findings import print_findings
 from ipamc.cli.past import Past, at_option, look_back
 from ipamc.cli.terminal import progress, say, trouble
 from ipamc.cli.verb import DONE, REFUSED, Verb
 from ipamc.diagnostics import Diagnostic, Refused, count
 
 if TYPE_CHECKING:
+    from ipamc.report import Failure
     from ipamc.report.which import Holding, Vacant
 
 
@@ -42,7 +44,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
     An address or a CIDR gives every line over it, whether live, next, left or released. Where there is none, the pools are read: is it free, reserved,
     excluded or pinned? CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
-    from ipamc.report import which
+    from ipamc.report import format_of, which
 
     question = asked(target)
     look = _Look(question, look_back(at, clusters) if at else None)
@@ -56,12 +58,9 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
         click.echo(json.dumps({"version": which.VERSION, "asked": target, **past, "held": held, **which.records(answers)}, indent=2))
     elif answers:
         click.echo(which.table(answers), nl=False)
-    if not held and style != "json":
+    if not held and not format_of(style).document:
         say(look.nobody(answers))
-    if look.findings:
-        from ipamc.cli.run import print_findings
-
-        print_findings(look.findings, style)
+    print_findings(look.findings, style, look.failures)
     return DONE if held and not look.failed else REFUSED
 
 
@@ -74,7 +73,7 @@ class _Look:
         self.folders: list[str] = []
         self.found: list[Holding] = []
         self.findings: list[Diagnostic] = []
-        self.failed = False
+        self.failures: list[Failure] = []
         self.unread = False
         """Some lock could not be read."""
 
@@ -88,7 +87,7 @@ class _Look:
                 if text is not None:
                     self.found += self._holders(name_of(folder), path, text)
             except Exception as problem:  # noqa: BLE001 - `_fail` raises it again if it is a bug of ours
-                self._fail(problem)
+                self._fail(folder, problem)
         self.unread = self.failed
         return self.found
 
@@ -123,14 +122,20 @@ class _Look:
                 texts = Texts(inputs.sources, [each.at for each in some])
                 yield from (Vacant(name_of(folder), each, texts.span(each.at)) for each in some)
             except Exception as problem:  # noqa: BLE001 - as above
-                self._fail(problem)
+                self._fail(folder, problem)
 
-    def _fail(self, problem: Exception) -> None:
-        self.failed = True
+    @property
+    def failed(self) -> bool:
+        """Tell whether some cluster did not answer."""
+        return bool(self.findings or self.failures)
+
+    def _fail(self, folder: str, problem: Exception) -> None:
+        from ipamc.report import Failure
+
         if isinstance(problem, Refused):
             self.findings += [each for each in problem.diagnostics if each not in self.findings]
         elif text := trouble(problem):
-            say(f"error: {text}")
+            self.failures.append(Failure(folder, text))
         else:
             raise problem
 

@@ -9,6 +9,7 @@ import click
 
 from ipamc.cli.asked import node_name
 from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of
+from ipamc.cli.findings import print_findings
 from ipamc.cli.past import Past, at_option, look_back
 from ipamc.cli.terminal import progress, say, today, trouble
 from ipamc.cli.verb import DONE, REFUSED, Verb
@@ -40,28 +41,25 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
 
     What the lock does not hold yet is what the next compile would do. CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
-    from ipamc.cli.run import print_findings
-    from ipamc.report import why
+    from ipamc.report import Failure, format_of, why
 
     node_name(node)
     past = look_back(at, clusters) if at else None
     folders = past.folders if past else find(clusters)
     findings: list[Diagnostic] = []
     texts: list[str] = []
+    failures: list[Failure] = []
     records: list[dict[str, Any]] = []
-    done = True
     with progress("reading the clusters"):
         for folder in folders:
             try:
                 told = _look(folder, node, past)
             except Refused as refused:
                 findings += refused.diagnostics
-                done = False
             except Exception as problem:
                 if not (trouble_text := trouble(problem)):
                     raise
-                say(f"error: {trouble_text}")
-                done = False
+                failures.append(Failure(folder, trouble_text))
             else:
                 if told:
                     texts.append(why.text(*told))
@@ -72,12 +70,12 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
         )
     else:
         click.echo("\n".join(texts), nl=False)
-    if not records and done and style != "json":
+    done = not (findings or failures)
+    if not records and done and not format_of(style).document:
         say(
             f"{count(len(folders), 'cluster')} looked at, and none knows {node}: it is in no inventory, in no line of a lock, and not pinned"
         )
-    if findings:
-        print_findings(findings, style)
+    print_findings(findings, style, failures)
     return DONE if done and records else REFUSED
 
 

@@ -6,11 +6,14 @@ A format takes findings in order and gives the whole text; what is shown first, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from ipamc.diagnostics import At, Diagnostic, Span
-from ipamc.report import concise, document, full
+from ipamc.diagnostics import Diagnostic
+from ipamc.report import concise, document, full, github, gitlab, junit, sarif
+from ipamc.report.content import Content, Failure, Rule, span_of
+
+__all__ = ["FORMATS", "LIMIT", "NAMES", "Failure", "Format", "Rule", "first_of_each", "format_of", "report"]
 
 LIMIT = 20
 """Findings of one code that a person is shown."""
@@ -20,24 +23,46 @@ class Format(NamedTuple):
     """A way to print findings."""
 
     name: str
-    render: Callable[[Sequence[Diagnostic], dict[str, int], bool], str]
-    """(findings in order, how many more there are by code, colour) to text."""
-    limit: int | None = LIMIT
+    render: Callable[[Content], str]
+    limit: int | None = None
+    """Findings of one code that are shown; None: all."""
+    document: bool = True
+    """The text is one document, which nothing may stand beside; where there are no findings, it says so."""
+    rooted: bool = False
+    """A platform reads it, which knows files by their paths below the repository's root; else paths are as the user would type them."""
+    rules: bool = False
+    """It has the catalogue's entries in it."""
 
 
 FORMATS = (
-    Format("full", full.render),
-    Format("concise", concise.render),
-    Format("json", document.render, None),
+    Format("full", full.render, LIMIT, document=False),
+    Format("concise", concise.render, LIMIT, document=False),
+    Format("json", document.render),
+    Format("github", github.render, LIMIT, document=False, rooted=True),
+    Format("gitlab", gitlab.render, rooted=True),
+    Format("sarif", sarif.render, rooted=True, rules=True),
+    Format("junit", junit.render, rooted=True),
 )
 NAMES = tuple(each.name for each in FORMATS)
 
 
-def report(findings: Iterable[Diagnostic], name: str, *, colour: bool = False) -> str:
+def format_of(name: str) -> Format:
+    """Give the format of that name."""
+    return next(each for each in FORMATS if each.name == name)
+
+
+def report(
+    findings: Iterable[Diagnostic],
+    name: str,
+    *,
+    colour: bool = False,
+    failures: Iterable[Failure] = (),
+    rules: Mapping[str, Rule] | None = None,
+) -> str:
     """Print findings in the format of that name: in order of file, line and column, for people the first 20 of a code and how many more."""
-    chosen = next(each for each in FORMATS if each.name == name)
+    chosen = format_of(name)
     shown, more = first_of_each(sorted(findings, key=_order), chosen.limit)
-    return chosen.render(shown, more, colour)
+    return chosen.render(Content(findings=tuple(shown), more=more, failures=tuple(failures), rules=rules or {}, colour=colour))
 
 
 def first_of_each(findings: Iterable[Diagnostic], limit: int | None) -> tuple[list[Diagnostic], dict[str, int]]:
@@ -52,9 +77,5 @@ def first_of_each(findings: Iterable[Diagnostic], limit: int | None) -> tuple[li
 
 
 def _order(finding: Diagnostic) -> tuple[str, int, int, int, str, str]:
-    path, line, column = _position(finding.at)
-    return path, line, column, finding.severity, finding.code, finding.message
-
-
-def _position(at: At) -> tuple[str, int, int]:
-    return (at.path, at.line, at.column) if isinstance(at, Span) else (at.path, 0, 0)
+    at = span_of(finding.at)
+    return at.path, at.line, at.column, finding.severity, finding.code, finding.message

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ipamc.diagnostics import Diagnostic
+from ipamc.report.content import Content
 from ipamc.report.text import paint, visible, where
 
 
-def render(findings: Sequence[Diagnostic], more: dict[str, int], colour: bool) -> str:  # noqa: FBT001 - every format has this shape
-    """Give `file:line:col: error[CODE] message` for each finding, and a line for each code that has more of them."""
-    lines = [f"{where(each.at)}: {_head(each, colour=colour)} {visible(each.message)}\n" for each in findings]
-    return "".join([*lines, *(f"... and {number:,} more {code}\n" for code, number in more.items())])
+def render(content: Content) -> str:
+    """Give `file:line:col: error[CODE] message` for each finding, and lines for codes that have more of them, and for failures."""
+    lines = [f"{where(each.at)}: {_head(each, colour=content.colour)} {visible(each.message)}\n" for each in content.findings]
+    lines += [f"... and {number:,} more {code}\n" for code, number in content.more.items()]
+    return "".join([*lines, *(f"error: {visible(each.text)}\n" for each in content.failures)])
 
 
 def _head(finding: Diagnostic, *, colour: bool) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
-from ipamc.diagnostics import At, Diagnostic, Severity, Span
+from ipamc.diagnostics import At, Diagnostic, Severity
+from ipamc.report.content import Content, span_of
 
 VERSION = 1
 """Grows when a field changes its meaning or goes; new fields may come without that."""
 
 
-def render(findings: Sequence[Diagnostic], more: dict[str, int], colour: bool) -> str:  # noqa: ARG001, FBT001 - every format has this shape
+def render(content: Content) -> str:
     """Give the document, indented, with a newline at the end. `line`, `column` and `end_column` are 0 where they are not known."""
-    counts = {f"{each.name.lower()}s": sum(finding.severity is each for finding in findings) for each in Severity}
-    return json.dumps({"version": VERSION, "findings": [record(each) for each in findings], **counts}, indent=2) + "\n"
+    counts = {f"{each.name.lower()}s": sum(finding.severity is each for finding in content.findings) for each in Severity}
+    failures = [{"cluster": each.folder, "message": each.text} for each in content.failures]
+    records = [record(each) for each in content.findings]
+    return json.dumps({"version": VERSION, "findings": records, **counts, "failures": failures}, indent=2) + "\n"
 
 
 def record(finding: Diagnostic) -> dict[str, object]:
@@ -30,5 +32,5 @@ def record(finding: Diagnostic) -> dict[str, object]:
 
 
 def _position(at: At) -> dict[str, object]:
-    span = at if isinstance(at, Span) else Span(at.path)
+    span = span_of(at)
     return {"file": span.path, "line": span.line, "column": span.column, "end_column": span.end_column}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ipamc.diagnostics import Diagnostic, Span
+from ipamc.report.content import Content
 from ipamc.report.text import excerpt, paint, visible, where
 
 
-def render(findings: Sequence[Diagnostic], more: dict[str, int], colour: bool) -> str:  # noqa: FBT001 - every format has this shape
-    """Give a paragraph for each finding, and a line for each code that has more of them."""
-    paragraphs = ["\n".join(_paragraph(each, colour=colour)) + "\n" for each in findings]
-    paragraphs += [f"... and {number:,} more {code}\n" for code, number in more.items()]
+def render(content: Content) -> str:
+    """Give a paragraph for each finding, a line for each code that has more of them, and one for each failure."""
+    paragraphs = ["\n".join(_paragraph(each, colour=content.colour)) + "\n" for each in content.findings]
+    paragraphs += [f"... and {number:,} more {code}\n" for code, number in content.more.items()]
+    paragraphs += [f"error: {visible(each.text)}\n" for each in content.failures]
     return "\n".join(paragraphs)
 
 
