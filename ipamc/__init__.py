@@ -7,7 +7,7 @@ The map of the code, top to bottom; a module imports only from lines beneath its
     disk  git         the doors: the only modules that open files, and that run git
     report/           diagnostics, tables and plans to text; one module a format
     difference/       two sides to a Difference: what a plan tells; what of it is refused
-    pipeline          Inputs to Compilation: the whole data flow in one function
+    pipeline  address_space   Inputs to Compilation: the whole data flow in one function; what other clusters claim
     emit  limits      objects to text, one render a file; what is too large then
     fleet             clusters to CI jobs, within the limits of the forges
     verify            the text that was rendered, against its schemas

@@ -8,7 +8,23 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
-from ipamc import adopt, assign, consent, disk, holding, leave, limits, lock_rules, moving, pins, published, settle, shortage, verify
+from ipamc import (
+    address_space,
+    adopt,
+    assign,
+    consent,
+    disk,
+    holding,
+    leave,
+    limits,
+    lock_rules,
+    moving,
+    pins,
+    published,
+    settle,
+    shortage,
+    verify,
+)
 from ipamc.check import bgp, modes, multi_pool, pools
 from ipamc.check import pins as check_pins
 from ipamc.read import findings_model, findings_text
@@ -38,6 +54,7 @@ MODULES: tuple[ModuleType, ...] = (
     published,
     limits,
     verify,
+    address_space,
 )
 
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch

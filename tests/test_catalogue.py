@@ -21,6 +21,8 @@ CODES = tuple(catalogue())
 
 ELSEWHERE = {
     "IPC0107": "links, pipes and folders need a real disk: tests/test_disk.py and tests/test_cli.py",
+    "IPC0701": "it takes two clusters: tests/test_address_space.py",
+    "IPC0702": "it takes two clusters: tests/test_address_space.py",
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
 }
 """Codes that no case file can show, and where they are shown."""

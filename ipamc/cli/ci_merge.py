@@ -26,7 +26,7 @@ def merge(*, rev: str) -> int:
 
     Where people have to decide (both sides changed the same lines of an input, or the merged inputs are refused), nothing is changed.
     """
-    from ipamc.cli.run import Job, conclude, run, run_all
+    from ipamc.cli.run import Job, compile_all, conclude
     from ipamc.model import Consent
 
     at_top()
@@ -45,7 +45,7 @@ def merge(*, rev: str) -> int:
         _take_ours()
         day, consent = today(), Consent()
         jobs = [Job(folder=folder, today=day, consent=consent, onto=commit) for folder in there().values()]
-        code = conclude(run_all(jobs, None, run), "full")
+        code = conclude(compile_all(jobs, None), "full")
         if code == DONE:
             git.finish_merge(".", disk.CLUSTERS)
             finished = True

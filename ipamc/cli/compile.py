@@ -30,9 +30,9 @@ def command(*, clusters: tuple[str, ...], locked: bool, check: bool, jobs: int |
     CLUSTER is a folder, or a name below clusters/; without one, all of them. What a node holds it keeps: only what is new is placed. Files that
     are the same already are not touched.
     """
-    from ipamc.cli.run import Job, conclude, run, run_all
+    from ipamc.cli.run import Job, compile_all, conclude
     from ipamc.model import Consent
 
     day, consent = today(), Consent()
     todo = [Job(folder=folder, today=day, consent=consent, locked=locked, check=check) for folder in find(clusters)]
-    return conclude(run_all(todo, jobs, run), style)
+    return conclude(compile_all(todo, jobs), style)

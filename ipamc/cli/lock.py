@@ -55,7 +55,7 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Consent is given here, once, and is reviewed in the lock's lines.
     """
-    from ipamc.cli.run import Job, conclude, run, run_all
+    from ipamc.cli.run import Job, compile_all, conclude
 
     folders = find(clusters)
     consent = _consent(given)
@@ -69,7 +69,7 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **
         Job(folder=folder, today=day, consent=consent, render=False, locked=check and not onto, check=check, onto=onto)
         for folder in folders
     ]
-    return conclude(run_all(todo, None, run), style)
+    return conclude(compile_all(todo, None), style)
 
 
 def _consent(given: dict[str, Any]) -> Consent:

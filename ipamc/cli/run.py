@@ -1,4 +1,7 @@
-"""One job a cluster, here or in a pool of processes. Clusters stand alone: a refused one does not keep the others from being written."""
+"""One job a cluster, here or in a pool of processes. Clusters stand alone: a refused one does not keep the others from being written.
+
+Unless they are of one address space, and share an address: then neither is.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,13 @@ from ipamc import disk
 from ipamc.cli import summary
 from ipamc.cli.clusters import inputs_of, name_of
 from ipamc.cli.findings import print_findings
+from ipamc.cli.neighbours import neighbours, refuse_overlaps
 from ipamc.cli.terminal import progress, say, trouble
 from ipamc.cli.verb import DONE, REFUSED
 from ipamc.diagnostics import Diagnostic, Refused
 
 if TYPE_CHECKING:
+    from ipamc.address_space import Neighbours
     from ipamc.model import Consent
 
 
@@ -37,6 +42,8 @@ class Job:
     """Write nothing."""
     onto: str = ""
     """A revision whose lock is merged in first."""
+    neighbours: Neighbours | None = None
+    """The other clusters, where this one may be of an address space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +91,8 @@ def _run(job: Job, name: str) -> Outcome:
     compilation = compile_cluster(inputs)
     if merged and "all" not in job.consent.leave:
         merged.refuse_strangers({each.node for each in compilation.plan.stale if each.reason == "leaver"} - job.consent.leave)
+    if job.neighbours:
+        refuse_overlaps(inputs, compilation, job.neighbours)
     lock = None if job.locked and not job.check else compilation.lock
     files = compilation.files if job.render else None
     changes = (disk.compare if job.check else disk.write)(job.folder, lock, files)
@@ -107,6 +116,12 @@ class _OfAFolder(Protocol):
 
 Work = TypeVar("Work", bound=_OfAFolder)
 Result = TypeVar("Result")
+
+
+def compile_all(jobs: Sequence[Job], processes: int | None) -> list[Outcome]:
+    """Do `run` for all jobs, each with what the other clusters of its address space claim."""
+    beside = neighbours([job.folder for job in jobs])
+    return run_all([replace(job, neighbours=beside.get(job.folder)) for job in jobs], processes, run)
 
 
 def run_all(jobs: Sequence[Work], processes: int | None, do: Callable[[Work], Result]) -> list[Result]:

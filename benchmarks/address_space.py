@@ -1,0 +1,72 @@
+"""Measure what an address space costs: many clusters, of which one is compiled, or all.
+
+    python benchmarks/address_space.py [CLUSTERS] [NODES]      default: 100 clusters of 5000 nodes
+
+Prints wall time in seconds and the peak of resident memory in MB of `ipamc compile --check`, in a cold process, without and with `addressSpace`. Each
+cluster has a range of its own, ten pools and a lock; the inventories are YAML.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from compile import as_yaml, nodes, run
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {{name: {name}}}
+spec:
+  cilium: {{version: "1.18", managedBy: helm}}
+  ipam: {{mode: cluster-pool}}
+"""
+POOL = """\
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {{name: zone-{zone}}}
+spec:
+  ipv4: {{cidrs: ["10.{octet}.{third}.0/19"], blockSize: 28}}
+  nodeSelector: topology.kubernetes.io/zone == "zone-{zone}"
+"""
+SPACE = "  addressSpace: fabric\n"
+
+
+def start(top: Path, index: int, inventory: str) -> Path:
+    name = f"c{index:03d}"
+    folder = top / "clusters" / name
+    folder.mkdir(parents=True)
+    pools = [POOL.format(zone=zone, octet=2 * index + zone // 8, third=zone % 8 * 32) for zone in range(10)]
+    (folder / "ippools.yaml").write_text("---\n".join(pools))
+    (folder / "nodes.yaml").write_text(inventory)
+    (folder / "cluster.yaml").write_text(CLUSTER.format(name=name))
+    return folder
+
+
+def main(clusters: int = 100, count: int = 5000) -> None:
+    inventory = as_yaml(nodes(count))
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        folders = [start(top, index, inventory) for index in range(clusters)]
+        began = time.perf_counter()
+        run(["compile"], top)
+        print(f"{clusters} clusters of {count:,} nodes; the first compile of all: {time.perf_counter() - began:.1f} s")
+        for words in (["compile", "--check", "c000"], ["compile", "--check", "--locked"]):
+            _measure(words, top, "without")
+        for folder in folders:
+            with (folder / "cluster.yaml").open("a") as file:
+                file.write(SPACE)
+        for words in (["compile", "--check", "c000"], ["compile", "--check", "--locked"]):
+            _measure(words, top, "with   ")
+
+
+def _measure(words: Sequence[str], top: Path, what: str) -> None:
+    best = min(run([*words], top) for _ in range(3))
+    print(f"{what} addressSpace: {best[0]:6.2f} s {best[1]:5.0f} MB   ipamc {' '.join(words)}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

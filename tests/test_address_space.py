@@ -1,0 +1,346 @@
+"""Clusters of one address space: what overlaps is refused on both sides, and so is what nobody can tell."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipamc.address_space import Claim, Claims, Neighbours, check_neighbours, overlapping_clusters
+from ipamc.cidr import BITS, Block, parse_block
+from ipamc.cli import main
+from ipamc.diagnostics import Place
+
+AT = Place("built.yaml")
+ALL = ["compile", "--jobs", "1"]
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: NAME}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+  addressSpace: fabric
+"""
+POOLS = """\
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: POOL}
+spec:
+  ipv4: {cidrs: [CIDR], blockSize: 27}
+"""
+NODES = """\
+apiVersion: ipamc/v1alpha1
+kind: NodeInventory
+nodes: [{name: NAME-1}]
+"""
+
+
+@pytest.fixture
+def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with two clusters of one address space that share nothing, as the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
+    start("blue", "10.1.0.0/24")
+    start("red", "10.2.0.0/24")
+    return tmp_path
+
+
+def start(name: str, cidr: str, *, parent: str = "clusters") -> None:
+    folder = Path(parent, name)
+    folder.mkdir(parents=True)
+    (folder / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
+    (folder / "ippools.yaml").write_text(POOLS.replace("POOL", f"pods-of-{name}").replace("CIDR", cidr))
+    (folder / "nodes.yaml").write_text(NODES.replace("NAME", name))
+
+
+def edit(path: str, old: str, new: str) -> None:
+    text = Path(path).read_text()
+    assert old in text
+    Path(path).write_text(text.replace(old, new))
+
+
+def refused(arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    """Run a verb that refuses; give the places of IPC0701 and IPC0702 by the folder that they are in, and check that nothing was written there."""
+    before = files()
+    capsys.readouterr()
+    assert main(arguments.split()) == 1
+    found = re.findall(r"error\[(IPC070[12])\]: .*\n *--> ([^\s:]+)", capsys.readouterr().err)
+    by_folder: dict[str, list[str]] = {}
+    for code, place in found:
+        by_folder.setdefault(Path(place).parent.name, []).append(f"{code} {Path(place).name}")
+    assert {path: text for path, text in files().items() if Path(path).parts[1] in by_folder} == {
+        path: text for path, text in before.items() if Path(path).parts[1] in by_folder
+    }
+    return by_folder
+
+
+def files() -> dict[str, str]:
+    return {path.as_posix(): path.read_text() for path in sorted(Path().rglob("*")) if path.is_file()}
+
+
+# Both are refused.
+
+
+def test_clusters_that_share_nothing_compile(fabric: Path) -> None:
+    assert main(ALL) == 0
+    assert (fabric / "clusters/red/ipam.lock").exists()
+    assert main([*ALL, "--locked", "--check"]) == 0
+
+
+def test_both_ends_are_shown_and_a_way_out(fabric: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.2.0.0/24, 10.1.0.0/25")
+    assert main(ALL) == 1
+    text = capsys.readouterr().err
+    assert (
+        'error[IPC0701]: 10.1.0.0/24 of pool "pods-of-blue" overlaps 10.1.0.0/25 of pool "pods-of-red" of cluster red, '
+        "which is of the same address space\n"
+        " --> clusters/blue/ippools.yaml:5:18\n"
+        "  |\n"
+        "5 |   ipv4: {cidrs: [10.1.0.0/24], blockSize: 27}\n"
+        "  |                  ^^^^^^^^^^^\n"
+        " ::: clusters/red/ippools.yaml:5:31: 10.1.0.0/25 claimed by cluster red here\n"
+        " ::: clusters/blue/cluster.yaml:7:17: address space fabric named here\n"
+        " = help: split 10.1.0.0/24 around 10.1.0.0/25 in cluster blue, or use another range in one of the two\n"
+    ) in text
+    assert " --> clusters/red/ippools.yaml:5:31\n" in text
+    assert text.endswith("blue: refused, nothing written\nred: refused, nothing written\n")
+    assert list(fabric.rglob("ipam.lock")) == []
+
+
+@pytest.mark.usefixtures("fabric")
+@pytest.mark.parametrize(
+    "verb", ["compile --jobs 1", "compile --jobs 2", "compile --jobs 1 --check", "compile --jobs 1 --locked", "lock", "lock --check"]
+)
+def test_every_way_to_write_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ALL) == 0
+    edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.2.0.0/24, 10.1.0.0/16")
+    assert refused(verb, capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 ippools.yaml"]}
+
+
+def test_a_third_cluster_is_written_all_the_same(fabric: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.1.0.0/24")
+    start("green", "10.3.0.0/24")
+    assert sorted(refused("compile --jobs 1", capsys)) == ["blue", "red"]
+    assert (fabric / "clusters/green/ipam.lock").exists()
+
+
+@pytest.mark.usefixtures("fabric")
+def test_where_one_is_named_the_other_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.1.0.0/24")
+    assert refused("compile blue", capsys) == {"blue": ["IPC0701 ippools.yaml"]}
+    assert refused("compile clusters/red", capsys) == {"red": ["IPC0701 ippools.yaml"]}
+
+
+def test_also_by_a_folder_that_one_is_in(fabric: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.1.0.0/24")
+    monkeypatch.chdir(fabric / "clusters/blue")
+    assert main(["compile", "."]) == 1
+    assert " ::: ../red/ippools.yaml:5:18" in capsys.readouterr().err
+
+
+def test_outside_of_clusters_a_neighbour_is_what_has_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("blue", "red"):
+        start(name, "10.1.0.0/24", parent="sites")
+    assert sorted(refused("compile sites/blue sites/red", capsys)) == ["blue", "red"]
+    assert main(["compile", "sites/blue"]) == 0
+    assert refused("compile sites/red", capsys) == {"red": ["IPC0701 ippools.yaml"]}
+
+
+# What is shared, and what is not.
+
+
+@pytest.mark.usefixtures("fabric")
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("clusters/red/cluster.yaml", "  addressSpace: fabric\n", ""),
+        ("clusters/red/cluster.yaml", "addressSpace: fabric", "addressSpace: elsewhere"),
+        ("clusters/red/ippools.yaml", "10.1.0.0/24", "10.1.1.0/24"),
+    ],
+)
+def test_other_spaces_and_other_addresses_are_nobodys_business(path: str, old: str, new: str) -> None:
+    edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.1.0.0/24")
+    edit(path, old, new)
+    assert main(ALL) == 0
+
+
+@pytest.mark.usefixtures("fabric")
+def test_what_one_excludes_another_may_have() -> None:
+    edit("clusters/red/cluster.yaml", "  addressSpace", "  excludedCIDRs: [10.1.0.0/16]\n  addressSpace")
+    assert main(ALL) == 0
+
+
+@pytest.mark.usefixtures("fabric")
+@pytest.mark.parametrize("field", ["disabled: true", "reserved: [10.1.0.0/24]"])
+def test_a_range_counts_even_if_nothing_is_given_out_of_it(field: str, capsys: pytest.CaptureFixture[str]) -> None:
+    more = POOLS.replace("POOL", "more").replace("CIDR", "10.1.0.0/16") + f"  {field}\n"
+    Path("clusters/red/more.yaml").write_text(more)
+    assert refused("compile --jobs 1", capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 more.yaml"]}
+
+
+def leave_outside(name: str) -> None:
+    """Have the only node of a cluster leave, and take its range away: the line stays, in no range."""
+    assert main(["compile", name]) == 0
+    edit(f"clusters/{name}/nodes.yaml", f"[{{name: {name}-1}}]", "[]")
+    edit(f"clusters/{name}/ippools.yaml", "10.2.0.0/24", "10.9.0.0/24")
+    assert main(["lock", name, "--leave", "all"]) == 0
+
+
+@pytest.mark.usefixtures("fabric")
+def test_a_block_that_was_left_counts_until_it_is_released(capsys: pytest.CaptureFixture[str]) -> None:
+    leave_outside("red")
+    edit("clusters/blue/ippools.yaml", "10.1.0.0/24", "10.2.0.0/24")
+    assert refused("compile --jobs 1", capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 ipam.lock"]}
+    assert main(["compile", "blue"]) == 1
+    text = capsys.readouterr().err
+    assert "overlaps 10.2.0.0/27 of node red-1 of cluster red" in text
+    assert " ::: clusters/red/ipam.lock:2:1: 10.2.0.0/27 claimed by cluster red here\n" in text
+    assert " = help: once nobody has it: ipamc lock red --release 10.2.0.0/27\n" in text
+    assert main(["lock", "red", "--release", "10.2.0.0/27"]) == 0
+    assert main(ALL) == 0
+
+
+@pytest.mark.usefixtures("fabric")
+def test_a_block_held_outside_of_every_pool_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ALL) == 0
+    edit("clusters/red/cluster.yaml", "  addressSpace", "  unpooled: hold\n  addressSpace")
+    edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.9.0.0/24")
+    edit("clusters/blue/ippools.yaml", "10.1.0.0/24", "10.1.0.0/24, 10.2.0.0/16")
+    assert refused("compile --jobs 1", capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 ipam.lock"]}
+    assert main(["compile", "red"]) == 1
+    help_line = "take addressSpace away from red until node red-1 has moved: ipamc lock red --renumber red-1"
+    assert help_line in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fabric")
+def test_a_block_that_is_adopted_in_this_run_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is in no lock yet: it is shown where the lock is, as a whole."""
+    edit("clusters/red/cluster.yaml", "  addressSpace", "  unpooled: hold\n  addressSpace")
+    seen = {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumNode",
+        "metadata": {"name": "red-1"},
+        "spec": {"ipam": {"podCIDRs": ["10.1.0.32/27"]}},
+    }
+    Path("clusters/red/seen.json").write_text(json.dumps(seen))
+    assert refused("compile red", capsys) == {"red": ["IPC0701 ipam.lock"]}
+
+
+# A neighbour that does not read.
+
+
+@pytest.mark.usefixtures("fabric")
+@pytest.mark.parametrize(
+    ("path", "old", "new", "said"),
+    [
+        ("cluster.yaml", "mode: cluster-pool", "mode: magic", "'magic'"),
+        ("ippools.yaml", "10.2.0.0/24", "10.2.0.1/24", "'10.2.0.1/24' has host bits set"),
+        ("ipam.lock", '"pool"', '"pol"', "unknown fields"),
+        ("ipam.lock", '"cluster":"red"', '"cluster":"other"', "this is the lock of cluster 'other'"),
+    ],
+)
+def test_nothing_is_written_beside_it(path: str, old: str, new: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ALL) == 0
+    edit(f"clusters/red/{path}", old, new)
+    assert refused("compile blue", capsys) == {"blue": ["IPC0702 cluster.yaml"]}
+    assert main(["compile", "blue"]) == 1
+    text = capsys.readouterr().err
+    assert "cluster red may claim the same addresses, and cannot be read: " in text
+    assert said in text
+    assert f" ::: clusters/red/{path}:" in text
+    assert " = help: mend it; all that is wrong: ipamc compile red --check\n" in text
+
+
+def test_a_lost_lock_and_a_link_are_said_too(fabric: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ALL) == 0
+    lock = fabric / "clusters/red/ipam.lock"
+    kept = lock.read_bytes()
+    lock.unlink()
+    assert refused("compile blue", capsys) == {"blue": ["IPC0702 cluster.yaml"]}
+    lock.symlink_to(fabric / "clusters/blue/ipam.lock")
+    assert refused("compile blue", capsys) == {"blue": ["IPC0702 cluster.yaml"]}
+    lock.unlink()
+    lock.write_bytes(kept)
+    (fabric / "clusters/red/more.yaml").symlink_to(fabric / "clusters/blue/ippools.yaml")
+    assert refused("compile blue", capsys) == {"blue": ["IPC0702 cluster.yaml"]}
+
+
+def test_of_another_space_it_does_not_matter(fabric: Path) -> None:
+    assert main(ALL) == 0
+    edit("clusters/red/cluster.yaml", "addressSpace: fabric", "addressSpace: elsewhere")
+    (fabric / "clusters/red/ipam.lock").write_text("")
+    assert main(["compile", "blue"]) == 0
+
+
+def test_nor_do_its_nodes_or_what_names_no_space(fabric: Path) -> None:
+    (fabric / "clusters/red/nodes.yaml").write_text("nodes: [")
+    start("green", "10.1.0.0/24")
+    edit("clusters/green/cluster.yaml", "  addressSpace: fabric\n", "")
+    edit("clusters/green/ippools.yaml", "10.1.0.0/24", "10.1.0.1/24")
+    assert main(["compile", "blue"]) == 0
+
+
+@pytest.mark.usefixtures("fabric")
+def test_two_clusters_change_their_mode_one_after_the_other() -> None:
+    assert main(ALL) == 0
+    for name in ("blue", "red"):
+        edit(f"clusters/{name}/cluster.yaml", "mode: cluster-pool", "mode: crd")
+    for name in ("blue", "red"):
+        assert main(["lock", name, "--mode"]) == 0
+    assert main(ALL) == 0
+
+
+# The sweep.
+
+
+def claimed(cluster: str, *cidrs: str, space: str = "fabric") -> Claims:
+    blocks = [parse_block(cidr) for cidr in cidrs]
+    return Claims(cluster=cluster, space=space, at=AT, claims=tuple(Claim(block, AT, f"pool-{block}") for block in blocks))
+
+
+def test_a_range_over_many_of_another_cluster_is_one_finding() -> None:
+    mine, red = claimed("blue", "10.0.0.0/8"), claimed("red", "10.1.0.0/16", "10.2.0.0/16", "fd00::/64")
+    green = claimed("green", "10.3.0.0/16")
+    texts = [each.message for each in overlapping_clusters(mine, [red, green])]
+    assert [re.findall(r"overlaps (\S+) of pool \S+?(?:, and (\d) more)? of cluster (\w+)", text) for text in texts] == [
+        [("10.1.0.0/16", "1", "red")],
+        [("10.3.0.0/16", "", "green")],
+    ]
+
+
+def test_a_cluster_without_a_space_has_no_neighbours() -> None:
+    mine, red = claimed("blue", "10.0.0.0/8", space=""), claimed("red", "10.1.0.0/16", space="")
+    assert not list(check_neighbours(mine, Neighbours(claims=(red,))))
+
+
+@st.composite
+def disjoint(draw: st.DrawFn) -> list[Block]:
+    """Give blocks of a small world that share nothing with each other, as those of one cluster."""
+    found: list[Block] = []
+    for family, prefix, place in draw(st.lists(st.tuples(st.sampled_from([4, 6]), st.integers(0, 4), st.integers(0, 15)), max_size=6)):
+        shift = BITS[family] - prefix
+        block = Block(family, place >> (4 - prefix) << shift, prefix)
+        if not any(block.overlaps(each) for each in found):
+            found.append(block)
+    return found
+
+
+@given(st.lists(disjoint(), min_size=2, max_size=4))
+def test_a_cluster_has_a_finding_if_and_only_if_it_shares_an_address(worlds: list[list[Block]]) -> None:
+    every = [
+        Claims(cluster=f"c{index}", space="fabric", at=AT, claims=tuple(Claim(block, AT, "p") for block in blocks))
+        for index, blocks in enumerate(worlds)
+    ]
+    for mine in every:
+        others = [each for each in every if each is not mine]
+        shares = any(a.block.overlaps(b.block) for other in others for a in mine.claims for b in other.claims)
+        assert bool(list(overlapping_clusters(mine, others))) == shares
