@@ -29,7 +29,7 @@ OPERATORS ?= 1.15
 
 e2e: .venv/.made-for-tests
 	build="$$(.ci/kustomize)"; servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
-	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" $(BIN)/python -m pytest -n 2 --dist worksteal tests/e2e
+	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" $(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
 
 ci-lab: .venv/.made-for-tests
 	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/test_pipelines_lab.py

@@ -80,13 +80,19 @@ class Verbs(click.Group):
                     ("ipamc init lab", "start a cluster in clusters/lab/"),
                     ("ipamc compile", "lock and render every cluster below clusters/"),
                     ("ipamc compile --check", "what CI runs: exit 1 if anything on disk would change"),
+                    ("ipamc plan --base origin/main", "what this branch changes, renumbers above all"),
                     ("ipamc show lab", "how full its pools are"),
                     ("ipamc which 10.0.0.7", "who holds an address, in every cluster"),
                     ("ipamc why node-7", "how a node came to its blocks"),
                     ("ipamc explain IPC0207", "what a finding means, and what to do"),
                 ]
             )
-        write_exits(formatter, "done", "refused: input, policy, a stale lock; or the surroundings failed")
+        write_exits(
+            formatter,
+            "done",
+            "refused: input, policy, a stale lock; or the surroundings failed",
+            "something changes: only plan --detailed-exitcode",
+        )
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.api import CILIUM_NODES, NODES, Api, Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-from tests.e2e.proof import agents_start, applying_again_changes_nothing, at_rest, everything, holds, node_blocks, prove
+from tests.e2e.proof import agents_start, apply_seeds, applying_again_changes_nothing, at_rest, everything, holds, node_blocks
 from tests.e2e.site import Site
 from tests.fleet import cluster, inventory, pool
 
@@ -228,7 +228,11 @@ def test_a_dump_of_the_live_cluster_agrees_with_the_lock(api: Api, operator: Ope
             continue
         pools = [pool("default", ipv4=FOUR)]
         site = site_of(api, operator, tmp_path / str(number), cluster(mode, cilium=NONE, ipam={}), *pools)
-        prove(site, operator, running=True)
+        with operator.running(site.config, *site.arguments):
+            site.apply()
+            apply_seeds(site)
+            agents_start(site)
+            holds(site, operator)
         lock = (site.folder / "ipam.lock").read_text()
         site.write("live.yaml", json.loads(api.kubectl("get", "ciliumnodes", "-o", "json").stdout))
         site.compile("--locked")

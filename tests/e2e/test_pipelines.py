@@ -92,8 +92,9 @@ def made(api: Api, operator: Operator, tmp_path: Path, mode: str = "cluster-pool
     return Pipeline(site, tmp_path)
 
 
-@pytest.mark.parametrize("forge", ["github", "gitlab"])
-@pytest.mark.parametrize("mode", ["cluster-pool", "kubernetes", "multi-pool"])
+@pytest.mark.parametrize(
+    ("mode", "forge"), [("cluster-pool", "github"), ("cluster-pool", "gitlab"), ("kubernetes", "github"), ("multi-pool", "gitlab")]
+)
 def test_everything_rendered_arrives(api: Api, operator: Operator, tmp_path: Path, forge: str, mode: str) -> None:
     pipeline = made(api, operator, tmp_path, mode, {"pinning": "node"} if mode == "multi-pool" else None)
     said = getattr(pipeline, forge)()
