@@ -115,9 +115,18 @@ def test_both_ends_are_shown_and_a_way_out(fabric: Path, capsys: pytest.CaptureF
 
 @pytest.mark.usefixtures("fabric")
 @pytest.mark.parametrize(
-    "verb", ["compile --jobs 1", "compile --jobs 2", "compile --jobs 1 --check", "compile --jobs 1 --locked", "lock", "lock --check"]
+    "verb",
+    [
+        "compile --jobs 1",
+        "compile --jobs 2",
+        "compile --jobs 1 --check",
+        "compile --jobs 1 --locked",
+        "plan --jobs 1",
+        "lock",
+        "lock --check",
+    ],
 )
-def test_every_way_to_write_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_way_to_write_is_refused_and_so_is_the_plan(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(ALL) == 0
     edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.2.0.0/24, 10.1.0.0/16")
     assert refused(verb, capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 ippools.yaml"]}

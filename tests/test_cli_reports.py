@@ -103,6 +103,14 @@ def test_a_failure_of_the_surroundings_is_in_the_report(repository: Path, capsys
     assert sarif(repository)["invocations"][0]["executionSuccessful"] is False
 
 
+def test_a_plan_that_failed_does_not_pass_for_a_clean_one(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repository / "clusters/blue/ipam.lock").symlink_to(repository / "clusters/red/ipam.lock")
+    assert main(["plan", "--jobs", "1", *ALL]) == 1
+    assert capsys.readouterr().err.count("error: blue: ") == 1
+    assert paths(repository) == ["infra/网络/clusters/blue"]
+    assert sarif(repository)["invocations"][0]["executionSuccessful"] is False
+
+
 def test_so_is_one_before_any_cluster(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(repository / "clusters")
     assert main(["compile", "--report=sarif=../out/sarif"]) == 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ipamc import disk
 from ipamc.cli.clusters import name_of
-from ipamc.cli.terminal import trouble
+from ipamc.cli.terminal import progress, trouble
 from ipamc.diagnostics import Diagnostic, Refused, Severity, Span
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def neighbours(folders: Sequence[str]) -> dict[str, Neighbours]:
     every = {Path(folder).resolve(): folder for folder in (*_beside(folders), *folders)}
     gc.disable()  # as in a compile: many objects, no cycles
     try:
-        surveyed = {path: _survey(every[path]) for path in sorted(every)}
+        with progress("reading the clusters of the address space"):
+            surveyed = {path: _survey(every[path]) for path in sorted(every)}
     finally:
         gc.enable()
     given = {}

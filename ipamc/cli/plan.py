@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ from ipamc.cli.verb import CHANGED, DONE, REFUSED, Verb
 from ipamc.diagnostics import Refused, Severity, count
 
 if TYPE_CHECKING:
+    from ipamc.address_space import Neighbours
     from ipamc.difference.document import Document, Planned
 
 FORMATS = ("text", "markdown", "json")
@@ -63,21 +64,27 @@ def command(*, clusters: tuple[str, ...], base: str, style: str, detailed_exitco
     CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that the base alone has. The base is what was committed, or what
     lies on the disk; it is not compiled again. What it is compared with is what a compile gives now. Writes nothing.
     """
+    from ipamc.cli.neighbours import neighbours
     from ipamc.cli.run import run_all
-    from ipamc.difference.document import Document, refusals
+    from ipamc.difference.document import Document, Status, refusals
+    from ipamc.report import Failure
 
     folders, then = _clusters(clusters, base)
     day = today()
     todo = [Job(folder=folder, today=day, base=base, was=then.renamed.get(folder, "") if then else "") for folder in folders]
+    beside = neighbours(folders)
+    todo = [replace(each, neighbours=beside.get(each.folder)) for each in todo]
     planned = [*run_all(todo, jobs, run)] if todo else []
     if then:
         planned += [_deleted(folder, base) for folder in then.deleted]
     planned.sort(key=lambda each: each.name)
     document = Document(base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(each) for each in clusters})))
     click.echo(_rendered(document, style), nl=False, color=True)
-    print_findings([finding for each in planned for finding in each.findings], "full")
+    paths = {name_of(folder): folder for folder in folders}
+    failures = [Failure(paths[each.name], f"{each.name}: {each.status}: {each.said}") for each in planned if each.status is Status.FAILED]
+    print_findings([finding for each in planned for finding in each.findings], "full", failures)
     for each in planned:
-        if each.difference is None:
+        if each.difference is None and each.status is not Status.FAILED:
             say(f"{'error: ' if each.failed else ''}{each.name}: {each.status}: {each.said}")
     reasons = list(refusals(document, fail_on))
     for reason in reasons:
@@ -123,6 +130,8 @@ class Job:
     base: str
     was: str
     """Its folder in the base, where it was another one."""
+    neighbours: Neighbours | None = None
+    """The other clusters, where this one may be of an address space."""
 
 
 def run(job: Job) -> Planned:
@@ -151,6 +160,7 @@ def run(job: Job) -> Planned:
 
 def _run(job: Job, name: str) -> Planned:
     from ipamc.cli.base import side_at, side_on_disk
+    from ipamc.cli.neighbours import refuse_overlaps
     from ipamc.difference import compare, nothing
     from ipamc.difference.document import Planned, Status
     from ipamc.model import Consent
@@ -158,6 +168,8 @@ def _run(job: Job, name: str) -> Planned:
 
     inputs = inputs_of(job.folder, today=job.today, consent=Consent())
     compilation = compile_cluster(inputs)
+    if job.neighbours:
+        refuse_overlaps(inputs, compilation, job.neighbours)
     side = side_at(job.was or job.folder, job.base, inputs, compilation) if job.base else side_on_disk(job.folder, inputs, compilation)
     status, said = Status.PLANNED, ""
     if side is None:
