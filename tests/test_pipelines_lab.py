@@ -42,7 +42,7 @@ def test_a_merge_request_compiles_the_cluster_that_changed(repository: Repositor
     assert "[blue]" not in said
     calls = repository.calls()
     assert calls[0] == "ci matrix --format gitlab --stage compile --base origin/main --output ipamc-child.yml"
-    assert "compile --locked --check red" in calls
+    assert "compile --locked --check --report gitlab=ipamc-findings.json red" in calls
     assert any(call.startswith("plan --base") and call.endswith("--format markdown red") for call in calls)
     assert "ci comment plan.md" in calls
 
