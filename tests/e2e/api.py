@@ -90,7 +90,7 @@ class Api:
             "--endpoint-reconciler-type=none",
         )
         self.programs.append(server)
-        server.until(self._ready, "the kube-apiserver is ready")
+        server.until(self._ready, "the kube-apiserver is ready", 180)
         self.kubeconfig.write_text(json.dumps(self._kubeconfig()))
         return self
 

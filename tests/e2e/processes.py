@@ -23,7 +23,7 @@ def free_port() -> int:
         return port
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = 60, pause: float = 0.1) -> None:
+def until(holds: Callable[[], object], what: str, seconds: float = 90, pause: float = 0.1) -> None:
     """Wait until something holds; fail with `what` if it does not in so many seconds."""
     end = time.monotonic() + seconds
     while not holds():
@@ -68,7 +68,7 @@ class Program:
         """Give all that it has printed so far."""
         return self.log.read_text(errors="replace")
 
-    def until(self, holds: Callable[[], object], what: str, seconds: float = 60) -> None:
+    def until(self, holds: Callable[[], object], what: str, seconds: float = 90) -> None:
         """Wait until something holds; fail with the end of the program's output if it does not, or if the program ends before."""
         end = time.monotonic() + seconds
         while not holds():

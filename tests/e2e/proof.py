@@ -130,7 +130,7 @@ def witness(api: Api, operator: Operator, config: Mapping[str, str]) -> None:
         return bool(ipam.get("podCIDRs") or ipam.get("pools", {}).get("allocated"))
 
     assert operator.program
-    operator.program.until(served, "the operator serves a new CiliumNode", 20)
+    operator.program.until(served, "the operator serves a new CiliumNode")
     api.delete(f"{CILIUM_NODES}/witness", f"{POOLS}/witness")
 
 

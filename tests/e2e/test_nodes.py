@@ -109,7 +109,7 @@ def test_it_would_be_collected_without_the_annotation(api: Api, operator: Operat
     api.create(CILIUM_NODES, {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "spec": {}, **do_not})
     with operator.running({**site.config, "nodes-gc-interval": "2s"}, *site.arguments):
         site.apply()
-        until(lambda: "c" not in blocks(api), "the CiliumNode without a Node is collected", 20)
+        until(lambda: "c" not in blocks(api), "the CiliumNode without a Node is collected")
         time.sleep(3)
         assert blocks(api).keys() == ({"a", "b", "d"} if operator.version >= (1, 18) else {"a", "b"})
 

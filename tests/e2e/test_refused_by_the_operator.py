@@ -42,7 +42,7 @@ def serves(api: Api, stranger: str) -> list[str]:
 def does_not_start(operator: Operator, config: dict[str, str]) -> str:
     """Start an operator that ends; give its last words."""
     with operator.start(config) as program:
-        program.process.wait(30)
+        program.process.wait(60)
     assert program.process.returncode
     return program.said()
 
