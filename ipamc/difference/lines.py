@@ -6,13 +6,14 @@ and the inventory; a block that an inventory shows is then called adopted, whoev
 
 from __future__ import annotations
 
-import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from ipamc.adopt import Evidence
+from ipamc.blockers import lines_over
 from ipamc.cidr import Block
 from ipamc.lacking import Group
 from ipamc.model import Line, Plan
@@ -94,21 +95,6 @@ class LineChanges:
     counts: Counts
 
 
-class Ground:
-    """Disjoint lines, for look-up by address in O(log n)."""
-
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self._lines = lines
-        self._starts = [line.block[:2] for line in lines]
-
-    def over(self, block: Block) -> Sequence[Line]:
-        """Give the lines that share an address with a block."""
-        low = bisect.bisect_right(self._starts, (block.family, block.first)) - 1
-        high = bisect.bisect_right(self._starts, (block.family, block.last))
-        low = low if low >= 0 and self._lines[low].block.overlaps(block) else low + 1
-        return self._lines[low:high]
-
-
 def compare_lines(before: Sequence[Line], plan: Plan, why_pending: Mapping[Block, str], quarantined_after: str) -> LineChanges:
     """Tell what became of the base's lines, and where the head's come from. O(n log n).
 
@@ -149,7 +135,7 @@ class _Comparison:
         self.plan = plan
         self.old = {line.block: line for line in before}
         self.new = {line.block: line for line in plan.lock.lines}
-        self.old_ground, self.new_ground = Ground(before), Ground(plan.lock.lines)
+        self.before = before
         self.present = set(plan.held)
         pairs = [(line, self.new.get(line.block)) for line in before]
         self._moved_pools = [(was, now) for was, now in pairs if now and now != was and _same(was, now)]
@@ -180,9 +166,13 @@ class _Comparison:
             return "renumbered by consent since the base, and settled" if now.moved else "its block was left"
         if now and now.released:
             return "its block was released"
-        if taken := [line.node for line in self.new_ground.over(old.block) if line.node != old.node]:
+        if taken := [line.node for line in lines_over(self.plan.lock.lines, old.block) if line.node != old.node]:
             return f"its addresses are {taken[0]}'s now, and no line says who agreed"
-        return "its addresses are in another block of its own now" if self.new_ground.over(old.block) else "its line vanished from the lock"
+        return (
+            "its addresses are in another block of its own now"
+            if lines_over(self.plan.lock.lines, old.block)
+            else "its line vanished from the lock"
+        )
 
     def pending(self, why: Mapping[Block, str]) -> tuple[tuple[Renumber, ...], tuple[Renumber, ...]]:
         begun = {line.block for line in self.begun}
@@ -214,7 +204,7 @@ class _Comparison:
         shown = self._shown()
         for group, lines in self.gained.items():
             for line in lines if group not in self.lost else ():
-                had = [was for was in self.old_ground.over(line.block) if was.node != line.node]
+                had = [was for was in lines_over(self.before, line.block) if was.node != line.node]
                 yield Added(line=line, origin=self._origin(line, had, shown), of=had[0].node if had else "")
 
     def _origin(self, line: Line, had: list[Line], shown: set[tuple[str, Block]]) -> str:
@@ -232,10 +222,8 @@ class _Comparison:
 
     def _shown(self) -> set[tuple[str, Block]]:
         """Give what the inventory shows of blocks that live nodes have."""
-        cluster = self.plan.cluster
-        if cluster.mode.value == "kubernetes":
-            return {(node.name, block) for node in cluster.nodes for block in node.pod_cidrs}
-        return {(node.name, block) for node in cluster.cilium_nodes for block, _ in (*node.blocks, *node.allocated)}
+        evidence = Evidence(self.plan.cluster)
+        return {(claim.node, claim.block) for node in self.plan.cluster.nodes for claim in evidence.of(node)}
 
     def gone(self, quarantined_after: str) -> tuple[tuple[Gone, ...], tuple[Gone, ...], tuple[Line, ...]]:
         """Give what was left, what was released, and what vanished. Addresses that were given out in their quarantine were released in between."""
@@ -245,7 +233,7 @@ class _Comparison:
         ]
         vanished = []
         for line in self.ended:
-            over = self.new_ground.over(line.block)
+            over = lines_over(self.plan.lock.lines, line.block)
             if not over:
                 vanished.append(line)
             elif line.left > quarantined_after and over[0].node != line.node:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from ipamc.published import FLAGS
 from ipamc.read.document import Unreadable
 from ipamc.read.yaml_documents import yaml_documents
+from ipamc.targets.component import OPERATOR_ARGUMENT
 
 OPERATOR = "cilium/component/kustomization.yaml"
-ARGUMENT = "--ipam=kubernetes"
-"""What the operator of `operator: bystander` runs with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,4 +54,4 @@ def _flags(files: Mapping[str, bytes]) -> dict[str, str]:
         (each["data"] for each in documents if isinstance(each, dict) and isinstance(each.get("data"), dict)), {}
     )
     flags = {str(key): str(value) for key, value in data.items()}
-    return {**flags, "cilium-operator --ipam": "kubernetes"} if ARGUMENT.encode() in files.get(OPERATOR, b"") else flags
+    return {**flags, "cilium-operator --ipam": "kubernetes"} if OPERATOR_ARGUMENT.encode() in files.get(OPERATOR, b"") else flags
