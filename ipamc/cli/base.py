@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipamc import disk, git
-from ipamc.cli.clusters import inputs_at, name_of
+from ipamc.cli.clusters import name_of
+from ipamc.cli.repository import below, is_below, tree_at, unknown
 from ipamc.disk import Trouble
 from ipamc.lock import parse
 
@@ -37,11 +37,11 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     if top is None:
         raise Trouble("this is no git repository, and --base needs one: leave it away to compare with the disk")
     if git.commit(top, revision) is None:
-        raise Trouble(_unknown(top, revision))
-    below = _below(top, disk.CLUSTERS)
-    there = git.folders(top, revision, below) if below is not None else []
+        raise _shallow(revision) if git.is_shallow(top) else unknown(revision)
+    where = below(top, disk.CLUSTERS) if is_below(top, disk.CLUSTERS) else None
+    there = git.folders(top, revision, where) if where is not None else []
     gone = [f"{disk.CLUSTERS}/{name}" for name in there if not name.startswith(".") and not disk.is_folder(f"{disk.CLUSTERS}/{name}")]
-    locks = {each: found for each in gone if (found := git.show(top, revision, f"{below}/{name_of(each)}/{disk.LOCK}")) is not None}
+    locks = {each: found for each in gone if (found := git.show(top, revision, f"{where}/{name_of(each)}/{disk.LOCK}")) is not None}
     new = [folder for folder in folders if locks and name_of(folder) not in there] if locks else []
     renamed: dict[str, str] = {}
     for folder in new:
@@ -54,18 +54,10 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     return Base(revision=revision, deleted=tuple(sorted(wanted - set(renamed.values()))), renamed=renamed)
 
 
-def _unknown(top: str, revision: str) -> str:
-    if git.is_shallow(top):
-        return (
-            f"this clone is shallow, and lacks {revision!r}: git fetch --unshallow, or git fetch origin with the branch, and compare again"
-        )
-    return f"git knows no revision {revision!r} here: fetch it, or check its name"
-
-
-def _below(top: str, folder: str) -> str | None:
-    """Give a folder's path below the repository's top; None where it is elsewhere."""
-    where, whole = Path(folder).resolve(), Path(top).resolve()
-    return where.relative_to(whole).as_posix() if where.is_relative_to(whole) else None
+def _shallow(revision: str) -> Trouble:
+    return Trouble(
+        f"this clone is shallow, and lacks {revision!r}: git fetch --unshallow, or git fetch origin with the branch, and compare again"
+    )
 
 
 def _holds(text: bytes | None) -> set[tuple[str, str]]:
@@ -75,20 +67,22 @@ def _holds(text: bytes | None) -> set[tuple[str, str]]:
 
 def was_held(folder: str, revision: str) -> Lock | None:
     """Give the lock of a folder in a revision; None where there is none that can be read."""
-    inputs = inputs_at(folder, revision)
-    return parse(inputs.lock, inputs.lock_path)[0] if inputs and inputs.lock is not None else None
+    top = git.root(".") or "."
+    text = git.show(top, revision, f"{below(top, folder)}/{disk.LOCK}")
+    return parse(text, f"{revision}:{folder}/{disk.LOCK}")[0] if text is not None else None
 
 
 def side_at(folder: str, revision: str, head: Inputs, compilation: Compilation) -> Side | None:
     """Give the base's side of a cluster from a revision; None where that has no such cluster. Raises Trouble where its lock cannot be read."""
     from ipamc.difference import Unsound, base
 
-    inputs = inputs_at(folder, revision)
-    if inputs is None:
+    tree = tree_at(folder, revision)
+    if not tree.files:
         return None
+    inputs = tree.inputs()
     same = _texts(inputs) == _texts(head) and inputs.name == head.name
     try:
-        return base(inputs, rendered_at(folder, revision), compilation.plan.cluster if same else None)
+        return base(inputs, tree.rendered(), compilation.plan.cluster if same else None)
     except Unsound as problem:
         raise Trouble(
             f"{inputs.lock_path} is not sound there ({problem}): compare with a revision before that, or after it was mended"
@@ -97,14 +91,6 @@ def side_at(folder: str, revision: str, head: Inputs, compilation: Compilation) 
 
 def _texts(inputs: Inputs) -> dict[str, bytes]:
     return {path.removeprefix(f"{inputs.folder}/"): text for path, text in inputs.sources.items()}
-
-
-def rendered_at(folder: str, revision: str) -> dict[str, bytes]:
-    """Give every file of a cluster's rendered tree in a revision, by path below it; those that ipamc writes."""
-    top = git.root(".") or "."
-    below = f"{_below(top, folder)}/{disk.RENDERED}"
-    found = {path.removeprefix(f"{below}/"): data for path, data in git.files(top, revision, below).items()}
-    return {path: data for path, data in found.items() if not path.rpartition("/")[2].startswith(".")}
 
 
 def side_on_disk(folder: str, head: Inputs, compilation: Compilation) -> Side:

@@ -11,6 +11,7 @@ import click
 from ipamc import disk, git
 from ipamc.cli.kube import Kube
 from ipamc.cli.rendered import documents, nodes_of, objects_of, parts_of
+from ipamc.cli.repository import known
 from ipamc.cli.terminal import say
 from ipamc.cli.verb import DONE, REFUSED, Verb
 from ipamc.diagnostics import count, names
@@ -82,9 +83,7 @@ def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) ->
 
 def _is_old(name: str, trunk: str) -> bool:
     """Tell whether a revision goes on from HEAD, and changed a cluster since."""
-    newer, head = git.commit(".", trunk), git.commit(".", "HEAD")
-    if newer is None or head is None:
-        raise Trouble(f"git knows no revision {trunk!r} here: fetch it, or check its name")
+    newer, head = known(".", trunk), known(".", "HEAD")
     differ = git.changed(".", newer) or []
     return git.merge_base(".", newer, head) == head and name in touched(differ, f"{disk.CLUSTERS}/")
 

@@ -9,6 +9,7 @@ import click
 from ipamc import disk, git
 from ipamc.cli.ci_matrix import there
 from ipamc.cli.ci_write import at_top
+from ipamc.cli.repository import known
 from ipamc.cli.terminal import say, today
 from ipamc.cli.verb import DONE, Verb
 from ipamc.diagnostics import names
@@ -30,9 +31,7 @@ def merge(*, rev: str) -> int:
     from ipamc.model import Consent
 
     at_top()
-    commit = git.commit(".", rev)
-    if commit is None:
-        raise Trouble(f"git knows no revision {rev!r} here: fetch it, or check its name")
+    commit = known(".", rev)
     if git.merge_base(".", commit, "HEAD") == commit:
         say(f"{rev} is merged already")
         return DONE

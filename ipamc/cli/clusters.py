@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipamc.model import Consent
     from ipamc.pipeline import Inputs
 
-__all__ = ["clusters_argument", "find", "format_option", "inputs_at", "inputs_of", "name_of"]
+__all__ = ["clusters_argument", "find", "format_option", "inputs_of", "name_of"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -96,45 +96,3 @@ def inputs_of(folder: str, *, today: str, consent: Consent, locked: bool = False
         today=today,
         locked=locked,
     )
-
-
-def inputs_at(folder: str, revision: str) -> Inputs | None:
-    """Give what a compile of this folder depended on in a revision of its repository; None where the revision has no such cluster.
-
-    Paths are shown as `REVISION:PATH`, which git understands. Raises Trouble where there is no repository or no such revision.
-    """
-    from ipamc import git
-    from ipamc.model import Consent
-    from ipamc.pipeline import Inputs
-    from ipamc.published import BINDING
-
-    top = git.root(folder) or git.root(".")
-    if top is None:
-        raise disk.Trouble(f"{folder} is not in a git repository")
-    if git.commit(top, revision) is None:
-        raise disk.Trouble(f"git knows no revision {revision!r} here: fetch it, or check its name")
-    below = Path(folder).resolve().relative_to(Path(top).resolve()).as_posix()
-    files = {path.removeprefix(f"{below}/"): data for path, data in git.files(top, revision, below).items()}
-    if not files:
-        return None
-    shown = f"{revision}:{below}"
-    return Inputs(
-        name=name_of(folder),
-        folder=shown,
-        sources={f"{shown}/{path}": data for path, data in files.items() if _is_source(path)},
-        lock_path=f"{shown}/{disk.LOCK}",
-        lock=files.get(disk.LOCK),
-        rendered=any(path.startswith(f"{disk.RENDERED}/") for path in files),
-        published={name: files[f"{disk.RENDERED}/{name}"] for name in BINDING if f"{disk.RENDERED}/{name}" in files},
-        schemas=disk.assets("schemas"),
-        templates=disk.assets("templates"),
-        consent=Consent(),
-        today="",
-        locked=True,
-    )
-
-
-def _is_source(path: str) -> bool:
-    """Tell whether `disk.read_sources` would read a file, by its path below the cluster's folder."""
-    parts = PurePosixPath(path).parts
-    return PurePosixPath(path).suffix in disk.SUFFIXES and parts[0] != disk.RENDERED and not any(part.startswith(".") for part in parts)

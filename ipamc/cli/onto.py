@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ipamc import disk, git
 from ipamc.cli.merge_driver import told
+from ipamc.cli.repository import below, known
 from ipamc.diagnostics import names
 from ipamc.disk import Trouble
 from ipamc.lock import parse
@@ -107,10 +107,8 @@ def onto(folder: str, rev: str) -> Onto:
     top = git.root(folder)
     if top is None:
         raise Trouble(f"{folder} is not in a git repository: --onto needs one")
-    commit = git.commit(folder, rev)
-    if commit is None:
-        raise Trouble(f"git knows no revision {rev!r} here: fetch it, or check its name")
-    path = (Path(folder).resolve() / disk.LOCK).relative_to(Path(top).resolve()).as_posix()
+    commit = known(folder, rev)
+    path = f"{below(top, folder)}/{disk.LOCK}"
     merger = _Merger(folder, rev, path, f"{folder}/{disk.LOCK}", git.show(folder, commit, path))
     base = merger.base("HEAD", commit)
     ours = merger.ours()

@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ipamc import disk
-from ipamc.cli.clusters import find, inputs_at, name_of
+from ipamc.cli.clusters import find, name_of
+from ipamc.cli.repository import below, inputs_at, unknown
 from ipamc.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Past:
 
     def locks(self) -> dict[str, tuple[str, bytes | None]]:
         """Give each cluster's lock by folder: its path as git understands it, and its bytes, None where there was none. One process."""
-        paths = {folder: f"{_below(self.top, folder)}/{disk.LOCK}" for folder in self.folders}
+        paths = {folder: f"{below(self.top, folder)}/{disk.LOCK}" for folder in self.folders}
         from ipamc import git
 
         found = git.blobs(self.top, self.commit, list(paths.values()))
@@ -121,7 +122,7 @@ def _revision(top: str, text: str) -> str:
     found = git.commit(top, text)
     if found is None:
         shallow = "; this clone is shallow, perhaps it ends before: git fetch --unshallow" if git.is_shallow(top) else ""
-        raise disk.Trouble(f"git knows no revision {text!r} here: fetch it, or check its name (a date is written as 2026-11-21){shallow}")
+        raise unknown(text, f" (a date is written as 2026-11-21){shallow}")
     return found
 
 
@@ -130,7 +131,7 @@ def _folders(top: str, commit: str, revision: str, clusters: Sequence[str]) -> t
         wanted = [_folder(top, commit, each) for each in clusters]
     else:
         today = disk.clusters() if disk.is_folder(disk.CLUSTERS) else []
-        then = [f"{disk.CLUSTERS}/{name}" for name in _names(top, commit, _below(top, disk.CLUSTERS)) if not name.startswith(".")]
+        then = [f"{disk.CLUSTERS}/{name}" for name in _names(top, commit, below(top, disk.CLUSTERS)) if not name.startswith(".")]
         if not then:
             raise disk.Trouble(f"{revision} has no cluster below {disk.CLUSTERS}/: name a later revision, or a cluster's folder")
         wanted = [*today, *then]
@@ -150,7 +151,7 @@ def _folder(top: str, commit: str, text: str) -> str:
 
 
 def _had(top: str, commit: str, folder: str) -> bool:
-    path = PurePosixPath(_below(top, folder))
+    path = PurePosixPath(below(top, folder))
     return path.name in _names(top, commit, "" if path.parent == PurePosixPath() else path.parent.as_posix())
 
 
@@ -160,11 +161,3 @@ def _names(top: str, commit: str, path: str) -> list[str]:
     from ipamc import git
 
     return git.folders(top, commit, path)
-
-
-def _below(top: str, folder: str) -> str:
-    """Give a folder's path below the repository's top."""
-    try:
-        return Path(folder).resolve().relative_to(Path(top).resolve()).as_posix()
-    except ValueError:
-        raise disk.Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository") from None
