@@ -5,7 +5,6 @@ A verb is a module of this package with a `command` that gives its exit code, an
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc import __version__
-from ipamc.cli.verb import BUG, INTERRUPTED, REFUSED, USAGE, write_exits
+from ipamc.cli.verb import BUG, INTERRUPTED, REFUSED, USAGE, Lazy, write_exits
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -36,19 +35,14 @@ VERBS = {
 """By name, in the order of `ipamc --help`, which prints these lines."""
 
 
-class Verbs(click.Group):
-    """The verbs, each imported when it is asked for: `ipamc --help` and completion stay quick."""
+class Verbs(Lazy):
+    """The verbs."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Give the names of the verbs."""
-        return list(VERBS)
+    lines = VERBS
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """Give a verb's command, or None for a name that is no verb."""
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(f"ipamc.cli.{cmd_name.replace('-', '_')}").command
-        return command
+    def where(self, name: str) -> tuple[str, str]:
+        """Give a verb's module, of which it is the `command`."""
+        return name.replace("-", "_"), "command"
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Do as click does, and name the verb that may have been meant."""
@@ -59,11 +53,6 @@ class Verbs(click.Group):
 
             near = get_close_matches(args[0], VERBS, 1)
             raise click.UsageError(f"No such command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""), ctx) from problem
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the verbs, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete verbs, without importing them, then options."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import click
 
-from ipamc.cli.verb import write_exits
+from ipamc.cli.verb import Lazy, write_exits
 
 STEPS = {
     "gitlab": ("ci_write", "Write .gitlab-ci.yml."),
@@ -22,25 +19,14 @@ STEPS = {
 """By name: the module, and the line of `ipamc ci --help`."""
 
 
-class Steps(click.Group):
-    """The steps, each imported when it is asked for."""
+class Steps(Lazy):
+    """The steps."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Give the names of the steps."""
-        return list(STEPS)
+    lines = {name: line for name, (_, line) in STEPS.items()}  # noqa: RUF012 - never written to
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """Give a step's command, or None for a name that is no step."""
-        if cmd_name not in STEPS:
-            return None
-        module: Any = importlib.import_module(f"ipamc.cli.{STEPS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the steps, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in STEPS.items()])
+    def where(self, name: str) -> tuple[str, str]:
+        """Give a step's module, in which it has its own name."""
+        return STEPS[name][0], name
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write examples and exit codes."""

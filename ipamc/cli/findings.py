@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +18,7 @@ import click
 
 from ipamc import disk
 from ipamc.cli.terminal import colour, say, trouble
-from ipamc.diagnostics import At, Diagnostic, Related
+from ipamc.diagnostics import At, Diagnostic, Refused, Related
 
 if TYPE_CHECKING:
     from ipamc.report import Failure, Rule
@@ -40,6 +41,32 @@ class Reports:
         """Write every report: beside, then renamed."""
         for name, path in self.files:
             disk.replace(path, _text(self.findings, name, self.failures))
+
+
+@dataclass(slots=True)
+class Problems:
+    """What clusters refuse, or fail with, on a look through them: none of them keeps the others from answering."""
+
+    findings: list[Diagnostic] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Tell whether some cluster did not answer."""
+        return bool(self.findings or self.failures)
+
+    @contextmanager
+    def of(self, folder: str) -> Iterator[None]:
+        """Look at a cluster: what it refuses, or the surroundings fail with, ends the block and is kept. A bug of ours goes on."""
+        from ipamc.report import Failure
+
+        try:
+            yield
+        except Refused as refused:
+            self.findings += refused.diagnostics
+        except Exception as problem:
+            if not (text := trouble(problem)):
+                raise
+            self.failures.append(Failure(folder, text))
 
 
 def format_option(function: Function) -> Function:

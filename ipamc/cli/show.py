@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of
-from ipamc.cli.findings import print_findings
+from ipamc.cli.findings import Problems, print_findings
 from ipamc.cli.past import at_option, look_back
-from ipamc.cli.terminal import trouble
 from ipamc.cli.verb import DONE, REFUSED, Verb
-from ipamc.diagnostics import Diagnostic, Log, Refused
+from ipamc.diagnostics import Log, Refused
 
 if TYPE_CHECKING:
     from ipamc.model import Cluster, Lock
@@ -40,35 +39,26 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
     CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.model import Consent
-    from ipamc.report import Failure, table
+    from ipamc.report import table
     from ipamc.utilisation import utilisation
 
-    findings: list[Diagnostic] = []
-    failures: list[Failure] = []
+    problems = Problems()
     tables, records = [], []
     past = look_back(at, clusters) if at else None
     for folder in past.folders if past else find(clusters):
-        try:
+        with problems.of(folder):
             cluster, lock = survey(past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent()))
-        except Refused as refused:
-            findings += refused.diagnostics
-            continue
-        except Exception as problem:
-            if not (text := trouble(problem)):
-                raise
-            failures.append(Failure(folder, text))
-            continue
-        uses = utilisation(cluster, lock)
-        if output == "json":
-            records.append(table.records(cluster.name, uses, lock, blocks=show_blocks))
-        else:
-            tables.append(table.table(cluster.name, uses, lock, blocks=show_blocks))
+            uses = utilisation(cluster, lock)
+            if output == "json":
+                records.append(table.records(cluster.name, uses, lock, blocks=show_blocks))
+            else:
+                tables.append(table.table(cluster.name, uses, lock, blocks=show_blocks))
     if output == "json":
         click.echo(json.dumps({"version": table.VERSION, **({"at": past.record()} if past else {}), "clusters": records}, indent=2))
     else:
         click.echo("\n".join(tables), nl=False)
-    print_findings(findings, style, failures)
-    return REFUSED if findings or failures else DONE
+    print_findings(problems.findings, style, problems.failures)
+    return REFUSED if problems else DONE
 
 
 def survey(inputs: Inputs) -> tuple[Cluster, Lock]:

@@ -1,7 +1,9 @@
-"""What every verb's help ends with: examples, and exit codes."""
+"""What verbs have in common: help that ends with examples and exit codes, and groups that import late."""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -26,6 +28,33 @@ class Verb(click.Command):
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)
         write_exits(formatter, self.done, self.refused, self.changed)
+
+
+class Lazy(click.Group):
+    """Commands of which each is imported when it is asked for: help and completion stay quick. `lines` are those of the help, by name."""
+
+    lines: Mapping[str, str]
+
+    def where(self, name: str) -> tuple[str, str]:
+        """Give the module below `ipamc.cli` of a command, and what it is called there."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Give the names of the commands."""
+        return list(self.lines)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Give a command, or None for a name that is none."""
+        if cmd_name not in self.lines:
+            return None
+        module, attribute = self.where(cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"ipamc.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.lines.items()))
 
 
 def write_exits(formatter: click.HelpFormatter, done: str, refused: str, changed: str = "") -> None:

@@ -11,14 +11,13 @@ import click
 from ipamc import disk
 from ipamc.cli.asked import Asked, asked
 from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of, name_of
-from ipamc.cli.findings import print_findings
+from ipamc.cli.findings import Problems, print_findings
 from ipamc.cli.past import Past, at_option, look_back
-from ipamc.cli.terminal import progress, say, trouble
+from ipamc.cli.terminal import progress, say
 from ipamc.cli.verb import DONE, REFUSED, Verb
-from ipamc.diagnostics import Diagnostic, Refused, count
+from ipamc.diagnostics import count
 
 if TYPE_CHECKING:
-    from ipamc.report import Failure
     from ipamc.report.which import Holding, Vacant
 
 
@@ -60,8 +59,8 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
         click.echo(which.table(answers), nl=False)
     if not held and not format_of(style).document:
         say(look.nobody(answers))
-    print_findings(look.findings, style, look.failures)
-    return DONE if held and not look.failed else REFUSED
+    print_findings(list(dict.fromkeys(look.problems.findings)), style, look.problems.failures)  # a lock that is refused is so twice
+    return DONE if held and not look.problems else REFUSED
 
 
 class _Look:
@@ -72,8 +71,7 @@ class _Look:
         self.past = past
         self.folders: list[str] = []
         self.found: list[Holding] = []
-        self.findings: list[Diagnostic] = []
-        self.failures: list[Failure] = []
+        self.problems = Problems()
         self.unread = False
         """Some lock could not be read."""
 
@@ -82,13 +80,11 @@ class _Look:
         self.folders = list(self.past.folders if self.past else find(clusters))
         locks = self.past.locks() if self.past else {}
         for folder in self.folders:
-            try:
+            with self.problems.of(folder):
                 path, text = locks[folder] if self.past else (f"{folder}/{disk.LOCK}", disk.read_lock(folder))
                 if text is not None:
                     self.found += self._holders(name_of(folder), path, text)
-            except Exception as problem:  # noqa: BLE001 - `_fail` raises it again if it is a bug of ours
-                self._fail(folder, problem)
-        self.unread = self.failed
+        self.unread = bool(self.problems)
         return self.found
 
     def _holders(self, name: str, path: str, text: bytes) -> Iterator[Holding]:
@@ -115,29 +111,12 @@ class _Look:
         from ipamc.vacancy import vacancies
 
         for folder in self.folders if self.question.block else ():
-            try:
+            with self.problems.of(folder):
                 inputs = self.past.inputs(folder) if self.past else inputs_of(folder, today="", consent=Consent())
                 cluster, lock = survey(inputs)
                 some = vacancies(cluster, lock, self.question.block) if self.question.block else []
                 texts = Texts(inputs.sources, [each.at for each in some])
                 yield from (Vacant(name_of(folder), each, texts.span(each.at)) for each in some)
-            except Exception as problem:  # noqa: BLE001 - as above
-                self._fail(folder, problem)
-
-    @property
-    def failed(self) -> bool:
-        """Tell whether some cluster did not answer."""
-        return bool(self.findings or self.failures)
-
-    def _fail(self, folder: str, problem: Exception) -> None:
-        from ipamc.report import Failure
-
-        if isinstance(problem, Refused):
-            self.findings += [each for each in problem.diagnostics if each not in self.findings]
-        elif text := trouble(problem):
-            self.failures.append(Failure(folder, text))
-        else:
-            raise problem
 
     def nobody(self, answers: list[Holding | Vacant]) -> str:
         """Say that nobody holds it."""
@@ -145,4 +124,4 @@ class _Look:
         unread = ", as far as locks could be read" if self.unread else ""
         if self.question.block is None:
             return f"no lock of {where} has a line of {text}{unread}; what it would get, and why: ipamc why {text}"
-        return f"nobody holds {text}{unread}" + ("" if answers or self.failed else f", and no pool of {where} has it")
+        return f"nobody holds {text}{unread}" + ("" if answers or self.problems else f", and no pool of {where} has it")

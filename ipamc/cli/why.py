@@ -9,11 +9,11 @@ import click
 
 from ipamc.cli.asked import node_name
 from ipamc.cli.clusters import clusters_argument, find, format_option, inputs_of
-from ipamc.cli.findings import print_findings
+from ipamc.cli.findings import Problems, print_findings
 from ipamc.cli.past import Past, at_option, look_back
-from ipamc.cli.terminal import progress, say, today, trouble
+from ipamc.cli.terminal import progress, say, today
 from ipamc.cli.verb import DONE, REFUSED, Verb
-from ipamc.diagnostics import Diagnostic, Refused, count
+from ipamc.diagnostics import count
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
@@ -41,27 +41,18 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
 
     What the lock does not hold yet is what the next compile would do. CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
-    from ipamc.report import Failure, format_of, why
+    from ipamc.report import format_of, why
 
     node_name(node)
     past = look_back(at, clusters) if at else None
     folders = past.folders if past else find(clusters)
-    findings: list[Diagnostic] = []
+    problems = Problems()
     texts: list[str] = []
-    failures: list[Failure] = []
     records: list[dict[str, Any]] = []
     with progress("reading the clusters"):
         for folder in folders:
-            try:
-                told = _look(folder, node, past)
-            except Refused as refused:
-                findings += refused.diagnostics
-            except Exception as problem:
-                if not (trouble_text := trouble(problem)):
-                    raise
-                failures.append(Failure(folder, trouble_text))
-            else:
-                if told:
+            with problems.of(folder):
+                if told := _look(folder, node, past):
                     texts.append(why.text(*told))
                     records.append(why.record(*told))
     if output == "json":
@@ -70,13 +61,12 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
         )
     else:
         click.echo("\n".join(texts), nl=False)
-    done = not (findings or failures)
-    if not records and done and not format_of(style).document:
+    if not records and not problems and not format_of(style).document:
         say(
             f"{count(len(folders), 'cluster')} looked at, and none knows {node}: it is in no inventory, in no line of a lock, and not pinned"
         )
-    print_findings(findings, style, failures)
-    return DONE if done and records else REFUSED
+    print_findings(problems.findings, style, problems.failures)
+    return DONE if records and not problems else REFUSED
 
 
 def _look(folder: str, node: str, past: Past | None) -> tuple[Trace, str, Find] | None:
