@@ -1,4 +1,4 @@
-"""The real kustomize: `$KUSTOMIZE`, or `kustomize`, or `kubectl kustomize`, whichever is there."""
+"""The real kustomize: `$KUSTOMIZE_BUILD`, which the Makefile sets, or `$KUSTOMIZE`, `kustomize`, or `kubectl kustomize`, whichever is there."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 
 def command() -> list[str]:
     """Give the command that builds a folder; skip the test where there is none."""
+    if told := os.environ.get("KUSTOMIZE_BUILD"):
+        return shlex.split(told)
     if told := os.environ.get("KUSTOMIZE"):
         return [*shlex.split(told), "build"]
     if found := shutil.which("kustomize"):

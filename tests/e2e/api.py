@@ -24,6 +24,8 @@ NODES = "/api/v1/nodes"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 CILIUM_NODES = "/apis/cilium.io/v2/ciliumnodes"
 POOLS = "/apis/cilium.io/v2alpha1/ciliumpodippools"
+NODE_CONFIGS = tuple(f"/apis/cilium.io/{version}/namespaces/kube-system/ciliumnodeconfigs" for version in ("v2", "v2alpha1"))
+"""Of every apiVersion; a server answers for those that it has."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-system/deployments"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NODES, POOLS, Api
+from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NODE_CONFIGS, NODES, POOLS, Api
 from tests.e2e.operator import Operator
 
 SERVERS = [Path(each) for each in os.environ.get("IPAMC_SERVERS", "").split()]
@@ -45,6 +45,5 @@ def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def api(operator: Operator) -> Api:
     """Give the kube-apiserver, without any object that a test before may have left."""
-    configs = [f"/apis/cilium.io/{version}/namespaces/kube-system/ciliumnodeconfigs" for version in ("v2", "v2alpha1")]
-    operator.api.delete(NODES, CILIUM_NODES, POOLS, *configs, f"{CONFIG_MAPS}/cilium-config", f"{DEPLOYMENTS}/cilium-operator")
+    operator.api.delete(NODES, CILIUM_NODES, POOLS, *NODE_CONFIGS, f"{CONFIG_MAPS}/cilium-config", f"{DEPLOYMENTS}/cilium-operator")
     return operator.api

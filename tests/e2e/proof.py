@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 
-from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, NODES, POOLS, Api, Object, versions
+from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, NODE_CONFIGS, NODES, POOLS, Api, Object, versions
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site, by_address, dumped, loaded
@@ -237,10 +237,9 @@ def applying_again_changes_nothing(site: Site) -> None:
 
 def everything(api: Api) -> dict[str, str]:
     """Give the resourceVersion of all that a cluster's output can touch."""
-    configs = [f"/apis/cilium.io/{version}/namespaces/kube-system/ciliumnodeconfigs" for version in ("v2", "v2alpha1")]
     return {
         f"{path}/{name}": version
-        for path in (NODES, CONFIG_MAPS, POOLS, CILIUM_NODES, *configs)
+        for path in (NODES, CONFIG_MAPS, POOLS, CILIUM_NODES, *NODE_CONFIGS)
         for name, version in versions(api.items(path)).items()
     }
 
@@ -286,3 +285,12 @@ def an_agent_asks_for_more(site: Site, operator: Operator) -> None:
     assert set(first["cidrs"]) <= set(given)
     pinned = site.cluster["ipam"].get("pinning") == "node"
     assert ("pool empty" in after["status"]["ipam"]["operator-status"]["error"]) if pinned else len(given) > len(first["cidrs"])
+
+
+def with_operator(api: Api, operator: Operator, config: Mapping[str, str], *nodes: Object) -> dict[str, Object]:
+    """Create CiliumNodes one after the other while an operator runs; give what becomes of them."""
+    with operator.running(config):
+        for node in nodes:
+            api.create(CILIUM_NODES, node)
+            live = at_rest(api, operator, config, handled=True)
+    return live

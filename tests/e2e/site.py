@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,10 +16,10 @@ from typing import Any
 
 import yaml
 
+from tests import kustomize
 from tests.e2e.api import NODES, Api, Object
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
-SERVER_MADE = ("creationTimestamp", "managedFields", "resourceVersion", "uid", "generation")
 
 
 @dataclass
@@ -132,7 +131,7 @@ class Site:
 
     def build(self, path: str = "") -> str:
         """Build what was rendered, or a part of it, with kustomize."""
-        return kustomize(self.rendered / path)
+        return kustomize.build(self.rendered / path)
 
     def apply(self, path: str = "") -> None:
         """Do what the README says: `kustomize build … | kubectl apply --server-side …`."""
@@ -167,14 +166,6 @@ def _take_uids(document: Object, uids: Mapping[str, str]) -> None:
     for node in document.get("nodes", ()):
         if node["name"] in uids:
             node["uid"] = uids[node["name"]]
-
-
-def kustomize(folder: Path) -> str:
-    """Build a folder with the real kustomize."""
-    command = shlex.split(os.environ["KUSTOMIZE_BUILD"])
-    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def loaded(text: str) -> list[Object]:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import kustomize
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, DEPLOYMENTS, Api, Object
 from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.proof import at_rest, everything
-from tests.e2e.site import Site, dumped, kustomize
+from tests.e2e.site import Site, dumped
 from tests.fleet import cluster, inventory, pool
 
 THEIRS = {"debug": "false", "cluster-name": "lab"}
@@ -49,7 +50,7 @@ def test_the_component_patches_what_kustomize_manages(api: Api, operator: Operat
     base.mkdir()
     (base / "cilium.yaml").write_text(dumped([CONFIG_MAP, DEPLOYMENT]))
     (base / "kustomization.yaml").write_text(f"resources: [cilium.yaml]\ncomponents: [../clusters/{site.name}/rendered/cilium/component]\n")
-    text = kustomize(base)
+    text = kustomize.build(base)
     api.applied(text)
     before = everything(api)
     api.applied(text)

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.api import CILIUM_NODES, POOLS, Api, Object
 from tests.e2e.objects import allocated, asks, cilium_node, ip_pool, verdict
 from tests.e2e.operator import Operator
-from tests.e2e.proof import agents_start, apply_seeds, applying_again_changes_nothing, at_rest, holds
+from tests.e2e.proof import agents_start, apply_seeds, applying_again_changes_nothing, at_rest, holds, with_operator
 from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site, dumped
 from tests.fleet import cluster, inventory, pool
@@ -37,15 +37,6 @@ def compiled(api: Api, operator: Operator, work: Path, *pools: Object, pinning: 
     site.join()
     site.compile()
     return site
-
-
-def with_operator(api: Api, operator: Operator, *nodes: Object) -> dict[str, Object]:
-    """Create CiliumNodes one after the other while an operator runs; give what becomes of them."""
-    with operator.running(CONFIG):
-        for node in nodes:
-            api.create(CILIUM_NODES, node)
-            live = at_rest(api, operator, CONFIG, handled=True)
-    return live
 
 
 def seed(name: str, pool: str, *cidrs: str) -> Object:
@@ -144,7 +135,7 @@ def test_the_operator_s_own_order_of_blocks(api: Api, operator: Operator) -> Non
     api.create(POOLS, ip_pool("b", "10.0.0.0/24"), ip_pool("a", "10.1.0.0/24"))
     blocks = {"b": ["10.0.0.96/27", "10.0.0.128/27"], "a": ["10.1.0.0/27"]}
     live = with_operator(
-        api, operator, cilium_node("n", pools={"allocated": [{"pool": pool, "cidrs": some} for pool, some in blocks.items()]})
+        api, operator, CONFIG, cilium_node("n", pools={"allocated": [{"pool": pool, "cidrs": some} for pool, some in blocks.items()]})
     )
     text = ["10.0.0.128/27", "10.0.0.96/27"]
     assert live["n"]["spec"]["ipam"]["pools"]["allocated"] == [
@@ -159,7 +150,7 @@ def test_the_operator_s_own_order_of_blocks(api: Api, operator: Operator) -> Non
 @shows("IPC0207", "IPC0533")
 def test_pools_that_overlap_give_one_block_to_two_nodes(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("one", "10.0.0.0/24"), ip_pool("two", "10.0.0.0/25"))
-    live = with_operator(api, operator, cilium_node("a", pools=asks("one", 8)), cilium_node("b", pools=asks("two", 8)))
+    live = with_operator(api, operator, CONFIG, cilium_node("a", pools=asks("one", 8)), cilium_node("b", pools=asks("two", 8)))
     assert allocated(live["a"]) == allocated(live["b"]) == ["10.0.0.0/27"]
     assert [verdict(node) for node in live.values()] == ["", ""]
 
@@ -167,13 +158,13 @@ def test_pools_that_overlap_give_one_block_to_two_nodes(api: Api, operator: Oper
 @shows("IPC0536")
 def test_so_do_a_shared_pool_and_the_pool_of_a_node(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default.a", "10.0.0.0/27"), ip_pool("default", "10.0.0.0/24"))
-    live = with_operator(api, operator, seed("a", "default.a", "10.0.0.0/27"), cilium_node("b", pools=asks("default", 8)))
+    live = with_operator(api, operator, CONFIG, seed("a", "default.a", "10.0.0.0/27"), cilium_node("b", pools=asks("default", 8)))
     assert allocated(live["a"]) == allocated(live["b"]) == ["10.0.0.0/27"]
 
 
 @shows("IPC0414", "IPC0525")
 def test_a_pool_that_is_not_there(api: Api, operator: Operator) -> None:
-    live = with_operator(api, operator, seed("a", "gone", "10.0.0.0/27"))
+    live = with_operator(api, operator, CONFIG, seed("a", "gone", "10.0.0.0/27"))
     if operator.version < (1, 19):
         assert (allocated(live["a"]), verdict(live["a"])) == ([], "")
     else:
@@ -183,14 +174,14 @@ def test_a_pool_that_is_not_there(api: Api, operator: Operator) -> None:
 @shows("IPC0407", "IPC0426")
 def test_one_block_on_two_nodes(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default", "10.0.0.0/27"))
-    live = with_operator(api, operator, seed("a", "default", "10.0.0.0/27"), seed("b", "default", "10.0.0.0/27"))
+    live = with_operator(api, operator, CONFIG, seed("a", "default", "10.0.0.0/27"), seed("b", "default", "10.0.0.0/27"))
     assert (allocated(live["a"]), allocated(live["b"])) == (["10.0.0.0/27"], [])
 
 
 @shows("IPC0410")
 def test_a_block_in_no_range(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default", "10.0.0.0/24"))
-    assert allocated(with_operator(api, operator, seed("a", "default", "10.9.0.0/27"))["a"]) == []
+    assert allocated(with_operator(api, operator, CONFIG, seed("a", "default", "10.9.0.0/27"))["a"]) == []
 
 
 @shows("IPC0524")
@@ -235,7 +226,7 @@ def test_the_operator_gives_as_many_blocks_as_an_agent_asks_for_all_of_one_size(
 @shows("IPC0552")
 def test_blocks_of_one_address_hold_nothing_before_1_17(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default", "10.0.0.0/29", size=32))
-    live = with_operator(api, operator, cilium_node("a", pools=asks("default", 1)))["a"]
+    live = with_operator(api, operator, CONFIG, cilium_node("a", pools=asks("default", 1)))["a"]
     if operator.version < (1, 17):
         assert (len(allocated(live)), "pool empty" in verdict(live)) == (8, True)  # and still not one address
     else:
@@ -245,6 +236,6 @@ def test_blocks_of_one_address_hold_nothing_before_1_17(api: Api, operator: Oper
 @shows("IPC0201", "IPC0205")
 def test_host_bits_are_masked_for_nodes_and_stay_in_the_pool(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default", "10.0.0.5/24"))
-    live = with_operator(api, operator, cilium_node("a", pools=asks("default", 8)))["a"]
+    live = with_operator(api, operator, CONFIG, cilium_node("a", pools=asks("default", 8)))["a"]
     assert allocated(live) == ["10.0.0.0/27"]
     assert api.get(f"{POOLS}/default")["spec"]["ipv4"]["cidrs"] == ["10.0.0.5/24"]

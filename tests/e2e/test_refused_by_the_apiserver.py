@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, NODES, Api, Object
+from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site, dumped
@@ -20,11 +21,6 @@ def node(name: str = "a", *blocks: str, **metadata: object) -> Object:
     """Make a Node with podCIDRs."""
     spec = {"podCIDR": blocks[0], "podCIDRs": list(blocks)} if blocks else {}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}, "spec": spec}
-
-
-def cilium_node(name: str, *blocks: str) -> Object:
-    """Make a CiliumNode with podCIDRs."""
-    return {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": name}, "spec": {"ipam": {"podCIDRs": list(blocks)}}}
 
 
 def said(api: Api, *objects: Object, code: int = 1) -> str:

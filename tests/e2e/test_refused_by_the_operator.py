@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.api import CILIUM_NODES, Api, Object
+from tests.e2e.api import CILIUM_NODES, Api
 from tests.e2e.objects import asks, cilium_node, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-from tests.e2e.proof import at_rest
+from tests.e2e.proof import at_rest, with_operator
 from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site
 from tests.fleet import cluster, inventory, pool
@@ -21,15 +21,6 @@ ADOPT = {"operator": "adopt"}
 CLUSTER_POOL = {"ipam": "cluster-pool", "enable-ipv4": "true", "enable-ipv6": "false", "cluster-pool-ipv4-cidr": "10.0.0.0/24"}
 CLUSTER_POOL_26 = {**CLUSTER_POOL, "cluster-pool-ipv4-mask-size": "26"}
 MULTI_POOL = {"ipam": "multi-pool", "enable-ipv4": "true", "enable-ipv6": "false"}
-
-
-def with_operator(api: Api, operator: Operator, config: dict[str, str], *nodes: Object) -> dict[str, Object]:
-    """Create CiliumNodes one after the other while an operator runs; give what becomes of them."""
-    with operator.running(config):
-        for node in nodes:
-            api.create(CILIUM_NODES, node)
-            live = at_rest(api, operator, config, handled=True)
-    return live
 
 
 def serves(api: Api, stranger: str) -> list[str]:
