@@ -1,6 +1,6 @@
 """Clusters of one address space: what each of them claims, and that nobody else claims it.
 
-A cluster claims the ranges of its pools, disabled ones too, and the blocks that its lock holds outside of them: live, next and left. Its excluded CIDRs
+A cluster claims the ranges of its pools, disabled ones too, and the blocks that its lock holds outside of them: held, pending and quarantined. Its excluded CIDRs
 are no claim: they may well be another cluster's ranges, and `reserved` gives nothing back: what is reserved today is given out tomorrow.
 
 Clusters stand alone in everything else, so this is asked once for each cluster, of its own claims against those of the others: every cluster that is
@@ -19,7 +19,7 @@ from ipamc.cidr import Block, CidrError, parse_block
 from ipamc.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
 from ipamc.lock import Record, load, skim
 from ipamc.lock_rules import row_at
-from ipamc.model import Cluster, Consent, Line, Lock
+from ipamc.model import Cluster, Consent, Line, Lock, State
 from ipamc.read import locate, read
 from ipamc.territory import Territory
 
@@ -39,7 +39,7 @@ class Claim(NamedTuple):
     owner: str
     """The pool of a range, else the node that holds the block."""
     state: str = ""
-    """live, next or left; "" for a range."""
+    """held, pending or quarantined; "" for a range."""
 
     def __str__(self) -> str:
         return f"{self.block} of node {self.owner}" if self.state else f'{self.block} of pool "{self.owner}"'
@@ -116,7 +116,7 @@ def _skimmed(lock: bytes, cluster: str) -> list[Held] | None:
 
 def lines_of(lock: Lock) -> list[Held]:
     """Give what a lock holds."""
-    return [(line.block, line) for line in lock.lines if not line.released]
+    return [(line.block, line) for line in lock.lines if line.state is not State.RELEASED]
 
 
 def claims(cluster: Cluster, held: Iterable[Held], lock_path: str, written: bytes | None) -> Claims:
@@ -135,14 +135,14 @@ def _lines(held: Sequence[Held], path: str, written: bytes | None) -> Iterator[C
     for block, line in held:
         number = numbers.get(str(block))
         at = row_at(path, number, rows[number - 1]) if number else Span(path)
-        yield Claim(block, at, line.node, "left" if line.left else "next" if line.next else "live")
+        yield Claim(block, at, line.node, str(line.state))
 
 
 def overlapping_clusters(mine: Claims, others: Sequence[Claims]) -> Iterator[Diagnostic]:
     """IPC0701: clusters of one address space share no address.
 
     Clusters that name one `addressSpace` reach each other's pods, in a mesh or over a BGP fabric: an address that two of them claim belongs to two pods.
-    Ranges of pools count, and blocks that a lock holds outside of them: live, next and left. Excluded CIDRs do not. Both clusters are refused until one
+    Ranges of pools count, and blocks that a lock holds outside of them: held, pending and quarantined. Excluded CIDRs do not. Both clusters are refused until one
     has given way. Clusters that overlap already take `addressSpace` away, move nodes with `ipamc lock --renumber`, and name it again once the old
     blocks are released.
     """
@@ -181,7 +181,7 @@ def _overlaps(mine: Claims, others: Sequence[Claims]) -> Iterator[tuple[Claim, s
 
 def _way_out(*ends: tuple[str, Claim]) -> str:
     for cluster, claim in ends:
-        if claim.state == "left":
+        if claim.state == State.QUARANTINED:
             return f"once nobody has it: ipamc lock {cluster} --release {claim.block}"
         if claim.state:
             return (

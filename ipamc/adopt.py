@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ipamc.cidr import Block
-from ipamc.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
+from ipamc.diagnostics import Diagnostic, Place, Related, count, error, names, warning
 from ipamc.lock import line_at
-from ipamc.model import CiliumNode, Cluster, Line, Lock, Mode, Node, Range, Want
+from ipamc.model import CiliumNode, Cluster, Line, Lock, Mode, Node, Range, State, Want
 from ipamc.territory import Territory
 
 
@@ -52,7 +52,7 @@ class Evidence:
     def _beside(self, lines: list[Line]) -> Iterator[Claim]:
         """Yield the blocks that CiliumNodes show and that their nodes do not hold. A line that was left or released may be given again: it guards nothing."""
         if self._mode is not Mode.KUBERNETES and self._cilium_nodes:
-            own = {(line.block, line.node) for line in lines if line.live or line.next}
+            own = {(line.block, line.node) for line in lines if line.in_use}
             for _, seen in sorted(self._cilium_nodes.items()):
                 yield from (claim for claim in self._shown(seen) if (claim.block, claim.node) not in own)
 
@@ -93,7 +93,7 @@ def adopt(
 
     An adopted block takes the place of `released` lines and of the node's own old lines; over anybody else's line it is a conflict.
     """
-    have = {(line.node, line.block.family) for line in lines if line.live or line.next}
+    have = {(line.node, line.block.family) for line in lines if line.in_use}
     claims: list[Claim] = []
     for want in by_name.values():
         claims += [claim for claim in evidence.of(want.node) if (claim.node, claim.block.family) not in have]
@@ -103,7 +103,12 @@ def adopt(
     found = [*several_blocks(cluster, claims), *claimed_twice(claims)]
     overlaps = _overlapping(lines, claims)
     found += already_given(lock, overlaps)
-    gone = {line.block for claim, under in overlaps for line in under if line.released or (line.left and line.node == claim.node)}
+    gone = {
+        line.block
+        for claim, under in overlaps
+        for line in under
+        if line.state is State.RELEASED or (line.state is State.QUARANTINED and line.node == claim.node)
+    }
     adopted = []
     for claim in claims:
         ground = territory.of(claim.block)
@@ -177,18 +182,17 @@ def already_given(lock: Lock, overlaps: list[tuple[Claim, list[Line]]]) -> Itera
     The live cluster and the lock disagree about who has these addresses. The lock is not changed; find out which is right. A line that waits in
     quarantine can be released once the old node is really gone.
     """
-    known = {line.block for line in lock.lines}
     for claim, under in overlaps:
         for line in under:
-            if line.released or (line.node == claim.node and not line.live and not line.next):
+            if line.state is State.RELEASED or (line.node == claim.node and not line.in_use):
                 continue
-            state = "left by" if line.left else "held by"
+            state = "quarantined, of" if line.since else "held by"
             way_out = (
                 f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
-                if line.left
+                if line.since
                 else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
             )
-            at: At = line_at(lock, _as_written(lock, line)) if line.block in known else claim.at
+            at = line_at(lock, line, otherwise=claim.at)
             yield error(
                 "IPC0423",
                 claim.at,
@@ -196,8 +200,3 @@ def already_given(lock: Lock, overlaps: list[tuple[Claim, list[Line]]]) -> Itera
                 also=[Related(at, f"{state} {line.node} here")],
                 help=way_out,
             )
-
-
-def _as_written(lock: Lock, line: Line) -> Line:
-    """Give the line as it stands in the lock's text, before today's state."""
-    return next(each for each in lock.lines if each.block == line.block)

@@ -18,7 +18,7 @@ from ipamc.blockers import Blockers, outermost
 from ipamc.cidr import Block
 from ipamc.diagnostics import Diagnostic
 from ipamc.lacking import held_by_node
-from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, Want
+from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, State, Want
 from ipamc.moving import settle_moves
 from ipamc.pins import Conflict, Pinned, barriers, place_pins
 from ipamc.reclaim import last_day
@@ -53,7 +53,7 @@ def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, toda
 def place(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> Placement:
     """Place what is lacking.
 
-    Pinned newcomers come first, then who is renumbered (at the pin where there is one; their new lines are `next`), then all newcomers: each in name
+    Pinned newcomers come first, then who is renumbered (at the pin where there is one; their new lines are pending), then all newcomers: each in name
     order, whatever the order of `standing.lacking`. `today` (ISO 8601, UTC) decides whose
     quarantine is over. Lines are re-used whole: they leave the lock where a new block takes some of their addresses. Costs O(n log n) in lines and
     newcomers, times the number of block sizes; the width of ranges does not count.
@@ -63,7 +63,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: 
     blockers = Blockers(moved.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
     placed = _place(moved.lacking, pinned.lacking, blockers)
     kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
-    lines = _together(kept, [*(msgspec.structs.replace(line, next=True) for line in moved.new), *placed.lines])
+    lines = _together(kept, [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines])
     held = _with_new(standing.held, [*pinned.new, *placed.lines])
     if standing.moving:  # who is not there yet, or shows the new block already, need not wait for another compile
         by_name = {want.node.name: want for want in wants}
@@ -113,10 +113,10 @@ def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 
 
 def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
-    """Give the live lines by node with the new ones among them."""
+    """Give the held lines by node with the new ones among them."""
     result = dict(held)
     for line in new:
-        if not line.next:
+        if line.state is not State.PENDING:
             mine = result.get(line.node)
             result[line.node] = (line,) if mine is None else tuple(sorted((*mine, line), key=_block))
     return result
@@ -150,7 +150,7 @@ class _Newcomers:
     short: list[Short] = field(default_factory=list)
     unserved: list[Unserved] = field(default_factory=list)
     moving: bool = False
-    """Those who come now are renumbered: their new lines are `next`."""
+    """Those who come now are renumbered: their new lines are pending."""
 
     def walk(self, want: Want, families: tuple[int, ...]) -> None:
         """Give a node one block of each family. Each offer serves all that it has and that is missing, or none."""
@@ -205,7 +205,7 @@ class _Newcomers:
             places.append((space, found))
         for space, found in places:
             space.take(found)
-            self.lines.append(Line(block=found.block, pool=name, node=node, next=self.moving))
+            self.lines.append(Line(block=found.block, pool=name, node=node, state=State.PENDING if self.moving else State.HELD))
             self.origins[found.block] = "renumber" if self.moving else "re-used" if found.reuse else "first fit"
         return True
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ipamc.masks import longest_prefix
-from ipamc.model import Line, Mode, Plan, Want
+from ipamc.model import Line, Mode, Plan, State, Want
 from ipamc.targets import TARGETS
 from ipamc.targets.kustomization import files as kustomizations
 from ipamc.targets.layout import File, Layout
@@ -22,7 +22,7 @@ def arrange(plan: Plan) -> tuple[File, ...]:
     layout = Layout(
         plan=plan,
         shards=_shards(plan),
-        held=_rendered(plan, plan.held, [line for line in plan.lock.lines if not line.pool and line.live]),
+        held=_rendered(plan, plan.held, [line for line in plan.lock.lines if not line.pool and line.state is State.HELD]),
         coming=_coming(plan),
         masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},
     )
@@ -62,14 +62,14 @@ def _rendered(plan: Plan, held: Mapping[str, tuple[Line, ...]], outside: Iterabl
 
 
 def _coming(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
-    """Give the lines of each node that is being renumbered as they will be: `next` lines in place of live ones.
+    """Give the lines of each node that is being renumbered as they will be: pending lines in place of held ones.
 
-    They replace the live lines of their family; where nodes have blocks of several pools, those of their family and pool.
+    They replace the held lines of their family; where nodes have blocks of several pools, those of their family and pool.
     """
     one = plan.cluster.mode.one_block
     fresh: dict[str, list[Line]] = defaultdict(list)
     for line in plan.lock.lines:
-        if line.next:
+        if line.state is State.PENDING:
             fresh[line.node].append(line)
     coming = {}
     for node, lines in fresh.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ipamc.cidr import BITS, Block
-from ipamc.model import Line
+from ipamc.model import Line, State
 
 _by_block = operator.attrgetter("block")
 
@@ -102,7 +102,7 @@ class Blockers:
 
     def reusable(self, line: Line) -> bool:
         """Tell whether the line's addresses may be given again today."""
-        return line.released or bool(line.left and line.left <= self.waited)
+        return line.state is State.RELEASED or bool(line.since and line.since <= self.waited)
 
     def unfixed(self, block: Block, *but: Block) -> Iterator[Block]:
         """Yield the pieces of a block that nothing fixed covers and that are not in `but`, whatever lines lie there."""

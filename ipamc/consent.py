@@ -13,7 +13,7 @@ import msgspec
 from ipamc.cidr import Block, CidrError, parse_block
 from ipamc.diagnostics import Diagnostic, Related, Span, error, names
 from ipamc.lock import first_shards, line_at
-from ipamc.model import Cluster, Consent, Line, Lock
+from ipamc.model import Cluster, Consent, Line, Lock, State
 
 
 def agreed(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
@@ -24,20 +24,22 @@ def agreed(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[D
         refused = list(rename_refused(cluster, lock, lines, old, new))
         found += refused
         if not refused:
-            lines = [msgspec.structs.replace(line, node=new) if line.node == old and not line.released else line for line in lines]
+            lines = [
+                msgspec.structs.replace(line, node=new) if line.node == old and line.state is not State.RELEASED else line for line in lines
+            ]
     for target in sorted(consent.release):
         chosen = matching(lines, target)
         refused = list(release_refused(lock, chosen, target))
         found += refused
         if not refused:
-            freed = {line.block for line in chosen if not line.live}
+            freed = {line.block for line in chosen if line.state is not State.HELD}
             lines = [_released(line) if line.block in freed else line for line in lines]
     shards = max(lock.shards, first_shards(len(cluster.nodes), cluster.shard_size)) if consent.reshard else lock.shards
     return replace(lock, lines=tuple(lines), shards=shards), found
 
 
 def _released(line: Line) -> Line:
-    return Line(block=line.block, pool=line.pool, node=line.node, released=True)
+    return Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
 
 
 def block_of(target: str) -> Block | None:
@@ -52,8 +54,8 @@ def matching(lines: list[Line], target: str) -> list[Line]:
     """Give the lines that a consent for NODE or CIDR is about: those of the node, or those that share an address with the CIDR."""
     block = block_of(target)
     if block is None:
-        return [line for line in lines if line.node == target and not line.released]
-    return [line for line in lines if line.block.overlaps(block) and not line.released]
+        return [line for line in lines if line.node == target and line.state is not State.RELEASED]
+    return [line for line in lines if line.block.overlaps(block) and line.state is not State.RELEASED]
 
 
 def rename_refused(cluster: Cluster, lock: Lock, lines: list[Line], old: str, new: str) -> Iterator[Diagnostic]:
@@ -63,7 +65,7 @@ def rename_refused(cluster: Cluster, lock: Lock, lines: list[Line], old: str, ne
     with the addresses that firewalls and routers know.
     """
     present = {node.name: node for node in cluster.nodes}
-    theirs = [line for line in lines if line.node == old and not line.released]
+    theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
     if old in present:
         yield error(
             "IPC0430",
@@ -79,7 +81,7 @@ def rename_refused(cluster: Cluster, lock: Lock, lines: list[Line], old: str, ne
             help=f"ipamc show {cluster.name} --show-blocks lists who has",
         )
     for line in lines:
-        if theirs and line.node == new and not line.left and not line.released:
+        if theirs and line.node == new and line.in_use:
             yield error(
                 "IPC0430",
                 line_at(lock, line),
@@ -91,13 +93,13 @@ def rename_refused(cluster: Cluster, lock: Lock, lines: list[Line], old: str, ne
 
 
 def release_refused(lock: Lock, chosen: list[Line], target: str) -> Iterator[Diagnostic]:
-    """IPC0429: `--release` is for lines that wait: `left` ones, and `next` ones, which it cancels.
+    """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels.
 
-    A released line is nobody's: its addresses can be given out again at once. A live line is in use; its node has to leave the inventory first. A CIDR that
-    covers a live line is refused whole, so that no half of it is released by accident.
+    The addresses of a released line can be given out again at once. A held line is in use; its node has to leave the inventory first. A CIDR that
+    covers a held line is refused whole, so that no half of it is released by accident.
     """
-    live = [line for line in chosen if line.live]
-    waiting = [line for line in chosen if not line.live]
+    live = [line for line in chosen if line.state is State.HELD]
+    others = [line for line in chosen if line.state is not State.HELD]
     if not chosen:
         yield error(
             "IPC0429",
@@ -105,10 +107,10 @@ def release_refused(lock: Lock, chosen: list[Line], target: str) -> Iterator[Dia
             f"{target} has no line in the lock that could be released",
             help="name a node or a CIDR as it stands in the lock",
         )
-    elif live and (block_of(target) is not None or not waiting):
+    elif live and (block_of(target) is not None or not others):
         yield error(
             "IPC0429",
             line_at(lock, live[0]),
-            f"{target} cannot be released: live lines of {names(f'{line.node} ({line.block})' for line in live)}",
-            help="take the node out of the inventory first, or name the lines that have left",
+            f"{target} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in live)}",
+            help="take the node out of the inventory first, or name quarantined lines",
         )

@@ -11,12 +11,12 @@ from ipamc.cidr import Block
 from ipamc.diagnostics import At, Diagnostic, Related, count, error, names, warning
 from ipamc.lacking import Group
 from ipamc.lock import line_at
-from ipamc.model import Cluster, Line, Lock, Mode, Pool, Range, Want
+from ipamc.model import Cluster, Line, Lock, Mode, Pool, Range, State, Want
 from ipamc.territory import Territory, first_overlap
 
 Where = Callable[[Line], At]
 Pending = Collection[Block]
-"""Live blocks that are on their way out."""
+"""Held blocks that are on their way out."""
 
 
 def judge_held(
@@ -29,7 +29,7 @@ def judge_held(
     *,
     new: bool = False,
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the live and next lines of nodes in the inventory, grouped by pool; cost O(lines).
+    """Yield what is wrong with the held and pending lines of nodes in the inventory, grouped by pool; cost O(lines).
 
     An illegal line of what is `on_the_move` is only a warning until the renumber settles. With `new`, the lines are not in the lock's text yet (returned, adopted): findings stand at their nodes.
     """
@@ -48,11 +48,11 @@ def judge_held(
     pools = {pool.name: pool for pool in cluster.pools}
 
     for line in lines:
-        if line.left or line.released or line.node not in by_name:
+        if not line.in_use or line.node not in by_name:
             continue
         ground = territory.of(line.block)
         excluded = first_overlap(cluster.excluded, line.block)
-        if on_the_move and line.live:
+        if on_the_move and line.state is State.HELD:
             pool_now = ground.pool.name if ground else line.pool
             if (line.node, line.block.family, "" if cluster.mode.one_block else pool_now) in on_the_move:
                 pending.add(line.block)
@@ -111,7 +111,7 @@ def _nodes(lines: list[Line]) -> str:
 
 
 def _weigh(lines: list[Line], pending: Pending) -> Iterator[tuple[Callable[..., Diagnostic], list[Line]]]:
-    """Split illegal lines: a live one that a next line is to replace is on its way out, and only a warning."""
+    """Split illegal lines: a held one that a pending line is to replace is on its way out, and only a warning."""
     staying = [line for line in lines if line.block not in pending]
     waiting = [line for line in lines if line.block in pending]
     for make, some in ((error, staying), (warning, waiting)):
@@ -131,11 +131,11 @@ def outside_pools(cluster: Cluster, groups: Mapping[str, list[Line]], where: Whe
     if hold:  # nobody has a block yet that is only to come
         way_out = "put the range back, or cancel the move: ipamc lock {cluster} --release {target}"
     for pool, lines in sorted(groups.items()):
-        live = [line for line in lines if line.live]
+        live = [line for line in lines if line.state is State.HELD]
         if hold and live:
             yield from held_outside_pools(live, where)
         origin = f", last of pool {pool!r}" if pool else ""
-        for make, some in _weigh([line for line in lines if line.next] if hold else lines, pending):
+        for make, some in _weigh([line for line in lines if line.state is State.PENDING] if hold else lines, pending):
             yield make(
                 "IPC0410",
                 where(some[0]),

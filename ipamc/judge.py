@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from ipamc.cidr import BITS, Block
-from ipamc.model import Line
+from ipamc.model import Line, State
 from ipamc.sides import Group, Lines, Rivals, Sides, claims, holds, leftover, of_one_node, renumbered_apart, rivals, same
 
 
@@ -167,13 +167,13 @@ class _Court:
         trunk = self.sides.trunk(line)
         return Rank(
             trunk=trunk,
-            otherwise=trunk < len(self.sides.trunks) and self.sides.trunks[trunk][line.block].live != line.live,
+            otherwise=trunk < len(self.sides.trunks) and self.sides.trunks[trunk][line.block].state is not line.state,
             comes_back=same(base, line) and not (same(base, ours) and same(base, theirs)),
             new=not (known and holds(base)),
             other=not known,
             unknown=base is None,
             node=line.node,
-            waits=not line.live,
+            waits=line.state is not State.HELD,
             rivals=min((tuple(sorted(each for each in side if (line.node, each) not in self.gone)) for side in mine), default=()),
             block=line.block,
         )
@@ -181,11 +181,11 @@ class _Court:
     def _holder(self, line: Line) -> Line | None:
         """Give the line that keeps this one away, if one does."""
         holder = self.ground.over(line.block)
-        if holder or line.left:
+        if holder or line.since:
             return holder
         group = self.sides.group(line)
         if self.sides.one_block:
-            return (self.waiting if line.next else self.living).get(group)
+            return (self.waiting if line.state is State.PENDING else self.living).get(group)
         placed = self.rivals.get(group, ())
         other_side = group in self.chosen and any(line.block in side for side in placed) and line.block not in self.chosen[group]
         return self.living[group] if other_side else None
@@ -193,12 +193,12 @@ class _Court:
     def _take(self, line: Line) -> None:
         self.lines[line.block] = line
         self.ground.add(line)
-        if line.left:
+        if line.since:
             return
         group = self.sides.group(line)
-        (self.waiting if line.next else self.living).setdefault(group, line)
+        (self.waiting if line.state is State.PENDING else self.living).setdefault(group, line)
         mine = [side for side in self.rivals.get(group, ()) if line.block in side]
-        if line.live and len(mine) == 1:
+        if line.state is State.HELD and len(mine) == 1:
             self.chosen.setdefault(group, mine[0])
 
     def leave_to_people(self) -> None:
@@ -231,7 +231,7 @@ class _Court:
         vacant = (block for block in self.blocks if block not in self.lines and block not in self.hunks)
         found = [line for block in vacant if (line := leftover(*self._at(block)) or self._given_up(block))]
         found.sort(key=lambda line: (line.node, line.block))
-        found.sort(key=lambda line: line.left, reverse=True)
+        found.sort(key=lambda line: line.since, reverse=True)
         found.sort(key=lambda line: self._rank(line).comes_back)
         for line in found:
             if self.ground.over(line.block):
@@ -247,28 +247,32 @@ class _Court:
         base = self.sides.base.get(block)
         if base is None or (base.node, block) not in self.gone:
             return None
-        return Line(block=block, pool=base.pool, node=base.node, released=True)
+        return Line(block=block, pool=base.pool, node=base.node, state=State.RELEASED)
 
     def take_back_moves(self) -> None:
         """Leave a node where it was if the block that a side moved it to gave way: it is never without."""
         undone = [self._undone(lines) for lines in (self.sides.ours, self.sides.theirs)]
         for block, line in list(self.lines.items()) if any(undone) else ():
             group, base = self.sides.group(line), self.sides.base.get(block)
-            if not (line.moved and base and base.live and base.node == line.node):
+            if not (line.moved and base and base.state is State.HELD and base.node == line.node):
                 continue
             at = self._sides_at(block)
             if all(group in groups for each, groups in zip(at, undone, strict=True) if each and each.moved):
                 before = next((each for each in at if each and each.node == line.node and not each.moved), base)
-                free = before.live and not (self.sides.one_block and group in self.living)
+                free = before.state is State.HELD and not (self.sides.one_block and group in self.living)
                 self.lines[block] = before if free else msgspec.structs.replace(line, moved=False)
 
     def _undone(self, lines: Lines) -> set[Group]:
-        """Give the groups of which a side's new live line gave way, and none stays."""
+        """Give the groups of which a side's new held line gave way, and none stays."""
         gone = [each.line for each in self.refused if not each.rank.comes_back and of_one_node(lines.get(each.line.block), each.line)]
-        groups = {self.sides.group(line) for line in gone if line.live and lines[line.block].live}
+        groups = {self.sides.group(line) for line in gone if line.state is State.HELD and lines[line.block].state is State.HELD}
         nodes = {node for node, _, _ in groups}
-        staying = (line for line in lines.values() if line.live and line.node in nodes and of_one_node(self.lines.get(line.block), line))
-        return groups - {self.sides.group(line) for line in staying if self.lines[line.block].live}
+        staying = (
+            line
+            for line in lines.values()
+            if line.state is State.HELD and line.node in nodes and of_one_node(self.lines.get(line.block), line)
+        )
+        return groups - {self.sides.group(line) for line in staying if self.lines[line.block].state is State.HELD}
 
     def dropped(self) -> tuple[Dropped, ...]:
         """Give the claims that gave way. What comes back where nothing lies over it was re-used, and is not told of."""

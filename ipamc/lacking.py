@@ -6,7 +6,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ipamc.model import Cluster, Lacking, Line, Pool, Stale, Want
+from ipamc.model import Cluster, Lacking, Line, Pool, Stale, State, Want
 from ipamc.territory import Territory
 
 Group = tuple[str, int, str]
@@ -27,8 +27,8 @@ def needed(pool: Pool, node: str, family: int) -> int:
 
 
 def held_by_node(lines: Iterable[Line]) -> dict[str, tuple[Line, ...]]:
-    """Give the live lines by node, in the order of `lines`. O(lines)."""
-    live = [line for line in lines if not (line.left or line.next or line.released)]
+    """Give the held lines by node, in the order of `lines`. O(lines)."""
+    live = [line for line in lines if line.state is State.HELD]
     held: dict[str, tuple[Line, ...]] = dict(zip(map(_node, live), zip(live, strict=True), strict=True))
     if len(held) < len(live):
         several: dict[str, list[Line]] = defaultdict(list)
@@ -41,7 +41,7 @@ def held_by_node(lines: Iterable[Line]) -> dict[str, tuple[Line, ...]]:
 def lacks(
     cluster: Cluster, wants: Iterable[Want], held: Mapping[str, tuple[Line, ...]], territory: Territory, moving: Collection[Group]
 ) -> Iterator[Lacking]:
-    """Yield what each node still needs, in name order. What is `moving` gets its blocks as `next` lines, and nothing beside them."""
+    """Yield what each node still needs, in name order. What is `moving` gets its blocks as pending lines, and nothing beside them."""
     for want in wants:
         blocks = [line.block for line in held.get(want.node.name, ())]
         if cluster.mode.one_block:

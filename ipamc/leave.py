@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from ipamc.diagnostics import Diagnostic, Place, Span, count, error, names, warning
+from ipamc.diagnostics import At, Diagnostic, Place, Span, count, error, names, warning
 from ipamc.lock import line_at
-from ipamc.model import Cluster, Consent, Line, Lock
+from ipamc.model import Cluster, Consent, Line, Lock, State
 
 FEW = 3
 """So many nodes may always leave, whatever the percentage says."""
@@ -16,14 +16,16 @@ _CONSENT = "if they are really gone: ipamc lock {cluster} --leave all, or --leav
 
 
 def judge_leavers(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], consent: Consent) -> Iterator[Diagnostic]:
-    """Yield why the leavers are refused. `leavers` holds their live and next lines by node name."""
+    """Yield why the leavers are refused. `leavers` holds their live and pending lines by node name."""
     yield from consent_for_nobody(cluster, lock, leavers, consent)
     if "all" in consent.leave:
         return
-    surprising = {node: lines for node, lines in leavers.items() if node not in consent.leave and any(line.live for line in lines)}
+    surprising = {
+        node: lines for node, lines in leavers.items() if node not in consent.leave and any(line.state is State.HELD for line in lines)
+    }
     if not surprising:
         return
-    live_nodes = {line.node for line in lock.lines if line.live}
+    live_nodes = {line.node for line in lock.lines if line.state is State.HELD}
     if not cluster.nodes:
         yield empty_inventory(cluster, surprising)
         return
@@ -33,7 +35,7 @@ def judge_leavers(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]
     yield from emptied_pools(cluster, lock, leavers, surprising)
 
 
-def _first(lock: Lock, leavers: Mapping[str, list[Line]]) -> Span:
+def _first(lock: Lock, leavers: Mapping[str, list[Line]]) -> At:
     return line_at(lock, min((line for lines in leavers.values() for line in lines), key=lambda line: line.block))
 
 
@@ -75,7 +77,7 @@ def emptied_pools(
     """
     nodes: dict[str, set[str]] = defaultdict(set)
     for line in lock.lines:
-        if line.live:
+        if line.state is State.HELD:
             nodes[line.pool].add(line.node)
     for pool, members in sorted(nodes.items()):
         gone = {node: surprising[node] for node in members & surprising.keys()}
@@ -91,7 +93,7 @@ def emptied_pools(
 def empty_inventory(cluster: Cluster, leavers: Mapping[str, list[Line]]) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks.
 
-    No Node and no NodeInventory entry was read, but the lock has live lines. The export failed, or the file is missing.
+    No Node and no NodeInventory entry was read, but the lock has held lines. The export failed, or the file is missing.
     """
     return error(
         "IPC0420",

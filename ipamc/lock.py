@@ -9,11 +9,12 @@ from __future__ import annotations
 import bisect
 import datetime
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
 from ipamc.cidr import Block, CidrError, parse_block
-from ipamc.diagnostics import Diagnostic, Span
+from ipamc.diagnostics import At, Diagnostic, Span
 from ipamc.lock_rules import (
     CONFLICT_MARKER,
     FORMAT,
@@ -26,9 +27,9 @@ from ipamc.lock_rules import (
     other_mode,
     overlapping_lines,
     row_at,
-    two_live,
+    two_held,
 )
-from ipamc.model import Cluster, Consent, Line, Lock, Mode
+from ipamc.model import Cluster, Consent, Line, Lock, Mode, State
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,10 +45,19 @@ class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     block: str
     pool: str = ""
     node: str = ""
-    left: str = ""
+    quarantined: str = ""
     moved: bool = False
-    next: bool = False
+    pending: bool = False
     released: bool = False
+
+    @property
+    def state(self) -> State:
+        """Give the state that the fields say: a quarantined line may have been pending."""
+        if self.released:
+            return State.RELEASED
+        if self.quarantined:
+            return State.QUARANTINED
+        return State.PENDING if self.pending else State.HELD
 
 
 _HEADER = msgspec.json.Decoder(_Header)
@@ -81,7 +91,9 @@ def named(text: bytes) -> str:
 
 
 def _record(line: Line) -> Record:
-    return Record(str(line.block), line.pool, line.node, line.left, line.moved, line.next or line.unsettled, line.released)
+    state = line.state
+    pending = state is State.PENDING or line.was_pending
+    return Record(str(line.block), line.pool, line.node, line.since, line.moved, pending, state is State.RELEASED)
 
 
 def _by_address(line: Line) -> Block:
@@ -144,19 +156,25 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[_Header | None, list
 def _body(head: _Header, text: bytes, rows: list[bytes], path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
     """Read the lines below the header; judge them by the rules of `mode`."""
     lines, found = _records(rows, path)
-    lock = Lock(cluster=head.cluster, mode=mode, shards=head.shards, lines=tuple(line for _, line in lines), path=path)
+    written = tuple(line for _, line in lines)
+    lock = Lock(cluster=head.cluster, mode=mode, shards=head.shards, lines=written, path=path, written=written)
     if not found:
-        found = [*overlapping_lines(lines, path, rows), *two_live(lines, path, rows, mode)]
-    written = Lock(cluster=head.cluster, mode=Mode(head.mode), shards=head.shards, lines=lock.lines)
-    if not found and dumps(written).encode() != text:
-        found = [_first_difference(path, rows, dumps(written).encode().split(b"\n"))]
+        found = [*overlapping_lines(lines, path, rows), *two_held(lines, path, rows, mode)]
+    canonical = b"" if found else dumps(replace(lock, mode=Mode(head.mode))).encode()
+    if not found and canonical != text:
+        found = [_first_difference(path, rows, canonical.split(b"\n"))]
     return lock, found
 
 
-def line_at(lock: Lock, line: Line) -> Span:
-    """Give the place of a line that was read from `lock`. O(log n)."""
-    index = bisect.bisect_left(lock.lines, line.block, key=_by_address)
-    return row_at(lock.path, index + 2, encode(line))
+def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
+    """Give the place of a line's block in the lock's file, with the text that stands there. O(log n).
+
+    The line itself may have another node or state by now. A block that the file does not have yet is `otherwise`, or in the file as a whole.
+    """
+    index = bisect.bisect_left(lock.written, line.block, key=_by_address)
+    if index < len(lock.written) and lock.written[index].block == line.block:
+        return row_at(lock.path, index + 2, encode(lock.written[index]))
+    return otherwise or Span(lock.path)
 
 
 def _first_difference(path: str, rows: list[bytes], want: list[bytes]) -> Diagnostic:
@@ -204,23 +222,22 @@ def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list
 
 def _line(record: Record) -> Line:
     """Turn a record into a line. Raises CidrError, or ValueError with a sentence."""
-    if record.released and (record.left or record.next):
-        raise ValueError("released and waiting at once")
-    if record.moved and not record.left:
-        raise ValueError("moved without left")
+    if record.released and (record.quarantined or record.pending):
+        raise ValueError(f"released and {'quarantined' if record.quarantined else 'pending'} at once")
+    if record.moved and not record.quarantined:
+        raise ValueError("moved and not quarantined")
     if not record.node:
         raise ValueError("no node")
-    if record.left:
-        _check_day(record.left)
+    if record.quarantined:
+        _check_day(record.quarantined)
     return Line(
         block=parse_block(record.block, pods=False),
         pool=record.pool,
         node=record.node,
-        left=record.left,
+        state=record.state,
+        since=record.quarantined,
         moved=record.moved,
-        next=record.next and not record.left,
-        unsettled=record.next and bool(record.left),
-        released=record.released,
+        was_pending=record.pending and bool(record.quarantined),
     )
 
 

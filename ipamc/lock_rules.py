@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ipamc.diagnostics import Diagnostic, Related, Span, error
-from ipamc.model import Cluster, Line, Mode
+from ipamc.model import Cluster, Line, Mode, State
 
 FORMAT = 1
 """The format that this version writes, and the only one it reads."""
@@ -118,24 +118,24 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
             widest = (number, line)
 
 
-def two_live(lines: Iterable[tuple[int, Line]], path: str, rows: list[bytes], mode: Mode) -> Iterator[Diagnostic]:
-    """IPC0408: a node has one live line a family where the mode gives it one block.
+def two_held(lines: Iterable[tuple[int, Line]], path: str, rows: list[bytes], mode: Mode) -> Iterator[Diagnostic]:
+    """IPC0408: a node has one held line a family where the mode gives it one block.
 
-    In kubernetes and cluster-pool mode Cilium gives pods addresses of the first block only; two live lines, or two that it is to move to, are the trace
-    of a bad merge.
+    In kubernetes and cluster-pool mode Cilium gives pods addresses of the first block only; two held lines, or two pending ones, are the trace of a bad
+    merge.
     """
     if not mode.one_block:
         return
-    seen: dict[tuple[str, int, bool], tuple[int, Line]] = {}
+    seen: dict[tuple[str, int, State], tuple[int, Line]] = {}
     for number, line in lines:
-        if not (line.live or line.next):
+        if not line.in_use:
             continue
-        before = seen.setdefault((line.node, line.block.family, line.next), (number, line))
+        before = seen.setdefault((line.node, line.block.family, line.state), (number, line))
         if before[1] is not line:
             yield error(
                 "IPC0408",
                 row_at(path, number, rows[number - 1]),
-                f"node {line.node} has two {'next' if line.next else 'live'} IPv{line.block.family} lines: {before[1].block} and {line.block}",
+                f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and {line.block}",
                 also=[Related(row_at(path, before[0], rows[before[0] - 1]), "the other one")],
                 help=MERGE_AGAIN,
             )

@@ -169,27 +169,38 @@ class Cluster:
         return at
 
 
+class State(enum.StrEnum):
+    """What a lock line says of its block."""
+
+    HELD = "held"
+    """The node has the block now."""
+    PENDING = "pending"
+    """The node is to move to the block, by consent. It is kept for the node, and nothing is rendered for it."""
+    QUARANTINED = "quarantined"
+    """The node left the inventory, or moved to another block. Its addresses are not given out for some days."""
+    RELEASED = "released"
+    """Nobody has the block any more: its addresses can be given out at once."""
+
+
 class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One line of the lock: a block, and who holds it. Exactly one of live, next, left, released (see the properties)."""
+    """One line of the lock: a block, the node that it is about, and in which state it is."""
 
     block: Block
     pool: str = ""
     """"" for a held block that lies outside every pool (`unpooled: hold`)."""
     node: str
-    left: str = ""
-    """The day on which the node was found gone, ISO 8601 in UTC; sorts as text."""
+    state: State = State.HELD
+    since: str = ""
+    """The day from which a quarantined line is in quarantine, ISO 8601 in UTC; sorts as text. Empty in the other states."""
     moved: bool = False
-    """With `left`: the node has another block since, and this one never returns."""
-    next: bool = False
-    """The node is to move to this block, by consent."""
-    unsettled: bool = False
-    """With `left`: it was `next` when the node left, and is again if the node returns. Written as `next` beside `left`."""
-    released: bool = False
+    """A quarantined line: the node moved to another block, and this one never returns to it."""
+    was_pending: bool = False
+    """A quarantined line: it was pending when its node left, and is again if the node returns."""
 
     @property
-    def live(self) -> bool:
-        """Tell whether the node has this block now."""
-        return not (self.left or self.next or self.released)
+    def in_use(self) -> bool:
+        """Tell whether the node has this block now, or is to move to it."""
+        return self.state is State.HELD or self.state is State.PENDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +215,8 @@ class Lock:
     """By family and address."""
     path: str = ""
     """The file, as the user would type it."""
+    written: tuple[Line, ...] = ()
+    """The lines as they stand in the file, below its header. Findings quote these, whatever became of `lines`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +228,9 @@ class Consent:
     renumber: tuple[str, ...] = ()
     """Whose blocks are to be replaced: NODE, CIDR or pool/NAME."""
     settle: frozenset[str] = frozenset()
-    """Node names that have moved to their next blocks."""
+    """Node names that have moved to their pending blocks."""
     release: frozenset[str] = frozenset()
-    """Whose waiting lines are nobody's from now on: NODE or CIDR."""
+    """Whose quarantined or pending lines are released: NODE or CIDR."""
     rename: tuple[tuple[str, str], ...] = ()
     """(dead node, its replacement)."""
     reshard: bool = False
@@ -272,11 +285,11 @@ class Standing:
     lock: Lock
     """Every line with its state of today; nothing placed yet."""
     held: Mapping[str, tuple[Line, ...]]
-    """Its live lines by node name, by family and address."""
+    """Held lines by node name, by family and address."""
     lacking: tuple[Lacking, ...] = ()
     """By node name."""
     moving: tuple[Lacking, ...] = ()
-    """Whose blocks are to be replaced by consent: what is placed for them is `next`. By node name."""
+    """Whose blocks are to be replaced by consent: what is placed for them is pending. By node name."""
     taken: tuple[Range, ...] = ()
     """Blocks that nobody may be given, besides lines, reserved, excluded and pins: those of CiliumNodes without a node."""
     origins: Mapping[Block, str] = field(default_factory=dict)
@@ -296,4 +309,4 @@ class Plan:
     """Why a block is new here: returned, adopted, pin, first fit, re-used."""
     stale: tuple[Stale, ...]
     held: Mapping[str, tuple[Line, ...]]
-    """Live lines by node name, by family and address."""
+    """Held lines by node name, by family and address."""

@@ -1,7 +1,7 @@
-"""Renumbering: a node gets a `next` block by consent, and moves to it when it has been drained (rule 3).
+"""Renumbering: a node gets a pending block by consent, and moves to it when it has been drained (rule 3).
 
-Until then shards go on rendering the live block. A renumber settles, every family together, when the live cluster shows that the node moved, or when a
-person says so: the next line becomes live, the old one `left` with `moved`, which never returns.
+Until then shards go on rendering the held block. A renumber settles, every family together, when the live cluster shows that the node moved, or when a
+person says so: the pending line becomes held, the old one `left` with `moved`, which never returns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipamc.consent import block_of
 from ipamc.diagnostics import Diagnostic, Span, error
 from ipamc.lacking import Group, group_of, needed
 from ipamc.lock import line_at
-from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Mode, Want
+from ipamc.model import Cluster, Consent, Lacking, Line, Lock, Mode, State, Want
 from ipamc.territory import Territory
 
 
@@ -27,7 +27,7 @@ def settle_moves(
     """Settle the moves of nodes that have arrived; give all lines, those that became live, and consent that settles nothing. O(lines)."""
     waiting: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        if line.next:
+        if line.state is State.PENDING:
             waiting[line.node].append(line)
     arrived = {
         node
@@ -39,21 +39,21 @@ def settle_moves(
 
 
 def arrive(cluster: Cluster, lines: list[Line], nodes: Collection[str], today: str) -> tuple[list[Line], list[Line]]:
-    """Make the `next` lines of some nodes live, every family together, and what they replace `left`; give all lines, and the new live ones.
+    """Make the pending lines of some nodes live, every family together, and what they replace `left`; give all lines, and the new held ones.
 
     The old lines are marked `moved`: they wait in quarantine, and never return.
     """
-    replaced = {group_of(cluster, line) for line in lines if line.next and line.node in nodes}
+    replaced = {group_of(cluster, line) for line in lines if line.state is State.PENDING and line.node in nodes}
     if not replaced:
         return lines, []
     result: list[Line] = []
     moved: list[Line] = []
     for line in lines:
-        if line.next and line.node in nodes:
+        if line.state is State.PENDING and line.node in nodes:
             moved.append(Line(block=line.block, pool=line.pool, node=line.node))
             result.append(moved[-1])
-        elif line.live and group_of(cluster, line) in replaced:
-            result.append(msgspec.structs.replace(line, left=today, moved=True))
+        elif line.state is State.HELD and group_of(cluster, line) in replaced:
+            result.append(msgspec.structs.replace(line, state=State.QUARANTINED, since=today, moved=True))
         else:
             result.append(line)
     return result, moved
@@ -75,29 +75,32 @@ def _shows(want: Want, theirs: list[Line], evidence: Evidence) -> bool:
 
 
 def settle_nothing(cluster: Cluster, lock: Lock, waiting: Mapping[str, list[Line]], consent: Consent) -> Iterator[Diagnostic]:
-    """IPC0428: `--settle` names a node that has a `next` line.
+    """IPC0428: `--settle` names a node that has a pending line.
 
-    It says that the node has been drained and has come up with its next block. Without a next line there is nothing to settle.
+    It says that the node has been drained and has come up with its pending block. Without a pending line there is nothing to settle.
     """
     for node in sorted(consent.settle - waiting.keys()):
         yield error(
-            "IPC0428", Span(lock.path), f"{node} has no next line to settle", help=f"ipamc lock {cluster.name} --renumber {node} makes one"
+            "IPC0428",
+            Span(lock.path),
+            f"{node} has no pending line to settle",
+            help=f"ipamc lock {cluster.name} --renumber {node} makes one",
         )
 
 
 def torn_apart(cluster: Cluster, lock: Lock, lines: list[Line]) -> Iterator[Diagnostic]:
-    """IPC0433: a `next` line lies in the pool of the line that it is to replace.
+    """IPC0433: a pending line lies in the pool of the line that it is to replace.
 
     In multi-pool and crd mode a node has blocks of each of its pools, and they are renumbered pool by pool. Where a pool was split, or lost a range, between
     a block and the one that is to replace it, nobody can tell any more what replaces what: the node would keep both. Settle or cancel the move first.
     """
-    coming = [(written, line) for written, line in zip(lock.lines, lines, strict=True) if line.next]
-    held = {group_of(cluster, line) for line in lines if line.live} if coming else set()
-    for written, line in coming:
+    coming = [line for line in lines if line.state is State.PENDING]
+    held = {group_of(cluster, line) for line in lines if line.state is State.HELD} if coming else set()
+    for line in coming:
         if group_of(cluster, line) not in held:
             yield error(
                 "IPC0433",
-                line_at(lock, written),
+                line_at(lock, line),
                 f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now, and the block that it replaces is not",
                 help=f"undo the change of pools; then settle the move, or cancel it: ipamc lock {lock.cluster} --release {line.block}",
             )
@@ -110,9 +113,9 @@ def moves(
     groups: dict[Group, list[Line]] = defaultdict(list)
     pending: set[Group] = set()
     for line in lines:
-        if line.live:
+        if line.state is State.HELD:
             groups[group_of(cluster, line)].append(line)
-        elif line.next:
+        elif line.state is State.PENDING:
             pending.add(group_of(cluster, line))
     found: list[Diagnostic] = []
     chosen: set[Group] = set()
@@ -136,7 +139,7 @@ def moves(
         ]
         if pins and {line.block for line in groups[group]} <= set(pins):
             if node in consent.renumber:  # who is meant along with others stays where it is pinned
-                found.append(pinned_already(lock, groups[group][0]))
+                found.append(pinned_already(lock, want, groups[group][0]))
         elif family not in cluster.families:
             found.append(nowhere_to_go(lock, groups[group][0], f"IPv{family} is not in ipFamilies"))
         elif cluster.mode.one_block:
@@ -154,8 +157,8 @@ def moves(
 
 
 def groups_of(cluster: Cluster, lines: Iterable[Line], moving: Iterable[Lacking]) -> set[Group]:
-    """Give what is on the move: lines that are `next` already, and those that are to be placed."""
-    groups = {group_of(cluster, line) for line in lines if line.next}
+    """Give what is on the move: lines that are pending already, and those that are to be placed."""
+    groups = {group_of(cluster, line) for line in lines if line.state is State.PENDING}
     for each in moving:
         groups |= {(each.want.node.name, family, each.offer.pool.name if each.offer else "") for family in each.families}
     return groups
@@ -176,22 +179,27 @@ def _is_meant(target: str, line: Line, territory: Territory) -> bool:
 def renumber_nothing(cluster: Cluster, lock: Lock, target: str) -> Diagnostic:
     """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) that nodes of the inventory hold blocks of.
 
-    A consent that matches no live line is a typo, and is refused.
+    A consent that matches no held line is a typo, and is refused.
     """
     return error(
         "IPC0427",
         Span(lock.path),
-        f"{target} matches no live line of a node in the inventory",
+        f"{target} matches no held line of a node in the inventory",
         help=f"name a node, a CIDR or pool/NAME; ipamc show {cluster.name} --show-blocks lists who holds what",
     )
 
 
-def pinned_already(lock: Lock, line: Line) -> Diagnostic:
+def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
     """IPC0431: a node that holds its pin cannot be renumbered.
 
     A renumber goes to the pin where there is one, and the node is there. Change the pin, or take it away.
     """
-    return error("IPC0431", line_at(lock, line), f"{line.node} holds {line.block}, its pin", help="pin it elsewhere, or drop the pin")
+    return error(
+        "IPC0431",
+        line_at(lock, line, otherwise=want.node.at),
+        f"{line.node} holds {line.block}, its pin",
+        help="pin it elsewhere, or drop the pin",
+    )
 
 
 def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:

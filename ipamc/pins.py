@@ -10,7 +10,7 @@ import msgspec
 from ipamc.blockers import blocks_over, lines_over, outermost
 from ipamc.cidr import Block
 from ipamc.diagnostics import At, Diagnostic, Related, Span, error
-from ipamc.model import Cluster, Lacking, Line, Offer, Range, Standing
+from ipamc.model import Cluster, Lacking, Line, Offer, Range, Standing, State
 
 
 class Pinned(NamedTuple):
@@ -44,7 +44,7 @@ class Conflict(NamedTuple):
 def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking]) -> Pinned:
     """Give nodes the blocks that are pinned for them, of the families that they lack: nodes in the order of `lacking`, pins as written.
 
-    A pin that the node holds, or that its `next` line goes to, is not to be placed any more. O(pins log (pins + lines)).
+    A pin that the node holds, or that its pending line goes to, is not to be placed any more. O(pins log (pins + lines)).
     """
     pinning = {node for pool in cluster.pools for node in pool.pins}
     if not pinning:
@@ -100,7 +100,7 @@ class _Claims:
             if not left.get(block.family):
                 continue
             under = [line for line in lines_over(self._lines, block) if line.block not in self.gone]
-            if any(line.block == block and line.node == node and (line.live or line.next) for line in under):
+            if any(line.block == block and line.node == node and line.in_use for line in under):
                 continue
             left[block.family] -= 1
             if by := self._forbidden(node, block, under):
@@ -111,18 +111,18 @@ class _Claims:
         return {family: number for family, number in left.items() if number}
 
     def without_next(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
-        """Give what is missing beyond the pins that the node's `next` lines go to."""
+        """Give what is missing beyond the pins that the node's pending lines go to."""
         left = dict(missing)
         for block in _own(offer, node):
             under = lines_over(self._lines, block)
-            if block.family in left and any(line.next and line.node == node and line.block == block for line in under):
+            if block.family in left and any(line.state is State.PENDING and line.node == node and line.block == block for line in under):
                 left[block.family] -= 1
         return {family: number for family, number in left.items() if number > 0}
 
     def _forbidden(self, node: str, block: Block, under: Iterable[Line]) -> Line | Barrier | None:
         """Find what forbids a pin. Released lines do not, nor do lines that the node itself left."""
         for line in under:
-            if not (line.released or (line.left and line.node == node)):
+            if not (line.state is State.RELEASED or (line.state is State.QUARANTINED and line.node == node)):
                 return line
         if fixed := blocks_over(self._fixed, block):
             return self._barriers[fixed[0]]
@@ -178,8 +178,8 @@ def told(cluster: Cluster, conflict: Conflict) -> str:
 def _of_line(line: Line, node: str, cluster: Cluster) -> tuple[str, str]:
     """Say what a line is, and what to do about a pin over it."""
     release = f"ipamc lock {cluster.name} --release {line.block}"
-    if line.left:
-        return f"node {line.node} left on {line.left}", f"if nothing uses it any more: {release}"
-    if line.next:
-        return f"node {line.node} is to move to", f"pin another block for node {node}, or cancel the move: {release}"
+    if line.state is State.QUARANTINED:
+        return f"is quarantined since {line.since}, of node {line.node}", f"if nothing uses it any more: {release}"
+    if line.state is State.PENDING:
+        return f"is pending for node {line.node}", f"pin another block for node {node}, or cancel the renumber: {release}"
     return f"node {line.node} holds", f"pin another block for node {node}"

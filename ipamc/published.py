@@ -8,7 +8,7 @@ from typing import Any
 
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.diagnostics import Diagnostic, Related, Span, error
-from ipamc.model import Cluster, Line, Lock, Mode
+from ipamc.model import Cluster, Line, Lock, Mode, State
 from ipamc.read.document import Unreadable
 from ipamc.read.yaml_documents import yaml_documents
 
@@ -29,11 +29,11 @@ def check_published(cluster: Cluster, lock: Lock, files: Mapping[str, bytes], fo
     shards = [
         each for document in _documents(files, ROOT) for each in _member(document, "resources") or [] if str(each).startswith("pools/")
     ]
-    live = next((line for line in lock.lines if line.live), None)
-    if live and cluster.pinning == "node" and masks and not shards:
-        yield pinning_changed(cluster, live, Span(f"{folder}/{min(path for _, path in masks.values())}"), "shared pools were rendered here")
-    elif live and cluster.pinning != "node" and shards:
-        yield pinning_changed(cluster, live, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here")
+    held = next((line for line in lock.lines if line.state is State.HELD), None)
+    if held and cluster.pinning == "node" and masks and not shards:
+        yield pinning_changed(cluster, held, Span(f"{folder}/{min(path for _, path in masks.values())}"), "shared pools were rendered here")
+    elif held and cluster.pinning != "node" and shards:
+        yield pinning_changed(cluster, held, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here")
     elif cluster.pinning != "node":
         yield from _masks_changed(cluster, masks, folder)
 

@@ -65,7 +65,7 @@ def _places(order: int, ground: Block, prefix: int, blockers: Blockers) -> Itera
             if blockers.reusable(line):
                 lowest = next((piece for piece in blockers.unfixed(shared(line.block, ground)) if piece.prefix <= prefix), None)
                 if lowest:
-                    yield Reuse(line.left, order, Block(family, lowest.first, prefix), (line,))
+                    yield Reuse(line.since, order, Block(family, lowest.first, prefix), (line,))
             continue
         block = Block(family, line.block.first & -size, prefix)
         start = index
@@ -73,4 +73,4 @@ def _places(order: int, ground: Block, prefix: int, blockers: Blockers) -> Itera
             index += 1
         under = lines[start:index]
         if all(map(blockers.reusable, under)) and not (fixed and blocks_over(fixed, block)):
-            yield Reuse(max(each.left for each in under), order, block, tuple(under))
+            yield Reuse(max(each.since for each in under), order, block, tuple(under))

@@ -1,6 +1,6 @@
 """The lock against the inventory: what is held, what returns, is adopted, has left, and what is still lacking.
 
-The rules are those of the lock: a live line of a node in the inventory is kept; a line never vanishes except by re-use; a leaver's line waits in
+The rules are those of the lock: a held line of a node in the inventory is kept; a line never vanishes except by re-use; a leaver's line waits in
 quarantine and is the first thing a returning node gets back.
 """
 
@@ -20,7 +20,7 @@ from ipamc.diagnostics import Diagnostic, Span, error, names
 from ipamc.holding import judge_held
 from ipamc.lacking import group_of, held_by_node, lacks, why_lacking
 from ipamc.leave import judge_leavers, judge_truncated
-from ipamc.model import Cluster, Consent, Line, Lock, Stale, Standing, Want
+from ipamc.model import Cluster, Consent, Line, Lock, Stale, Standing, State, Want
 from ipamc.moving import groups_of, moves, settle_moves, torn_apart
 from ipamc.territory import Territory, first_overlap
 
@@ -41,7 +41,7 @@ def settle(
     territory = Territory(cluster.pools)
     evidence = Evidence(cluster)
     by_name = {want.node.name: want for want in wants}
-    known = {line.node for line in lock.lines if line.live}
+    known = {line.node for line in lock.lines if line.state is State.HELD}
 
     lock, found = agreed(cluster, lock, consent)
     lines, stale = _names_follow(lock.lines, territory, cluster)
@@ -87,7 +87,7 @@ def settle(
 
 
 def _in_use(line: Line) -> bool:
-    return line.live or line.next
+    return line.in_use
 
 
 def _names_follow(lines: Iterable[Line], territory: Territory, cluster: Cluster) -> tuple[list[Line], list[Stale]]:
@@ -99,7 +99,7 @@ def _names_follow(lines: Iterable[Line], territory: Territory, cluster: Cluster)
     stale: list[Stale] = []
     for line in lines:
         ground = territory.of(line.block)
-        gone = "" if line.live and cluster.unpooled == "hold" else line.pool
+        gone = "" if line.state is State.HELD and cluster.unpooled == "hold" else line.pool
         name = ground.pool.name if ground else gone
         if name == line.pool:
             result.append(line)
@@ -110,13 +110,13 @@ def _names_follow(lines: Iterable[Line], territory: Territory, cluster: Cluster)
 
 
 def _mark_leavers(lines: list[Line], by_name: Mapping[str, Want], today: str) -> tuple[list[Line], dict[str, list[Line]]]:
-    """Mark live and next lines of nodes that are not in the inventory as left today; give the leavers' lines by node."""
+    """Mark held and pending lines of nodes that are not in the inventory as left today; give the leavers' lines by node."""
     leavers: dict[str, list[Line]] = defaultdict(list)
     result = []
     for line in lines:
-        if (line.live or line.next) and line.node not in by_name:
+        if line.in_use and line.node not in by_name:
             leavers[line.node].append(line)
-            result.append(msgspec.structs.replace(line, next=False, unsettled=line.next, left=today))
+            result.append(msgspec.structs.replace(line, state=State.QUARANTINED, since=today, was_pending=line.state is State.PENDING))
         else:
             result.append(line)
     return result, leavers
@@ -125,23 +125,23 @@ def _mark_leavers(lines: list[Line], by_name: Mapping[str, Want], today: str) ->
 def _bring_back(
     lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster, territory: Territory, evidence: Evidence
 ) -> tuple[list[Line], list[Line]]:
-    """Give returning nodes, for each family without a live line, what of theirs is still there and legal.
+    """Give returning nodes, for each family without a held line, what of theirs is still there and legal.
 
     In a one-block mode that is the line that the node shows, else the one left last; of one day, the lowest. Pools that no longer select the node, or
     are disabled, still count. A line that was `next` when its node left is again, beside what comes back.
     """
-    have = {(line.node, line.block.family) for line in lines if line.live}
+    have = {(line.node, line.block.family) for line in lines if line.state is State.HELD}
     coming: list[Line] = []
     back: dict[tuple[str, int], list[Line]] = defaultdict(list)
     for line in lines:
         if (
-            line.left
+            line.state is State.QUARANTINED
             and not line.moved
             and line.node in by_name
             and (line.node, line.block.family) not in have
             and legal(line.block, cluster, territory)
         ):
-            if line.unsettled:
+            if line.was_pending:
                 coming.append(line)
             else:
                 back[line.node, line.block.family].append(line)
@@ -150,15 +150,17 @@ def _bring_back(
         if cluster.mode.one_block:
             shown = {claim.block for claim in evidence.of(by_name[node].node)}
             some = [line for line in candidates if line.block in shown] or candidates
-            latest = max(line.left for line in some)
-            chosen.add(min(line.block for line in some if line.left == latest))
+            latest = max(line.since for line in some)
+            chosen.add(min(line.block for line in some if line.since == latest))
         else:
             chosen.update(line.block for line in candidates)
     groups = {group_of(cluster, line) for some in back.values() for line in some if line.block in chosen}
     waiting = {line.block for line in coming if group_of(cluster, line) in groups}
     chosen |= waiting
     result = [
-        Line(block=line.block, pool=line.pool, node=line.node, next=line.block in waiting) if line.block in chosen else line
+        Line(block=line.block, pool=line.pool, node=line.node, state=State.PENDING if line.block in waiting else State.HELD)
+        if line.block in chosen
+        else line
         for line in lines
     ]
     return result, [line for line in result if line.block in chosen]

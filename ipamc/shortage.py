@@ -162,7 +162,7 @@ def _use(ranges: Iterable[Block], after: Blockers) -> tuple[int, int, int]:
     held = waiting = kept = 0
     for ground in ranges:
         for line in lines_over(after.lines, ground):
-            if line.live or line.next:
+            if line.in_use:
                 held += shared(line.block, ground).size
             elif not after.reusable(line):
                 waiting += shared(line.block, ground).size

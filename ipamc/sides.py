@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import msgspec
 
 from ipamc.cidr import Block
-from ipamc.model import Line
+from ipamc.model import Line, State
 
 Lines = Mapping[Block, Line]
 Group = tuple[str, int, str]
-"""(node, family, pool); the pool is "" in a one-block mode. What is renumbered together, and has one live line in a one-block mode."""
+"""(node, family, pool); the pool is "" in a one-block mode. What is renumbered together, and has one held line in a one-block mode."""
 Rivals = Mapping[Group, tuple[frozenset[Block], frozenset[Block]]]
 """Ours and theirs."""
 
 
 def holds(line: Line | None) -> bool:
-    """Tell whether a line is live or next."""
-    return line is not None and not line.left and not line.released
+    """Tell whether a line is held or pending."""
+    return line is not None and line.in_use
 
 
 def of_one_node(a: Line | None, b: Line | None) -> bool:
@@ -54,15 +54,15 @@ class Sides:
         """Give the index of the first trunk where the same node holds this block, or has left it like this line; their number if none has."""
         for index, lines in enumerate(self.trunks):
             there = lines.get(line.block)
-            if there and there.node == line.node and (holds(there) or (line.left and there.left)):
+            if there and there.node == line.node and (holds(there) or (line.since and there.since)):
                 return index
         return len(self.trunks)
 
     def is_claim(self, line: Line | None) -> bool:
-        """Tell whether a line keeps others away: live and next ones, and what was left on the trunk after the base, whose quarantine holds."""
+        """Tell whether a line keeps others away: live and pending ones, and what was left on the trunk after the base, whose quarantine holds."""
         if line is None or holds(line):
             return line is not None
-        return bool(line.left) and not of_one_node(self.base.get(line.block), line) and self.trunk(line) < len(self.trunks)
+        return bool(line.since) and not of_one_node(self.base.get(line.block), line) and self.trunk(line) < len(self.trunks)
 
 
 def claims(sides: Sides, base: Line | None, ours: Line | None, theirs: Line | None) -> list[tuple[Line, ...]]:
@@ -79,7 +79,7 @@ def claims(sides: Sides, base: Line | None, ours: Line | None, theirs: Line | No
             return [(ours, theirs)]
         if ours.node != theirs.node:
             return [(ours,), (theirs,)]
-        if ours.left and theirs.left and (later := leftover(base, ours, theirs)):
+        if ours.since and theirs.since and (later := leftover(base, ours, theirs)):
             return [(later,)]
         return [tuple(sorted((ours, theirs), key=_liveness))]
     claim, other = (ours, theirs) if ours_claims else (theirs, ours)
@@ -89,7 +89,7 @@ def claims(sides: Sides, base: Line | None, ours: Line | None, theirs: Line | No
 
 
 def _liveness(line: Line) -> tuple[bool, bool]:
-    return bool(line.left), line.next
+    return bool(line.since), line.state is State.PENDING
 
 
 def leftover(base: Line | None, ours: Line | None, theirs: Line | None) -> Line | None:
@@ -102,8 +102,8 @@ def leftover(base: Line | None, ours: Line | None, theirs: Line | None) -> Line 
     if same(base, two):
         return one
     # Both changed: left beats released, of two days the later. The flags go with the line that wins, save that a node that moved has moved.
-    best = max(sorted((one, two), key=lambda line: line.node), key=lambda line: (line.left, line.moved, line.unsettled))
-    moved = best.moved or (bool(best.left) and one.node == two.node and (one.moved or two.moved))
+    best = max(sorted((one, two), key=lambda line: line.node), key=lambda line: (line.since, line.moved, line.was_pending))
+    moved = best.moved or (bool(best.since) and one.node == two.node and (one.moved or two.moved))
     return msgspec.structs.replace(best, moved=moved)
 
 
@@ -132,8 +132,8 @@ def renumbered_apart(sides: Sides, blocks: Iterable[Block]) -> Rivals:
     blocks = tuple(blocks)
     moved = _moved(sides)
     placed = _by_group(sides, blocks, _is_newly_live)
-    waiting = _by_group(sides, blocks, lambda line, _: line.next)
-    asked = _by_group(sides, blocks, lambda line, before: line.next and not (before and before.next))
+    waiting = _by_group(sides, blocks, lambda line, _: line.state is State.PENDING)
+    asked = _by_group(sides, blocks, lambda line, before: line.state is State.PENDING and not (before and before.state is State.PENDING))
     apart: dict[Group, tuple[frozenset[Block], frozenset[Block]]] = {}
     for group in waiting.keys() | moved.keys():
         ours, theirs = (waiting[group][side] | (placed[group][side] if moved[group][side] else frozenset()) for side in (0, 1))
@@ -146,11 +146,11 @@ def renumbered_apart(sides: Sides, blocks: Iterable[Block]) -> Rivals:
 def _moved(sides: Sides) -> defaultdict[Group, tuple[frozenset[Block], frozenset[Block]]]:
     """Give, by group, the blocks that each side moved away from; also where both agree about that."""
     left = (block for lines in (sides.ours, sides.theirs) for block, line in lines.items() if line.moved)
-    return _by_group(sides, tuple(left), lambda line, before: line.moved and before is not None and before.live)
+    return _by_group(sides, tuple(left), lambda line, before: line.moved and before is not None and before.state is State.HELD)
 
 
 def _is_newly_live(line: Line, before: Line | None) -> bool:
-    return line.live and not (before and before.live)
+    return line.state is State.HELD and not (before and before.state is State.HELD)
 
 
 def _by_group(

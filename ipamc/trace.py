@@ -13,7 +13,7 @@ from ipamc.adopt import Evidence
 from ipamc.allocate import Placement, never, place
 from ipamc.assign import assign
 from ipamc.diagnostics import Diagnostic, Place, Severity, count
-from ipamc.model import Cluster, Consent, Line, Lock, Standing, Want
+from ipamc.model import Cluster, Consent, Line, Lock, Standing, State, Want
 from ipamc.pins import told
 from ipamc.reclaim import first_day
 from ipamc.settle import settle
@@ -44,7 +44,7 @@ class Trace:
     cluster: str
     node: str
     status: str
-    """Of a node of the inventory: held, pending, newcomer, returning, skipped, unmatched, refused; else leaving, left, released, unlisted, pinned."""
+    """Of a node of the inventory: held, pending, newcomer, returning, skipped, unmatched, refused; else leaving, quarantined, released, unlisted, pinned."""
     at: Place | None
     """Of the node in the inventory, or the CiliumNode that shows it."""
     labels: Mapping[str, str]
@@ -103,10 +103,10 @@ class _Story:
         """Tell of a name that is not in the inventory."""
         ghost = next((each for each in self.cluster.cilium_nodes if each.name == self.name), None)
         pinning = [pool.name for pool in self.cluster.pools if self.name in pool.pins]
-        if any(line.live or line.next for _, line in self.written):
+        if any(line.in_use for _, line in self.written):
             status = "leaving"
-        elif any(line.left for _, line in self.written):
-            status = "left"
+        elif any(line.state is State.QUARANTINED for _, line in self.written):
+            status = "quarantined"
         elif ghost:
             status = "unlisted"
         elif self.written or pinning:
@@ -133,10 +133,10 @@ class _Story:
     def _status(self, want: Want) -> tuple[str, list[str]]:
         """Give the status, and why blocks are missing."""
         notes = [*self._shortages()]
-        held = any(line.live for _, line in self.written)
-        coming = [line for line in self.after.values() if line.live]
+        held = any(line.state is State.HELD for _, line in self.written)
+        coming = [line for line in self.after.values() if line.state is State.HELD]
         if held:
-            return "pending" if any(line.next for line in self.after.values()) else "held", notes
+            return "pending" if any(line.state is State.PENDING for line in self.after.values()) else "held", notes
         if coming:
             return "returning" if any(self.origins.get(line.block) == "returned" for line in coming) else "newcomer", notes
         if not want.offers:
@@ -188,30 +188,30 @@ class _Story:
         """Say what a line of the lock is, and what the next compile makes of it."""
         if after is None:
             return "the next compile gives its addresses to another"
-        if line.released:
-            return "nobody's: it was released, and goes when its addresses are given out again"
-        if line.next:
+        if line.state is State.RELEASED:
+            return "released: the line goes when its addresses are given out again"
+        if line.state is State.PENDING:
             return (
-                "the next compile makes it live: the node has moved" if after.live
-                else "where the node is to move, by consent; it becomes live when the node shows it, or by: "
-                f"ipamc lock {self.cluster.name} --settle {self.name}" if after.next
-                else "the next compile marks it left, as the node is gone from the inventory"
+                "the next compile makes it held: the node has moved" if after.state is State.HELD
+                else "the node is to move here, by consent; it is held when the node shows it, or after: "
+                f"ipamc lock {self.cluster.name} --settle {self.name}" if after.state is State.PENDING
+                else "the next compile puts it in quarantine: its node is gone from the inventory"
             )  # fmt: skip
-        if line.left:
-            return self._of_left(line, after)
-        if after.left:
-            moved = "its node moved to its next block" if after.moved else "its node is gone from the inventory"
-            return f"the next compile marks it left: {moved}"
+        if line.state is State.QUARANTINED:
+            return self._of_quarantined(line, after)
+        if after.state is State.QUARANTINED:
+            why = "its node moved to its pending block" if after.moved else "its node is gone from the inventory"
+            return f"the next compile puts it in quarantine: {why}"
         return self._of_held(line, want)
 
-    def _of_left(self, line: Line, after: Line) -> str:
-        if after.live or after.next:
+    def _of_quarantined(self, line: Line, after: Line) -> str:
+        if after.in_use:
             return "the next compile gives it back: the node has returned"
         never_back = (
             "the node has another block since, so it never returns to this one" if line.moved else "kept for the node, should it return"
         )
         days = self.cluster.quarantine_days
-        until = "for ever" if days is None else f"until {first_day(line.left, days) or 'the calendar ends'}"
+        until = "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"
         return f"{never_back}; in quarantine {until}"
 
     def _of_held(self, line: Line, want: Want | None) -> str:

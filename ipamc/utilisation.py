@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ipamc.cidr import BITS, Block
-from ipamc.model import Cluster, Line, Lock, Pool, PoolFamily, Range
+from ipamc.model import Cluster, Line, Lock, Pool, PoolFamily, Range, State
 
 Spans = list[tuple[int, int]]
 """Runs of addresses, (first, one past the last): disjoint, not adjacent, in order."""
@@ -22,16 +22,16 @@ class Use:
 
     total: int
     held: int
-    """Of live and next lines, and what a CiliumNode without a node shows."""
+    """Of live and pending lines, and what a CiliumNode without a node shows."""
     quarantined: int
-    """Of `left` lines."""
+    """Of quarantined lines."""
     released: int
     """Of `released` lines: nobody's, and given out again only when nothing else is free."""
     reserved: int
     """Reserved in the pool, or excluded, and no line's."""
     free: int
     blocks_held: int
-    """Live and next lines, of any size."""
+    """Live and pending lines, of any size."""
     blocks_free: int
     """Blocks of the pool's blockSize that newcomers could be given now: over free and released addresses, beside pins."""
     blocks: int
@@ -73,11 +73,11 @@ class _Book:
 
     def __init__(self, cluster: Cluster, lock: Lock, family: int) -> None:
         lines = [line for line in lock.lines if line.block.family == family]
-        held = [line.block for line in lines if not line.left and not line.released]
+        held = [line.block for line in lines if line.in_use]
         self.starts = sorted(block.first for block in held)
         self.held = _spans(held)
-        self.left = _spans(line.block for line in lines if line.left)
-        self.released = _spans(line.block for line in lines if line.released)
+        self.left = _spans(line.block for line in lines if line.state is State.QUARANTINED)
+        self.released = _spans(line.block for line in lines if line.state is State.RELEASED)
         self.excluded = _spans(each.block for each in cluster.excluded if each.block.family == family)
         self.ghosts = _spans(block for block in _of_nobody(cluster) if block.family == family)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from ipamc.cidr import BITS, Block
-from ipamc.model import Cluster, Lacking, Line, Offer, Pool, Standing
+from ipamc.model import Cluster, Lacking, Line, Offer, Pool, Standing, State
 
 
 @dataclass
@@ -26,7 +26,9 @@ class BruteForce:
         """Tell whether a line left so long ago that its addresses may be given again."""
         days = self.cluster.quarantine_days
         return (
-            bool(line.left) and days is not None and date.fromisoformat(line.left) + timedelta(days=days) <= date.fromisoformat(self.today)
+            bool(line.since)
+            and days is not None
+            and date.fromisoformat(line.since) + timedelta(days=days) <= date.fromisoformat(self.today)
         )
 
     def under(self, block: Block) -> list[Line]:
@@ -45,9 +47,9 @@ class BruteForce:
         """Give the place that the rules choose."""
         places = list(self.places(pool, family, prefix))
         free = [place for place in places if not self.under(place)]
-        released = [place for place in places if all(line.released for line in self.under(place))]
-        over = [place for place in places if all(line.released or self.waited(line) for line in self.under(place))]
-        over.sort(key=lambda place: max((line.left for line in self.under(place)), default=""))  # stable: then as the ranges are written
+        released = [place for place in places if all(line.state is State.RELEASED for line in self.under(place))]
+        over = [place for place in places if all(line.state is State.RELEASED or self.waited(line) for line in self.under(place))]
+        over.sort(key=lambda place: max((line.since for line in self.under(place)), default=""))  # stable: then as the ranges are written
         return next(iter(free + released + over), None)
 
     def take(self, node: str, pool: Pool, block: Block, origin: str) -> None:
@@ -96,7 +98,7 @@ class BruteForce:
         missing = dict(lacking.count) if lacking.offer else dict.fromkeys(lacking.families, 1)
         for offer in [lacking.offer] if lacking.offer else lacking.want.offers:
             for pin in dict.fromkeys(each.block for each in offer.pool.pins.get(node, ())):
-                here = [line for line in self.lines if line.block == pin and line.node == node and not line.left and not line.released]
+                here = [line for line in self.lines if line.block == pin and line.node == node and line.in_use]
                 if not missing.get(pin.family) or here:
                     continue
                 missing[pin.family] -= 1
@@ -110,7 +112,7 @@ class BruteForce:
                 reserved = [each.block for pool in self.cluster.pools for each in pool.reserved]
                 blocked = [*reserved, *(each.block for each in self.cluster.excluded), *self.taken, *(block for _, block in others)]
                 if any(block.overlaps(pin) for block in blocked) or not all(
-                    line.released or (line.left and line.node == node) for line in self.under(pin)
+                    line.state is State.RELEASED or (line.since and line.node == node) for line in self.under(pin)
                 ):
                     self.refused.add(("IPC0306", node))
                 else:
@@ -131,7 +133,9 @@ def brute_force(cluster: Cluster, standing: Standing, today: str) -> BruteForce:
             state.walk(each, list(missing))
         elif each.offer.pool.disabled or each.offer.pool.unlisted:
             pins = {pin.block for pin in each.offer.pool.pins.get(each.want.node.name, ())}
-            going = [line for line in state.lines if line.next and line.node == each.want.node.name and line.block in pins]
+            going = [
+                line for line in state.lines if line.state is State.PENDING and line.node == each.want.node.name and line.block in pins
+            ]
             if any(number > sum(line.block.family == family for line in going) for family, number in missing.items()):
                 state.refused.add(("IPC0303", each.want.node.name))
         else:

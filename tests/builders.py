@@ -14,7 +14,7 @@ from ipamc.cidr import Block, parse_block
 from ipamc.diagnostics import Place
 from ipamc.disk import assets
 from ipamc.emit import emit
-from ipamc.model import CiliumNode, Cluster, Line, Lock, Mode, Node, Plan, Pool, PoolFamily, Range
+from ipamc.model import CiliumNode, Cluster, Line, Lock, Mode, Node, Plan, Pool, PoolFamily, Range, State
 from ipamc.selector import EVERY, parse_calico
 
 AT = Place("built.yaml")
@@ -64,7 +64,7 @@ def plan(
     shards: int = 1,
     **cluster: Any,
 ) -> Plan:
-    """Make a plan. `held` gives each node's blocks, `next 10.0.0.0/24` for one that is to come; nodes that are in `held` alone have no labels."""
+    """Make a plan. `held` gives each node's blocks, `pending 10.0.0.0/24` for one that is to come; nodes that are in `held` alone have no labels."""
     pools = tuple(sorted(pools, key=lambda each: each.name))
     known = {each.name: each for each in nodes}
     every = tuple(known.get(name) or node(name) for name in sorted({*known, *held}))
@@ -89,16 +89,16 @@ def plan(
     wants = assign(built)
     live: dict[str, tuple[Line, ...]] = {}
     for line in lines:
-        if line.live:
+        if line.state is State.HELD:
             live[line.node] = (*live.get(line.node, ()), line)
     lock = Lock(cluster="built", mode=built.mode, shards=shards, lines=lines)
     return Plan(cluster=built, wants=wants, lock=lock, origins={}, stale=(), held=live)
 
 
 def _line(pools: Iterable[Pool], name: str, text: str) -> Line:
-    cidr = text.removeprefix("next ")
+    cidr = text.removeprefix("pending ")
     block = parse_block(cidr)
-    return Line(block=block, pool=owner(pools, block), node=name, next=cidr != text)
+    return Line(block=block, pool=owner(pools, block), node=name, state=State.PENDING if cidr != text else State.HELD)
 
 
 def owner(pools: Iterable[Pool], block: Block) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ipamc.cidr import Block, parse_block
 from ipamc.diagnostics import Place
 from ipamc.lacking import held_by_node
-from ipamc.model import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, Want
+from ipamc.model import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, State, Want
 from ipamc.selector import EVERY
 
 AT = Place("clusters/lab/in.yaml")
@@ -84,12 +84,17 @@ def want(name: str, *offers: Offer) -> Want:
 
 
 def line(text: str) -> Line:
-    """Make a line of `10.0.0.0/28 node`, with `next`, `released` or a day behind it. A day with a star: the node moved."""
+    """Make a line of `10.0.0.0/28 node`, with `pending`, `released` or a day behind it. A day with a star: the node moved."""
     cidr, node, *state = text.split()
     word = state[0] if state else ""
     day = word.rstrip("*") if word[:1].isdigit() else ""
     return Line(
-        block=block(cidr), pool="p", node=node, left=day, moved=word.endswith("*"), next=word == "next", released=word == "released"
+        block=block(cidr),
+        pool="p",
+        node=node,
+        state=State.QUARANTINED if day else State(word or "held"),
+        since=day,
+        moved=word.endswith("*"),
     )
 
 

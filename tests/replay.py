@@ -29,7 +29,7 @@ class Outcome:
         return frozenset(each.code for each in self.diagnostics if each.severity is not Severity.ERROR)
 
     def blocks(self, node: str) -> list[str]:
-        """Give the live blocks of a node, in the lock's order."""
+        """Give the held blocks of a node, in the lock's order."""
         assert self.compilation
         return [str(line.block) for line in self.compilation.plan.held.get(node, ())]
 

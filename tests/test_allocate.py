@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ipamc.allocate import allocate
 from ipamc.cidr import BITS, Block
 from ipamc.diagnostics import Severity, Span
-from ipamc.model import Cluster, Lacking, Line, Mode, Offer, Pool, PoolFamily, Range, Stale, Standing
+from ipamc.model import Cluster, Lacking, Line, Mode, Offer, Pool, PoolFamily, Range, Stale, Standing, State
 from tests.brute_force import brute_force
 from tests.pools import AT, TODAY, block, cluster, offer, pool, standing, want
 
@@ -58,16 +58,15 @@ def worlds(draw: st.DrawFn) -> World:
     lines = []
     for family in families:
         for each in disjoint(draw(st.lists(blocks(family, 25), max_size=12))):
-            state = draw(st.sampled_from(["", "next", "released", "released", "released", *DAYS]))
+            state = draw(st.sampled_from([State.HELD, State.PENDING, State.RELEASED, State.RELEASED, State.RELEASED, *DAYS]))
             moved = state in DAYS and draw(st.booleans())
             lines.append(
                 Line(
                     block=each,
                     node=draw(st.sampled_from((*NODES, "gone"))),
-                    left=state if state in DAYS else "",
+                    state=State.QUARANTINED if state in DAYS else State(state),
+                    since=state if state in DAYS else "",
                     moved=moved,
-                    next=state == "next",
-                    released=state == "released",
                 )
             )
     taken = [each for family in families for each in draw(st.lists(blocks(family, 29), max_size=1))]
@@ -157,10 +156,10 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
     for each in set(standing.lock.lines) - set(lines):
         over = [one for one in new if one.overlaps(each.block)]
         own = any(one in pinned and new[one].node == each.node for one in over)
-        waited = days is not None and each.left and date.fromisoformat(each.left) + timedelta(days) <= date.fromisoformat(TODAY)
+        waited = days is not None and each.since and date.fromisoformat(each.since) + timedelta(days) <= date.fromisoformat(TODAY)
         assert over
-        assert each.released or waited or (each.left and own)
-    assert all(not each.live or each in plan.held[each.node] for each in lines)
+        assert each.state is State.RELEASED or waited or (each.since and own)
+    assert all(each.state is not State.HELD or each in plan.held[each.node] for each in lines)
 
 
 @settings(max_examples=100, deadline=None)
@@ -268,7 +267,7 @@ def test_a_closed_pool_gives_pins_and_nothing_else(closed: str) -> None:
     needs = offer(shut)
     multi = replace(made, mode=Mode.MULTI_POOL)
     assert placed(multi, standing(lacking=[Lacking(want("a", needs), (4,), needs, {4: 1})])) == {"a": ["10.0.0.64/27 pin"]}
-    on_its_way = standing(["10.0.0.64/27 a next"], [Lacking(want("a", needs), (4,), needs, {4: 1})])
+    on_its_way = standing(["10.0.0.64/27 a pending"], [Lacking(want("a", needs), (4,), needs, {4: 1})])
     assert placed(multi, on_its_way) == {}
 
 
@@ -293,8 +292,12 @@ def test_a_pin_takes_what_its_own_node_left() -> None:
     ("lines", "why", "way_out"),
     [
         (["10.0.0.0/27 b"], "10.0.0.0/27, which node b holds", "pin another block for node a"),
-        (["10.0.0.0/28 b next"], "which node b is to move to", "ipamc lock lab --release 10.0.0.0/28"),
-        (["10.0.0.0/29 b 2020-01-01"], "10.0.0.0/29, which node b left on 2020-01-01", "ipamc lock lab --release 10.0.0.0/29"),
+        (["10.0.0.0/28 b pending"], "which is pending for node b", "ipamc lock lab --release 10.0.0.0/28"),
+        (
+            ["10.0.0.0/29 b 2020-01-01"],
+            "10.0.0.0/29, which is quarantined since 2020-01-01, of node b",
+            "ipamc lock lab --release 10.0.0.0/29",
+        ),
     ],
 )
 def test_a_pin_takes_no_line_of_another_node(lines: list[str], why: str, way_out: str) -> None:
@@ -347,7 +350,7 @@ def test_quarantine_without_end_is_told() -> None:
 def test_what_is_in_the_standing_stays_in_the_plan() -> None:
     rack = pool("rack", "10.0.0.0/24", "fd00::/120")
     given = replace(
-        standing(["fd00::/124 a", "10.0.0.0/28 a", "10.0.0.16/28 b next", "10.0.0.32/28 c"], [lacks("d", offer(rack))]),
+        standing(["fd00::/124 a", "10.0.0.0/28 a", "10.0.0.16/28 b pending", "10.0.0.32/28 c"], [lacks("d", offer(rack))]),
         origins={block("10.0.0.32/28"): "returned"},
         stale=(Stale("newcomer", "d"),),
     )

@@ -396,7 +396,7 @@ def test_leaving_takes_consent(repository: Path, capsys: pytest.CaptureFixture[s
     assert "ipamc lock blue --leave all" in capsys.readouterr().err
     assert main(["lock", "blue", "--leave", "all"]) == 0
     assert ", 2 left, 0 renumbered" in capsys.readouterr().err
-    assert (repository / "clusters/blue/ipam.lock").read_text().count('"left":"2026-11-21"') == 2
+    assert (repository / "clusters/blue/ipam.lock").read_text().count('"quarantined":"2026-11-21"') == 2
 
 
 def test_json_is_all_there_is_on_stderr(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -451,7 +451,7 @@ def test_show(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "red: 0 nodes with 0 blocks\n" in captured.out
     assert captured.err == ""
     assert main(["show", "blue", "--show-blocks"]) == 0
-    assert "| n2   | live" in capsys.readouterr().out
+    assert "| n2   | held" in capsys.readouterr().out
     assert main(["show", "blue", "--output", "json"]) == 0
     (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
     assert cluster["pools"][0]["blocks"] == {"total": 8, "held": 2, "free": 6}

@@ -46,7 +46,7 @@ def test_a_day_that_passes_makes_nothing_stale(tmp_path: Path) -> None:
     nodes.write_text(nodes.read_text().replace("- {name: c1-worker, maxPods: 60}\n", ""))
     day = 1_795_000_000
     assert ipamc("compile", "cluster-pool", cwd=tmp_path, SOURCE_DATE_EPOCH=str(day)).returncode == 0
-    assert '"left":"2026-11-1' in (tmp_path / "clusters/cluster-pool/ipam.lock").read_text()
+    assert '"quarantined":"2026-11-1' in (tmp_path / "clusters/cluster-pool/ipam.lock").read_text()
     later = ipamc("compile", "--check", "--locked", cwd=tmp_path, SOURCE_DATE_EPOCH=str(day + 400 * 86_400))
     assert later.returncode == 0, later.stderr
 

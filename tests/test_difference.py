@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipamc.cidr import Block
 from ipamc.difference.lines import LineChanges, compare_lines
-from ipamc.model import Line, Plan
+from ipamc.model import Line, Plan, State
 from tests import builders
 
 POOLS = (builders.pool("a", "10.0.0.0/28", size=30), builders.pool("b", "10.0.0.16/28", size=30))
@@ -19,10 +19,10 @@ STATES: tuple[dict[str, Any], ...] = (
     {},
     {},
     {},
-    {"next": True},
-    {"left": "2026-11-20"},
-    {"left": "2026-11-20", "moved": True},
-    {"released": True},
+    {"state": State.PENDING},
+    {"state": State.QUARANTINED, "since": "2026-11-20"},
+    {"state": State.QUARANTINED, "since": "2026-11-20", "moved": True},
+    {"state": State.RELEASED},
 )
 
 TODAY = "2026-11-21"
@@ -31,7 +31,7 @@ TODAY = "2026-11-21"
 
 @st.composite
 def locks(draw: st.DrawFn) -> tuple[Line, ...]:
-    """Draw disjoint lines of few nodes in few places, each node with at most one live and one next line, and that only beside a live one."""
+    """Draw disjoint lines of few nodes in few places, each node with at most one held and one pending line, and that only beside a held one."""
     lines: list[Line] = []
     at = 0
     while at < 32:
@@ -40,15 +40,15 @@ def locks(draw: st.DrawFn) -> tuple[Line, ...]:
         at += block.size
         node, state = draw(st.sampled_from("abcde")), draw(st.sampled_from(STATES))
         line = Line(block=block, pool=builders.owner(POOLS, block), node=node, **state)
-        rivals = [each for each in lines if each.node == node and (each.live, each.next) == (line.live, line.next)]
-        if draw(st.booleans()) and not (rivals and (line.live or line.next)):
+        rivals = [each for each in lines if each.node == node and each.state is line.state]
+        if draw(st.booleans()) and not (rivals and (line.in_use)):
             lines.append(line)
-    live = {line.node for line in lines if line.live}
-    return tuple(line for line in lines if not line.next or line.node in live)
+    live = {line.node for line in lines if line.state is State.HELD}
+    return tuple(line for line in lines if line.state is not State.PENDING or line.node in live)
 
 
 def plan_with(lines: tuple[Line, ...]) -> Plan:
-    held = {line.node: (line,) for line in lines if line.live}
+    held = {line.node: (line,) for line in lines if line.state is State.HELD}
     plan = builders.plan("cluster-pool", POOLS, {}, nodes=map(builders.node, held))
     return replace(plan, lock=replace(plan.lock, lines=lines), held=held)
 
@@ -68,7 +68,7 @@ def told(changes: LineChanges) -> set[Block]:
 
 
 def held(lines: tuple[Line, ...]) -> dict[str, Block]:
-    return {line.node: line.block for line in lines if line.live}
+    return {line.node: line.block for line in lines if line.state is State.HELD}
 
 
 @given(locks())
@@ -76,7 +76,7 @@ def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
     changes = compared(lines, lines)
     assert told(changes) == set()
     assert changes.counts.unchanged == len(held(lines))
-    assert {each.node for each in changes.standing} == {line.node for line in lines if line.next}
+    assert {each.node for each in changes.standing} == {line.node for line in lines if line.state is State.PENDING}
 
 
 @given(locks(), locks())
@@ -85,7 +85,7 @@ def test_every_line_that_differs_is_told(before: tuple[Line, ...], after: tuple[
     old, new = ({line.block: line for line in lines} for lines in (before, after))
     differ = {block for block in old.keys() | new.keys() if old.get(block) != new.get(block)}
     ended = {block for block in old.keys() - new.keys() if any(block.overlaps(other) for other in new)}
-    waited = {block for block in ended if not (old[block].live or old[block].next)}
+    waited = {block for block in ended if not (old[block].in_use)}
     assert differ - waited <= told(compared(before, after)) <= differ | set(held(after).values())
 
 
@@ -122,7 +122,7 @@ def test_nodes_are_counted_once(before: tuple[Line, ...], after: tuple[Line, ...
 )
 def test_why_a_node_is_to_move(before: str, after: str, why: str) -> None:
     pools = (builders.pool("a", "10.0.0.0/28", size=30, pins={"n": builders.ranges("10.0.0.8/30")}), POOLS[1])
-    was, now = (builders.plan("cluster-pool", pools, {"n": blocks}) for blocks in ([before], [before, f"next {after}"]))
+    was, now = (builders.plan("cluster-pool", pools, {"n": blocks}) for blocks in ([before], [before, f"pending {after}"]))
     (move,) = compare_lines(was.lock.lines, now, {}, TODAY).pending
     assert move.why == why
 
@@ -132,7 +132,10 @@ def test_what_was_given_out_in_its_quarantine_was_released(over: str, wanted: li
     """Nobody sees the `--release` of which only the newcomer is left; the day on which its old holder left gives it away."""
     block = Block(4, 10 << 24, 30)
     changes = compare_lines(
-        [Line(block=block, pool="a", node="gone", left="2026-11-20")], plan_with((Line(block=block, pool="a", node="new"),)), {}, over
+        [Line(block=block, pool="a", node="gone", state=State.QUARANTINED, since="2026-11-20")],
+        plan_with((Line(block=block, pool="a", node="new"),)),
+        {},
+        over,
     )
     assert [(each.line.node, each.to) for each in changes.released] == [(node, "new") for node in wanted]
     assert [(each.origin, each.of) for each in changes.added] == [("re-used", "gone")]

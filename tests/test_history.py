@@ -67,5 +67,5 @@ def test_a_tenth_of_5000_nodes_that_leaves_and_returns_changes_no_byte() -> None
     first = fleet.compiled(everybody)
     stayed = fleet.as_json([*documents, fleet.inventory(chance.sample(nodes, 4500))])
     without = fleet.compiled(stayed, first.lock, leave=["all"])
-    assert without.lock.count('"left"') == 500
+    assert without.lock.count('"quarantined"') == 500
     assert fleet.compiled(everybody, without.lock, today="2027-11-21").lock == first.lock

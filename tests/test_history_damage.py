@@ -52,7 +52,7 @@ DAMAGES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "cut off before the last newline": (lambda text: text[:-1], "without a newline: the file was cut off"),
     "cut off in the header": (lambda text: text[:20], "error[IPC0403] line 1 is a header that is not readable"),
     "header lost": (lambda text: text.partition("\n")[2], "error[IPC0403] line 1: not the header line"),
-    "edited by hand: another node": (replaced('"n2"', '"n1"'), "error[IPC0408] node n1 has two live IPv4 lines"),
+    "edited by hand: another node": (replaced('"n2"', '"n1"'), "error[IPC0408] node n1 has two held IPv4 lines"),
     "edited by hand: a space": (replaced('"pool":"rack","node":"n2"', '"pool": "rack","node":"n2"'), "ipam.lock:3:1: error[IPC0409]"),
     "edited by hand: a comment": (lambda text: f"{text}# mine\n", "ipam.lock:5:1: error[IPC0403] line 5: not a JSON object"),
     "edited by hand: a field": (

@@ -25,7 +25,7 @@ PLANS = {
     "crd": plan("crd", [DUAL], HELD, **BOTH),
     "pinning pool": plan("multi-pool", [DUAL, pool("z", "10.9.0.0/16", nodes="has(x)")], HELD, nodes=[node("n1", {"x": ""})], **BOTH),
     "pinning node": plan(
-        "multi-pool", [DUAL], {**HELD, "n1": [*HELD["n1"], "next 10.0.99.0/28"]}, pinning="node", managed_by="kustomize", **BOTH
+        "multi-pool", [DUAL], {**HELD, "n1": [*HELD["n1"], "pending 10.0.99.0/28"]}, pinning="node", managed_by="kustomize", **BOTH
     ),
     "nothing": plan("kubernetes", [DUAL], {}, managed_by="helm"),
 }

@@ -10,7 +10,7 @@ from ipamc.cidr import Block, parse_block
 from ipamc.diagnostics import Refused
 from ipamc.lock import dumps
 from ipamc.lookup import Found, of, over
-from ipamc.model import Line, Lock, Mode
+from ipamc.model import Line, Lock, Mode, State
 
 NODES = ("n1", "n2", "n10", "n1.example")
 HEAD = b'{"lock":1,"cluster":"lab","mode":"multi-pool","shards":1}\n'
@@ -31,7 +31,11 @@ def locks(draw: st.DrawFn) -> list[Line]:
             at = -(-at // size) * size
             if at < 256 and draw(st.booleans()):
                 block = Block(base.family, base.first + at, base.prefix + 9 - size.bit_length())
-                lines.append(Line(block=block, pool="p", node=draw(st.sampled_from(NODES)), released=draw(st.booleans())))
+                lines.append(
+                    Line(
+                        block=block, pool="p", node=draw(st.sampled_from(NODES)), state=draw(st.sampled_from([State.HELD, State.RELEASED]))
+                    )
+                )
             at += size
     return lines
 

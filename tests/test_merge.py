@@ -14,26 +14,25 @@ from hypothesis import strategies as st
 from ipamc.cidr import Block, parse_block
 from ipamc.lock import dumps, parse
 from ipamc.merge import Merged, merge
-from ipamc.model import Line, Lock, Mode
+from ipamc.model import Line, Lock, Mode, State
 
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 29))
 
 
 def line(text: str) -> Line:
-    """Read `10.0.0.0/26 a`, with `next`, `released`, or `left DAY` (also `moved` or `unsettled`), and `pool=NAME`."""
+    """Read `10.0.0.0/26 a`, with `pending`, `released`, or `quarantined DAY` (also `moved` or `was_pending`), and `pool=NAME`."""
     cidr, node, *rest = text.split()
-    words = {word for word in rest if word in {"next", "released", "moved", "unsettled"}}
-    left = next((f"2026-11-{word.zfill(2)}" for word in rest if word.isdigit()), "")
+    words = {word for word in rest if word in {"pending", "released", "moved", "was_pending"}}
+    since = next((f"2026-11-{word.zfill(2)}" for word in rest if word.isdigit()), "")
     pool = next((word.removeprefix("pool=") for word in rest if word.startswith("pool=")), "p")
     return Line(
         block=parse_block(f"10.0.0.{cidr}"),
         node=node,
         pool=pool,
-        left=left,
-        next="next" in words,
-        released="released" in words,
+        state=State.QUARANTINED if since else next((state for state in State if state in words), State.HELD),
+        since=since,
         moved="moved" in words,
-        unsettled="unsettled" in words,
+        was_pending="was_pending" in words,
     )
 
 
@@ -65,9 +64,9 @@ live beats left            | 0/26 a 5          | 0/26 a                  | 0/26 
 left beats released        | 0/26 a            | 0/26 a released         | 0/26 a 5                | 0/26 a 5
 the later day              | 0/26 a            | 0/26 a 5                | 0/26 a 9                | 0/26 a 9
 moved stays moved          | 0/26 a            | 0/26 a 5 moved, 64/26 a | 0/26 a 9                | 0/26 a 9 moved, 64/26 a
-live beats next            | 0/26 a            | 0/26 a, 64/26 a next    | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 64/26 a
-settled beats cancelled    | 0/26 a, 64/26 a next | 0/26 a, 64/26 a released | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 64/26 a
-next beats left            | 0/26 a 5, 64/26 a 5 unsettled | 0/26 a, 64/26 a next | 0/26 a released, 64/26 a released | 0/26 a, 64/26 a next
+held beats pending         | 0/26 a            | 0/26 a, 64/26 a pending    | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 64/26 a
+settled beats cancelled    | 0/26 a, 64/26 a pending | 0/26 a, 64/26 a released | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 64/26 a
+pending beats quarantined  | 0/26 a 5, 64/26 a 5 was_pending | 0/26 a, 64/26 a pending | 0/26 a released, 64/26 a released | 0/26 a, 64/26 a pending
 used again on one side     | 0/26 a 5          | 0/26 b                  | 0/26 a 5                | 0/26 b
 used again as larger       | 0/26 a 5, 64/26 b 5 | 0/25 c                | 0/26 a 5, 64/26 b 5     | 0/25 c
 used again as smaller      | 0/25 a 5          | 0/26 b                  | 0/25 a 5                | 0/26 b
@@ -150,10 +149,10 @@ def test_the_first_trunk_weighs_most() -> None:
 
 
 APART = """
-two next       | 0/26 a               | 0/26 a, 64/26 a next    | 0/26 a, 128/26 a next    | 64/26, 128/26
+two pending       | 0/26 a               | 0/26 a, 64/26 a pending    | 0/26 a, 128/26 a pending    | 64/26, 128/26
 two settled    | 0/26 a               | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
-next, settled  | 0/26 a               | 0/26 a, 64/26 a next    | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
-again, settled | 0/26 a, 64/26 a next | 0/26 a, 64/26 a released, 128/26 a next | 0/26 a 5 moved, 64/26 a | 128/26, 64/26
+pending, settled | 0/26 a               | 0/26 a, 64/26 a pending    | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
+again, settled | 0/26 a, 64/26 a pending | 0/26 a, 64/26 a released, 128/26 a pending | 0/26 a 5 moved, 64/26 a | 128/26, 64/26
 """
 
 
@@ -178,7 +177,7 @@ def resolved(text: bytes, side: str) -> str:
 
 
 def test_what_a_person_has_to_settle_does_not_push_out_the_trunks() -> None:
-    base, ours, theirs = lock("0/26 b"), lock("0/26 b, 64/26 b next"), lock("0/26 b, 128/26 b next, 64/26 a")
+    base, ours, theirs = lock("0/26 b"), lock("0/26 b, 64/26 b pending"), lock("0/26 b, 128/26 b pending, 64/26 a")
     merged = merge(base, ours, theirs, theirs)
     assert merged.conflicts
     assert resolved(merged.text, "theirs") == theirs.decode()
@@ -271,28 +270,38 @@ class History:
     day: int = 0
 
     def step(self, verb: str, node: str, other: str, place: Block) -> None:
-        mine = [each for each in self.lines.values() if each.node == node and not each.released]
-        live, waiting = [each for each in mine if each.live], [each for each in mine if each.next]
+        mine = [each for each in self.lines.values() if each.node == node and each.state is not State.RELEASED]
+        live, waiting = [each for each in mine if each.state is State.HELD], [each for each in mine if each.state is State.PENDING]
         today = DAYS[self.day]
         if verb == "place" and not (live and self.mode.one_block):
             self.put(Line(block=place, node=node, pool="p"))
         elif verb == "leave":
-            self.change(*(replaced(each, left=today, next=False, unsettled=each.next) for each in live + waiting))
+            self.change(
+                *(replaced(each, state=State.QUARANTINED, since=today, was_pending=each.state is State.PENDING) for each in live + waiting)
+            )
         elif verb == "back" and not live:
             gone = sorted(
-                (each for each in mine if each.left and not each.moved and not (each.unsettled and waiting)), key=lambda each: each.left
+                (each for each in mine if each.since and not each.moved and not (each.was_pending and waiting)), key=lambda each: each.since
             )
-            last = {each.unsettled: each for each in gone}.values()
+            last = {each.was_pending: each for each in gone}.values()
             self.change(
-                *(replaced(each, left="", unsettled=False, next=each.unsettled) for each in (last if self.mode.one_block else gone))
+                *(
+                    replaced(each, state=State.PENDING if each.was_pending else State.HELD, since="", was_pending=False)
+                    for each in (last if self.mode.one_block else gone)
+                )
             )
         elif verb == "release":
-            self.change(*(Line(block=each.block, node=node, pool="p", released=True) for each in mine if not each.live))
+            self.change(
+                *(Line(block=each.block, node=node, pool="p", state=State.RELEASED) for each in mine if each.state is not State.HELD)
+            )
         elif verb == "renumber" and live and not waiting:
-            self.put(Line(block=place, node=node, pool="p", next=True))
+            self.put(Line(block=place, node=node, pool="p", state=State.PENDING))
         elif verb == "settle" and waiting and live:
-            self.change(*(replaced(each, left=today, moved=True) for each in live), *(replaced(each, next=False) for each in waiting))
-        elif verb == "rename" and not any(each.node == other and not each.left and not each.released for each in self.lines.values()):
+            self.change(
+                *(replaced(each, state=State.QUARANTINED, since=today, moved=True) for each in live),
+                *(replaced(each, state=State.HELD) for each in waiting),
+            )
+        elif verb == "rename" and not any(each.node == other and each.in_use for each in self.lines.values()):
             self.change(*(replaced(each, node=other) for each in mine))
 
     def change(self, *lines: Line) -> None:
@@ -300,7 +309,7 @@ class History:
 
     def put(self, new: Line) -> None:
         below = [each for each in self.lines.values() if each.block.overlaps(new.block)]
-        if all(each.released or (each.left and each.left < DAYS[self.day]) for each in below):
+        if all(each.state is State.RELEASED or (each.since and each.since < DAYS[self.day]) for each in below):
             for each in below:
                 del self.lines[each.block]
             self.change(new)
@@ -367,7 +376,7 @@ def test_what_has_nothing_to_do_with_it_changes_nothing(fork: Fork) -> None:
     before, after = lines_of(fork.base), lines_of(fork.ours)
     # What a side used again and gave up again is the exception: what the other side has there comes back.
     gone = [old for block, old in before.items() if block not in after or after[block].node != old.node]
-    assume(all(any(new.block.overlaps(old.block) and (new.live or new.next) for new in after.values()) for old in gone))
+    assume(all(any(new.block.overlaps(old.block) and (new.in_use) for new in after.values()) for old in gone))
     head = json.loads(fork.base.splitlines()[0])
     merged = merge(fork.base, fork.ours, lock([*before.values(), far], mode=head["mode"]))
     assert not merged.conflicts
@@ -378,7 +387,7 @@ def test_what_has_nothing_to_do_with_it_changes_nothing(fork: Fork) -> None:
 def test_a_merge_is_sound_and_loses_nothing_in_silence(fork: Fork) -> None:
     merged = fork.merged()
     assume(not merged.conflicts and fork.base not in {fork.ours, fork.theirs})
-    result = lines_of(merged.text)  # parses strictly: no overlap, no second live line
+    result = lines_of(merged.text)  # parses strictly: no overlap, no second held line
     told = {(each.line.block, each.line.node) for each in merged.dropped}
     for side in (fork.ours, fork.theirs):
         for block, was in lines_of(side).items():
@@ -393,7 +402,9 @@ def test_what_both_sides_hold_from_the_base_stays(fork: Fork) -> None:
     assume(not merged.conflicts)
     result, base, ours, theirs = map(lines_of, (merged.text, fork.base, fork.ours, fork.theirs))
     for block, was in base.items():
-        if was.live and all(block in side and side[block].live and side[block].node == was.node for side in (ours, theirs)):
+        if was.state is State.HELD and all(
+            block in side and side[block].state is State.HELD and side[block].node == was.node for side in (ours, theirs)
+        ):
             assert result[block] == was
 
 
@@ -404,7 +415,8 @@ def test_a_node_that_both_sides_hold_is_never_without(fork: Fork) -> None:
     assume(not merged.conflicts and b"multi-pool" not in fork.base)
     told = {each.line.node for each in merged.dropped}
     base, ours, theirs, result = (
-        {each.node for each in lines_of(text).values() if each.live} for text in (fork.base, fork.ours, fork.theirs, merged.text)
+        {each.node for each in lines_of(text).values() if each.state is State.HELD}
+        for text in (fork.base, fork.ours, fork.theirs, merged.text)
     )
     assert (base & ours & theirs) - told <= result
 
@@ -417,9 +429,9 @@ def test_what_the_trunk_has_stays(fork: Fork) -> None:
         assume(not merged.conflicts)
         base, result = lines_of(fork.base), lines_of(merged.text)
         for block, line in lines_of(trunk).items():
-            if line.live and not (block in base and base[block].node == line.node):
+            if line.state is State.HELD and not (block in base and base[block].node == line.node):
                 assert result[block].node == line.node
-                assert result[block].live
+                assert result[block].state is State.HELD
 
 
 @given(forks())

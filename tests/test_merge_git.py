@@ -66,7 +66,7 @@ class Repository:
         self.commit(nodes=nodes, file=name)
 
     def held(self, revision: str = "") -> dict[str, str]:
-        """Give the live block of each node, of a revision or in the work tree."""
+        """Give the held block of each node, of a revision or in the work tree."""
         text = self.git("show", f"{revision}:{LOCK}").stdout if revision else (self.folder / LOCK).read_text()
         lines = [json.loads(row) for row in text.splitlines()[1:]]
         assert len({line["block"] for line in lines}) == len(lines)

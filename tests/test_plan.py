@@ -119,7 +119,7 @@ def test_what_is_committed_on_a_branch_is_told_against_its_base_alone(repository
     assert main(["plan", "--detailed-exitcode", "--base", "HEAD~1"]) == 2
     capsys.readouterr()
     assert plan_of(capsys, "--base", "HEAD~1")["blue"]["added"] == [
-        {"node": "n3", "block": "10.0.0.64/27", "pool": "a", "state": "live", "origin": "first fit"}
+        {"node": "n3", "block": "10.0.0.64/27", "pool": "a", "state": "held", "origin": "first fit"}
     ]
 
 
@@ -204,7 +204,7 @@ def test_a_revert_is_refused_after_the_whole_plan(repository: Path, capsys: pyte
     git("checkout", "HEAD~1", "--", "clusters/blue/ipam.lock")
     assert main(["compile", "blue"]) == 0
     assert main(["plan", "--base", "HEAD~1"]) == 0, "the way out is one"
-    assert "- n3 10.0.0.64/27 a live → left 2026-11-21\n" in capsys.readouterr().out
+    assert "- n3 10.0.0.64/27 a held → quarantined 2026-11-21\n" in capsys.readouterr().out
 
 
 def test_a_branch_that_is_behind_is_told_so(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,7 +232,7 @@ def test_consent_in_the_lock_is_shown_and_still_fails(
     repository: Path, gate: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lock = repository / "clusters/blue/ipam.lock"
-    lock.write_text(lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n0","left":"2026-11-20"}\n')
+    lock.write_text(lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n0","quarantined":"2026-11-20"}\n')
     commit()
     if gate == "leave":
         edit(repository, ", {name: n2}", "")

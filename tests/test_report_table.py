@@ -6,7 +6,7 @@ import pytest
 
 from ipamc.cidr import parse_block
 from ipamc.diagnostics import Place
-from ipamc.model import Cluster, Line, Lock, Mode, Pool, PoolFamily, Range
+from ipamc.model import Cluster, Line, Lock, Mode, Pool, PoolFamily, Range, State
 from ipamc.report.table import number, records, state, table
 from ipamc.selector import Selector
 from ipamc.utilisation import PoolUse, utilisation
@@ -24,8 +24,8 @@ def lab() -> tuple[tuple[PoolUse, ...], Lock]:
     pool = Pool(name="rack-a", at=AT, families=families, selector=everything, selector_at=AT)
     lines = (
         Line(block=parse_block("10.0.0.0/27"), pool="rack-a", node="n1"),
-        Line(block=parse_block("10.0.0.32/27"), pool="rack-a", node="n2", left="2026-11-21"),
-        Line(block=parse_block("10.0.2.0/27"), pool="rack-a", node="n1", next=True),
+        Line(block=parse_block("10.0.0.32/27"), pool="rack-a", node="n2", state=State.QUARANTINED, since="2026-11-21"),
+        Line(block=parse_block("10.0.2.0/27"), pool="rack-a", node="n1", state=State.PENDING),
         Line(block=parse_block("fd00::/64"), pool="rack-a", node="n1"),
     )
     lock = Lock(cluster="lab", mode=Mode.KUBERNETES, shards=1, lines=lines)
@@ -54,20 +54,20 @@ def test_blocks() -> None:
     assert table("lab", *lab(), blocks=True) == (
         """\
 lab: 1 node with 2 blocks
-+----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+-----------------+
-| GROUPING | CIDR         |  IPS TOTAL |        IPS HELD | IPS QUARANTINED | IPS RESERVED |          IPS FREE | BLOCKS HELD |  BLOCKS FREE | NODE | STATE           |
-+----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+-----------------+
-| IP Pool  | rack-a /27   |        384 |        64 (17%) |         32 (8%) |       0 (0%) |         288 (75%) |           2 |      9 (75%) |      |                 |
-| Range    | 10.0.0.0/24  |        256 |        32 (12%) |        32 (12%) |       0 (0%) |         192 (75%) |           1 |      6 (75%) |      |                 |
-| Block    | 10.0.0.0/27  |         32 |                 |                 |              |                   |             |              | n1   | live            |
-| Block    | 10.0.0.32/27 |         32 |                 |                 |              |                   |             |              | n2   | left 2026-11-21 |
-| Range    | 10.0.2.0/25  |        128 |        32 (25%) |          0 (0%) |       0 (0%) |          96 (75%) |           1 |      3 (75%) |      |                 |
-| Block    | 10.0.2.0/27  |         32 |                 |                 |              |                   |             |              | n1   | next            |
-+----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+-----------------+
-| IP Pool  | rack-a /64   | 1.2089e+24 | 1.8447e+19 (0%) |          0 (0%) |       0 (0%) | 1.2089e+24 (100%) |           1 | 65535 (100%) |      |                 |
-| Range    | fd00::/48    | 1.2089e+24 | 1.8447e+19 (0%) |          0 (0%) |       0 (0%) | 1.2089e+24 (100%) |           1 | 65535 (100%) |      |                 |
-| Block    | fd00::/64    | 1.8447e+19 |                 |                 |              |                   |             |              | n1   | live            |
-+----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+-----------------+
++----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+------------------------+
+| GROUPING | CIDR         |  IPS TOTAL |        IPS HELD | IPS QUARANTINED | IPS RESERVED |          IPS FREE | BLOCKS HELD |  BLOCKS FREE | NODE | STATE                  |
++----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+------------------------+
+| IP Pool  | rack-a /27   |        384 |        64 (17%) |         32 (8%) |       0 (0%) |         288 (75%) |           2 |      9 (75%) |      |                        |
+| Range    | 10.0.0.0/24  |        256 |        32 (12%) |        32 (12%) |       0 (0%) |         192 (75%) |           1 |      6 (75%) |      |                        |
+| Block    | 10.0.0.0/27  |         32 |                 |                 |              |                   |             |              | n1   | held                   |
+| Block    | 10.0.0.32/27 |         32 |                 |                 |              |                   |             |              | n2   | quarantined 2026-11-21 |
+| Range    | 10.0.2.0/25  |        128 |        32 (25%) |          0 (0%) |       0 (0%) |          96 (75%) |           1 |      3 (75%) |      |                        |
+| Block    | 10.0.2.0/27  |         32 |                 |                 |              |                   |             |              | n1   | pending                |
++----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+------------------------+
+| IP Pool  | rack-a /64   | 1.2089e+24 | 1.8447e+19 (0%) |          0 (0%) |       0 (0%) | 1.2089e+24 (100%) |           1 | 65535 (100%) |      |                        |
+| Range    | fd00::/48    | 1.2089e+24 | 1.8447e+19 (0%) |          0 (0%) |       0 (0%) | 1.2089e+24 (100%) |           1 | 65535 (100%) |      |                        |
+| Block    | fd00::/64    | 1.8447e+19 |                 |                 |              |                   |             |              | n1   | held                   |
++----------+--------------+------------+-----------------+-----------------+--------------+-------------------+-------------+--------------+------+------------------------+
 """
     )
 
@@ -105,10 +105,10 @@ def test_records_of_lines() -> None:
     v4, _ = records("lab", *lab(), blocks=True)["pools"]
     assert [each["lines"] for each in v4["ranges"]] == [
         [
-            {"block": "10.0.0.0/27", "node": "n1", "state": "live"},
-            {"block": "10.0.0.32/27", "node": "n2", "state": "left", "left": "2026-11-21"},
+            {"block": "10.0.0.0/27", "node": "n1", "state": "held"},
+            {"block": "10.0.0.32/27", "node": "n2", "state": "quarantined", "since": "2026-11-21"},
         ],
-        [{"block": "10.0.2.0/27", "node": "n1", "state": "next"}],
+        [{"block": "10.0.2.0/27", "node": "n1", "state": "pending"}],
     ]
 
 
@@ -121,10 +121,13 @@ def test_lines_outside_every_pool_are_told() -> None:
 @pytest.mark.parametrize(
     ("line", "word"),
     [
-        (Line(block=parse_block("10.0.0.0/27"), node="n"), "live"),
-        (Line(block=parse_block("10.0.0.0/27"), node="n", next=True), "next"),
-        (Line(block=parse_block("10.0.0.0/27"), node="n", released=True), "released"),
-        (Line(block=parse_block("10.0.0.0/27"), node="n", left="2026-11-21", moved=True), "moved 2026-11-21"),
+        (Line(block=parse_block("10.0.0.0/27"), node="n"), "held"),
+        (Line(block=parse_block("10.0.0.0/27"), node="n", state=State.PENDING), "pending"),
+        (Line(block=parse_block("10.0.0.0/27"), node="n", state=State.RELEASED), "released"),
+        (
+            Line(block=parse_block("10.0.0.0/27"), node="n", state=State.QUARANTINED, since="2026-11-21", moved=True),
+            "quarantined 2026-11-21, moved",
+        ),
     ],
 )
 def test_states(line: Line, word: str) -> None:

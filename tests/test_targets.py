@@ -74,7 +74,7 @@ def test_nodes_without_uid_planned_or_without_a_block() -> None:
 
 
 def test_a_node_that_is_being_renumbered_is_held_back_while_it_shows_other_pod_cidrs() -> None:
-    held = {"n1": ["10.0.1.0/24", "next 10.0.3.0/24"], "n2": ["10.0.2.0/24", "next 10.0.4.0/24"]}
+    held = {"n1": ["10.0.1.0/24", "pending 10.0.3.0/24"], "n2": ["10.0.2.0/24", "pending 10.0.4.0/24"]}
     nodes = [node("n1", pod_cidrs=["10.0.1.0/24"]), node("n2", pod_cidrs=["10.9.0.0/24"])]
     texts = rendered(plan("kubernetes", [A], held, nodes=nodes))
     assert list(objects(texts, "nodes/000/nodes.yaml")) == ["n1"]
@@ -83,7 +83,7 @@ def test_a_node_that_is_being_renumbered_is_held_back_while_it_shows_other_pod_c
 
 
 def test_half_renumbered_families_come_whole() -> None:
-    texts = rendered(plan("cluster-pool", [DUAL], {"n1": ["10.0.1.0/24", "fd00::100/120", "next 10.0.3.0/24"]}, families=(4, 6)))
+    texts = rendered(plan("cluster-pool", [DUAL], {"n1": ["10.0.1.0/24", "fd00::100/120", "pending 10.0.3.0/24"]}, families=(4, 6)))
     assert read(texts["ciliumnodes/000/ciliumnodes.yaml"])[0]["spec"]["ipam"]["podCIDRs"] == ["10.0.1.0/24", "fd00::100/120"]
     assert read(texts["renumber/n1.yaml"])[0]["spec"]["ipam"]["podCIDRs"] == ["10.0.3.0/24", "fd00::100/120"]
 
@@ -121,7 +121,7 @@ def test_planned_nodes_are_kept_from_collection_or_held_back(mode: str, version:
 
 
 def test_a_cilium_node_that_shows_another_block_is_held_back_while_a_renumber_is_pending() -> None:
-    held = {"n1": ["10.0.1.0/24", "next 10.0.3.0/24"], "n2": ["10.0.2.0/24", "next 10.0.4.0/24"]}
+    held = {"n1": ["10.0.1.0/24", "pending 10.0.3.0/24"], "n2": ["10.0.2.0/24", "pending 10.0.4.0/24"]}
     texts = rendered(plan("cluster-pool", [A], held, cilium_nodes=(seen("n1", "10.0.1.0/24"), seen("n2", "10.9.0.0/24"))))
     assert list(objects(texts, "ciliumnodes/000/ciliumnodes.yaml")) == ["n1"]
     assert {"renumber/n1.yaml", "renumber/n2.yaml"} <= set(texts)
@@ -214,7 +214,7 @@ def test_config(mode: str, fields: dict[str, Any], data: dict[str, str]) -> None
     assert config(rendered(plan(mode, POOLS, {}, **fields))) == {"ipam": mode, **switches, **data}
 
 
-@pytest.mark.parametrize(("line", "mask"), [("10.3.0.0/26", "27"), ("10.3.0.0/28", "28"), ("next 10.3.0.0/29", "29")])
+@pytest.mark.parametrize(("line", "mask"), [("10.3.0.0/26", "27"), ("10.3.0.0/28", "28"), ("pending 10.3.0.0/29", "29")])
 def test_the_mask_is_the_longest_prefix_in_use(line: str, mask: str) -> None:
     assert config(rendered(plan("cluster-pool", POOLS, {"n1": line})))["cluster-pool-ipv4-mask-size"] == mask
 
@@ -243,7 +243,7 @@ def test_pod_ip_pools() -> None:
         (["10.9.0.0/25", "10.1.0.0/25"], "", ["10.9.0.128/25"]),
         (["10.9.0.32/27"], "10.9.0.0/28", ["10.9.0.0/27", "10.9.0.64/26", "10.9.0.128/25", "10.1.0.0/25"]),
         (["10.9.0.0/27"], "10.9.0.0/26", ["10.9.0.0/24", "10.1.0.0/25"]),
-        (["10.9.0.0/27"], "next 10.9.0.0/26", ["10.9.0.0/24", "10.1.0.0/25"]),
+        (["10.9.0.0/27"], "pending 10.9.0.0/26", ["10.9.0.0/24", "10.1.0.0/25"]),
         (["fd00::/64"], "", ["10.9.0.0/24", "10.1.0.0/25"]),
     ],
 )
@@ -290,7 +290,7 @@ def test_pinned_nodes_have_pools_and_configs_of_their_own(version: str, api: str
 
 
 def test_a_pinned_node_is_renumbered_by_its_pools() -> None:
-    texts = rendered(plan("multi-pool", [A], {"n1": ["10.0.0.0/24", "next 10.0.9.0/24"]}, pinning="node"))
+    texts = rendered(plan("multi-pool", [A], {"n1": ["10.0.0.0/24", "pending 10.0.9.0/24"]}, pinning="node"))
     assert objects(texts, "renumber/n1.yaml")["a.n1"]["spec"] == {"ipv4": {"cidrs": ["10.0.9.0/24"], "maskSize": 24}}
     assert objects(texts, "pools/000/ippools.yaml")["a.n1"]["spec"] == {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 24}}
 

@@ -16,7 +16,7 @@ from tests import casefile
 from tests.test_cases import CASES
 
 OF_THE_INVENTORY = {"held", "pending", "newcomer", "returning", "skipped", "unmatched", "refused"}
-OF_STRANGERS = {"leaving", "left", "released", "unlisted", "pinned"}
+OF_STRANGERS = {"leaving", "quarantined", "released", "unlisted", "pinned"}
 SERVING = {"first", "serves", "stands in"}
 
 

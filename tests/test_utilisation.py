@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ipamc.cidr import Block, parse_block
 from ipamc.diagnostics import Place
-from ipamc.model import CiliumNode, Cluster, Line, Lock, Mode, Pool, PoolFamily, Range
+from ipamc.model import CiliumNode, Cluster, Line, Lock, Mode, Pool, PoolFamily, Range, State
 from ipamc.selector import Selector
 from ipamc.utilisation import PoolUse, Use, lines_in, utilisation
 
@@ -39,9 +39,9 @@ def count(pool: Pool, lines: tuple[Line, ...] = (), **more: object) -> PoolUse:
 def test_every_part_is_counted() -> None:
     lines = (
         Line(block=parse_block("10.0.0.0/27"), node="n1"),
-        Line(block=parse_block("10.0.0.32/27"), node="n2", left="2026-11-21"),
-        Line(block=parse_block("10.0.0.64/27"), node="n1", next=True),
-        Line(block=parse_block("10.0.0.96/27"), node="n3", released=True),
+        Line(block=parse_block("10.0.0.32/27"), node="n2", state=State.QUARANTINED, since="2026-11-21"),
+        Line(block=parse_block("10.0.0.64/27"), node="n1", state=State.PENDING),
+        Line(block=parse_block("10.0.0.96/27"), node="n3", state=State.RELEASED),
     )
     use = count(pool(at("10.0.0.0/24"), 27, reserved=at("10.0.0.0/30", "10.0.0.224/28")), lines)
     assert use.use == Use(
@@ -78,22 +78,19 @@ blocks = st.builds(
 )
 
 
-@given(
-    st.lists(blocks, max_size=6), st.lists(blocks, max_size=4), st.lists(st.sampled_from(["live", "next", "left", "released"]), min_size=6)
-)
-def test_the_same_as_a_walk(wanted: list[Block], reserved: list[Block], states: list[str]) -> None:
+@given(st.lists(blocks, max_size=6), st.lists(blocks, max_size=4), st.lists(st.sampled_from(State), min_size=6))
+def test_the_same_as_a_walk(wanted: list[Block], reserved: list[Block], states: list[State]) -> None:
     lines: list[Line] = []
     for block, state in zip(wanted, states, strict=False):
         if not any(block.overlaps(line.block) for line in lines):
-            marks = {"left": "2026-11-21" if state == "left" else "", "next": state == "next", "released": state == "released"}
-            lines.append(Line(block=block, node="n", **marks))  # type: ignore[arg-type]  # each mark has its own type
+            lines.append(Line(block=block, node="n", state=state, since="2026-11-21" if state is State.QUARANTINED else ""))
     kept = tuple(Range(block, AT) for block in reserved)
     use = count(pool(at("10.0.0.0/24"), 28, reserved=kept), tuple(lines)).use
 
     def state_of(address: int) -> str:
         for line in lines:
             if line.block.first <= address <= line.block.last:
-                return "quarantined" if line.left else "released" if line.released else "held"
+                return str(State.HELD if line.in_use else line.state)
         return "reserved" if any(block.first <= address <= block.last for block in reserved) else "free"
 
     walk = {address: state_of(address) for address in range(TOP.first, TOP.last + 1)}

@@ -76,7 +76,7 @@ class Run:
         """Let all nodes leave whose blocks are inside a CIDR."""
         gone = parse_block(cidr)
         lines = [json.loads(line) for line in (self.replay.lock or "").splitlines()[1:]]
-        nodes = [line["node"] for line in lines if "left" not in line and gone.contains(parse_block(line["block"]))]
+        nodes = [line["node"] for line in lines if "quarantined" not in line and gone.contains(parse_block(line["block"]))]
         return self.replay.step(dict.fromkeys(nodes)).refused or "ok"
 
 

@@ -45,9 +45,9 @@ spec: {ipam: {pools: {allocated: [{pool: default, cidrs: [10.0.2.96/27]}]}}}
 BLUE = """\
 {"lock":1,"cluster":"blue","mode":"multi-pool","shards":1}
 {"block":"10.0.0.0/27","pool":"default","node":"n1"}
-{"block":"10.0.0.32/27","pool":"default","node":"n1","next":true}
-{"block":"10.0.0.64/27","pool":"default","node":"n2","left":"2026-11-20"}
-{"block":"10.0.0.96/27","pool":"default","node":"n2","left":"2026-11-20","moved":true}
+{"block":"10.0.0.32/27","pool":"default","node":"n1","pending":true}
+{"block":"10.0.0.64/27","pool":"default","node":"n2","quarantined":"2026-11-20"}
+{"block":"10.0.0.96/27","pool":"default","node":"n2","quarantined":"2026-11-20","moved":true}
 {"block":"10.0.0.128/27","pool":"default","node":"n3","released":true}
 {"block":"10.0.0.160/27","pool":"default","node":"10.0.0.200"}
 {"block":"fd00::/120","pool":"default","node":"n1"}
@@ -91,9 +91,9 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 +---------+-------------+---------+------+-------+---------------------------+
 | CLUSTER | BLOCK       | POOL    | NODE | STATE | WHERE                     |
 +---------+-------------+---------+------+-------+---------------------------+
-| blue    | 10.0.0.0/27 | default | n1   | live  | clusters/blue/ipam.lock:2 |
+| blue    | 10.0.0.0/27 | default | n1   | held  | clusters/blue/ipam.lock:2 |
 +---------+-------------+---------+------+-------+---------------------------+
-| red     | 10.0.0.0/26 | default | r1   | live  | clusters/red/ipam.lock:2  |
+| red     | 10.0.0.0/26 | default | r1   | held  | clusters/red/ipam.lock:2  |
 +---------+-------------+---------+------+-------+---------------------------+
 """,
         "",
@@ -103,17 +103,17 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("asked", "rows"),
     [
-        ("10.0.0.40", ["blue 10.0.0.32/27 default n1 next clusters/blue/ipam.lock:3"]),
-        ("10.0.0.64", ["blue 10.0.0.64/27 default n2 left 2026-11-20 clusters/blue/ipam.lock:4"]),
-        ("10.0.0.96/28", ["blue 10.0.0.96/27 default n2 moved 2026-11-20 clusters/blue/ipam.lock:5"]),
-        ("fd00::7", ["blue fd00::/120 default n1 live clusters/blue/ipam.lock:8"]),
-        ("FD00:0::/64", ["blue fd00::/120 default n1 live clusters/blue/ipam.lock:8"]),
+        ("10.0.0.40", ["blue 10.0.0.32/27 default n1 pending clusters/blue/ipam.lock:3"]),
+        ("10.0.0.64", ["blue 10.0.0.64/27 default n2 quarantined 2026-11-20 clusters/blue/ipam.lock:4"]),
+        ("10.0.0.96/28", ["blue 10.0.0.96/27 default n2 quarantined 2026-11-20, moved clusters/blue/ipam.lock:5"]),
+        ("fd00::7", ["blue fd00::/120 default n1 held clusters/blue/ipam.lock:8"]),
+        ("FD00:0::/64", ["blue fd00::/120 default n1 held clusters/blue/ipam.lock:8"]),
         (
             "n1",
             [
-                "blue 10.0.0.0/27 default n1 live clusters/blue/ipam.lock:2",
-                "blue 10.0.0.32/27 default n1 next clusters/blue/ipam.lock:3",
-                "blue fd00::/120 default n1 live clusters/blue/ipam.lock:8",
+                "blue 10.0.0.0/27 default n1 held clusters/blue/ipam.lock:2",
+                "blue 10.0.0.32/27 default n1 pending clusters/blue/ipam.lock:3",
+                "blue fd00::/120 default n1 held clusters/blue/ipam.lock:8",
             ],
         ),
     ],
@@ -129,8 +129,8 @@ def test_a_cidr_gives_every_line_over_it_released_ones_too(capsys: pytest.Captur
 
 
 def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.CaptureFixture[str]) -> None:
-    assert which(capsys, "10.0.0.200") == (0, ["blue 10.0.0.160/27 default 10.0.0.200 live clusters/blue/ipam.lock:7"], "")
-    assert which(capsys, "10.0.0.161")[:2] == (0, ["blue 10.0.0.160/27 default 10.0.0.200 live clusters/blue/ipam.lock:7"])
+    assert which(capsys, "10.0.0.200") == (0, ["blue 10.0.0.160/27 default 10.0.0.200 held clusters/blue/ipam.lock:7"], "")
+    assert which(capsys, "10.0.0.161")[:2] == (0, ["blue 10.0.0.160/27 default 10.0.0.200 held clusters/blue/ipam.lock:7"])
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_node_without_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["which", "10.0.0.70", "--output", "json"]) == 0
-    line = {"cluster": "blue", "block": "10.0.0.64/27", "pool": "default", "node": "n2", "state": "left", "left": "2026-11-20"}
+    line = {"cluster": "blue", "block": "10.0.0.64/27", "pool": "default", "node": "n2", "state": "quarantined", "since": "2026-11-20"}
     line |= {"file": "clusters/blue/ipam.lock", "line": 4}  # type: ignore[dict-item]  # a number among texts
     assert json.loads(capsys.readouterr().out) == {"version": 1, "asked": "10.0.0.70", "held": True, "lines": [line], "vacant": []}
     assert main(["which", "10.0.2.65", "blue", "--output", "json"]) == 1
@@ -209,7 +209,7 @@ def test_a_bad_question_is_a_usage_error(asked: str, said: str, capsys: pytest.C
 def test_an_unsound_lock_keeps_no_other_from_answering(capsys: pytest.CaptureFixture[str], fleet: Path) -> None:
     (fleet / "clusters/blue/ipam.lock").write_text(BLUE.replace('{"block":"10.0.0.32', '<<<<<<< ours\n{"block":"10.0.0.32'))
     code, rows, said = which(capsys, "10.0.0.7")
-    assert (code, rows) == (1, ["red 10.0.0.0/26 default r1 live clusters/red/ipam.lock:2"])
+    assert (code, rows) == (1, ["red 10.0.0.0/26 default r1 held clusters/red/ipam.lock:2"])
     assert "error[IPC0403]: line 3 is a conflict marker" in said
 
 
@@ -278,9 +278,9 @@ def test_why_for_programs(capsys: pytest.CaptureFixture[str], fleet: Path) -> No
         ("old", "passed over", "clusters/blue/ippools.yaml", [0, 0, 0, 0, "old"]),
     ]
     assert [(each["block"], each["state"], each["line"]) for each in blue["blocks"]] == [
-        ("10.0.0.0/27", "live", 2),
-        ("10.0.0.32/27", "next", 3),
-        ("fd00::/120", "live", 8),
+        ("10.0.0.0/27", "held", 2),
+        ("10.0.0.32/27", "pending", 3),
+        ("fd00::/120", "held", 8),
     ]
 
 

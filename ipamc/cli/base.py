@@ -10,6 +10,7 @@ from ipamc.cli.clusters import name_of
 from ipamc.cli.repository import below, is_below, tree_at, unknown
 from ipamc.disk import Trouble
 from ipamc.lock import parse
+from ipamc.model import State
 
 if TYPE_CHECKING:
     from ipamc.difference import Side
@@ -62,7 +63,7 @@ def _shallow(revision: str) -> Trouble:
 
 def _holds(text: bytes | None) -> set[tuple[str, str]]:
     lock = parse(text, "")[0] if text else None
-    return {(line.node, str(line.block)) for line in lock.lines if line.live} if lock else set()
+    return {(line.node, str(line.block)) for line in lock.lines if line.state is State.HELD} if lock else set()
 
 
 def was_held(folder: str, revision: str) -> Lock | None:

@@ -23,8 +23,8 @@ TARGETED = ("renumber", "settle", "release", "rename")
         ("ipamc lock lab", "bring the lock of clusters/lab/ up to date"),
         ("ipamc lock --check", "write nothing; fail if a lock is out of date, with the reasons by name"),
         ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks cut off"),
-        ("ipamc lock lab --renumber pool/rack-a", "give the nodes of rack-a a next block each; they move when they are drained"),
-        ("ipamc lock lab --settle node-7", "node-7 was drained and came up with its next block"),
+        ("ipamc lock lab --renumber pool/rack-a", "give the nodes of rack-a a pending block each; they move when they are drained"),
+        ("ipamc lock lab --settle node-7", "node-7 was drained and came up with its pending block"),
         ("ipamc lock --onto origin/main", "merge the trunk's locks in, where a forge did not"),
         ("ipamc lock lab --rename node-7=node-8", "node-8 replaces node-7, which is gone, and has its blocks"),
     ),
@@ -35,10 +35,10 @@ TARGETED = ("renumber", "settle", "release", "rename")
 @click.option(
     "--leave", multiple=True, metavar="NODE|all", help="This node is really gone: quarantine its blocks. Repeatable; all: every leaver."
 )
-@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME", help="Give these nodes a next block, to move to. Repeatable.")
-@click.option("--settle", multiple=True, metavar="NODE", help="This node has moved to its next block. Repeatable.")
+@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME", help="Give these nodes a pending block, to move to. Repeatable.")
+@click.option("--settle", multiple=True, metavar="NODE", help="This node has moved to its pending block. Repeatable.")
 @click.option(
-    "--release", multiple=True, metavar="NODE|CIDR", help="Blocks that were left are nobody's from now on; cancels next ones. Repeatable."
+    "--release", multiple=True, metavar="NODE|CIDR", help="Free quarantined blocks now; also cancels a pending renumber. Repeatable."
 )
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="Hand the blocks of a node that is gone to its replacement. Repeatable.")
 @click.option("--mode", is_flag=True, help="The lock goes over to the mode that the Cluster names.")

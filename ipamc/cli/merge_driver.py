@@ -10,6 +10,7 @@ import click
 from ipamc import disk, git
 from ipamc.cli.terminal import say
 from ipamc.cli.verb import DONE, REFUSED, Verb
+from ipamc.model import State
 from ipamc.report.text import visible
 
 if TYPE_CHECKING:
@@ -55,8 +56,10 @@ def _told(dropped: Dropped, trunks: tuple[str, ...]) -> str:
     if holder.node == line.node:
         why = f"which has {holder.block}"
     else:
-        why = f"which {holder.node} {f'left on {holder.left}' if holder.left else 'has'}"
+        why = f"which {holder.node} {f'left on {holder.since}' if holder.since else 'has'}"
     if dropped.trunk is not None:
         why += f" on {trunks[dropped.trunk]}"
-    again = f"to move {line.node} all the same: ipamc lock --renumber {line.node}" if line.next else "compile places it again"
+    again = (
+        f"to move {line.node} all the same: ipamc lock --renumber {line.node}" if line.state is State.PENDING else "compile places it again"
+    )
     return f"{line.block} of node {line.node}, {why}; {again}"

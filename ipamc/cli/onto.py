@@ -11,6 +11,7 @@ from ipamc.diagnostics import names
 from ipamc.disk import Trouble
 from ipamc.lock import parse
 from ipamc.merge import merge
+from ipamc.model import State
 
 DEEPEST = 20
 """Commits that are walked back from one whose lock is not sound."""
@@ -136,4 +137,4 @@ def _is_sound(text: bytes | None, path: str) -> bool:
 
 def _holders(text: bytes | None) -> set[str]:
     lock = parse(text, "")[0] if text else None
-    return {line.node for line in lock.lines if line.live} if lock else set()
+    return {line.node for line in lock.lines if line.state is State.HELD} if lock else set()

@@ -14,6 +14,7 @@ from ipamc.cli.findings import print_findings, report_option
 from ipamc.cli.terminal import colour, say, today, trouble
 from ipamc.cli.verb import CHANGED, DONE, REFUSED, Verb
 from ipamc.diagnostics import Refused, Severity, count
+from ipamc.model import State
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
@@ -185,7 +186,7 @@ def _deleted(folder: str, base: str) -> Planned:
     from ipamc.difference.document import Planned, Status
 
     lock = was_held(folder, base)
-    live = [line for line in lock.lines if line.live] if lock else []
+    live = [line for line in lock.lines if line.state is State.HELD] if lock else []
     nodes = len({line.node for line in live})
     held = f"with {count(nodes, 'node')} and {count(len(live), 'block')}; what was applied stays in the cluster"
     said = f"{base} has it, {held}. To have it back: git checkout {base} -- {folder}"

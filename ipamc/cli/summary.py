@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from ipamc.diagnostics import count, names
+from ipamc.difference.lines import renumbered
+from ipamc.lock import decode
 
 if TYPE_CHECKING:
     from ipamc.disk import Changes
@@ -20,6 +21,7 @@ def placed(before: bytes | None, after: str, plan: Plan) -> str:
     """Say what happened to blocks: nodes, blocks added and why, returned, left, renumbered."""
     origins = Counter(plan.origins.values())
     returned = origins.pop("returned", 0)
+    origins.pop("renumber", 0)  # these nodes have a number of their own
     why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))
     leavers = {each.node for each in plan.stale if each.reason == "leaver"}
     return ", ".join(
@@ -28,19 +30,17 @@ def placed(before: bytes | None, after: str, plan: Plan) -> str:
             f"{count(origins.total(), 'block')} added{f' ({why})' if why else ''}",
             f"{returned:,} returned",
             f"{len(leavers):,} left",
-            f"{len(renumbered(before, after, plan)):,} renumbered",
+            f"{len(_renumbered(before, after, plan)):,} renumbered",
         )
     )
 
 
-def renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
-    """Give the nodes of the inventory that had a live block before and do not have it now: counted from the two texts, not from intentions."""
+def _renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
+    """Give the nodes whose blocks change: counted from the rows of the two texts that differ, not from intentions."""
     if before is None or before == after.encode():
         return set()
-    present = {node.name for node in plan.cluster.nodes}
-    gone = [json.loads(row) for row in set(before.splitlines()[1:]) - set(after.encode().splitlines())]
-    live = [row for row in gone if row["node"] in present and not row.keys() & {"left", "next", "released"}]
-    return {row["node"] for row in live if row["block"] not in {str(line.block) for line in plan.held.get(row["node"], ())}}
+    old, new = before.splitlines()[1:], after.encode().splitlines()[1:]
+    return renumbered(map(decode, set(old) - set(new)), map(decode, set(new) - set(old)), plan.held)
 
 
 def written(changes: Changes) -> str:

@@ -16,6 +16,7 @@ from ipamc.cli.past import Past, at_option, look_back
 from ipamc.cli.terminal import progress, say
 from ipamc.cli.verb import DONE, REFUSED, Verb
 from ipamc.diagnostics import count
+from ipamc.model import State
 
 if TYPE_CHECKING:
     from ipamc.report.which import Holding, Vacant
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         ("ipamc which bj-001", "the blocks of a node"),
         ("ipamc which 100.162.224.7 --at 2026-11-21", "who had it at the end of that day, UTC"),
     ),
-    done="somebody holds it, is to have it, or has left it",
+    done="a line of a lock lies over it",
     refused="nobody does: it is free, released, reserved, excluded or in no pool; or a lock could not be read",
 )
 @click.argument("target", metavar="IP|CIDR|NODE")
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
     """Show who holds an address, or which blocks a node has, by the locks as they stand. Writes nothing.
 
-    An address or a CIDR gives every line over it, whether live, next, left or released. Where there is none, the pools are read: is it free, reserved,
+    An address or a CIDR gives every line over it, whether held, pending, quarantined or released. Where there is none, the pools are read: is it free, reserved,
     excluded or pinned? CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.report import format_of, which
@@ -48,7 +49,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
     question = asked(target)
     look = _Look(question, look_back(at, clusters) if at else None)
     answers: list[Holding | Vacant] = list(look.holders(clusters))
-    held = any(not each.line.released for each in look.found)
+    held = any(each.line.state is not State.RELEASED for each in look.found)
     if not answers and question.block:
         with progress("reading the pools"):
             answers = list(look.vacant())

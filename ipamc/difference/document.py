@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ipamc.diagnostics import Diagnostic, count, names
 from ipamc.difference import Difference
+from ipamc.model import State
 
 GATES = ("renumber", "release", "leave", "capacity")
 """What `--fail-on` takes."""
@@ -77,7 +78,7 @@ def refusals(document: Document, fail_on: Collection[str]) -> Iterator[str]:
             gone = names(f"{line.node} ({line.block})" for line in lines.vanished)
             yield f"{each.name}: {count(len(lines.vanished), 'line')} vanished from the lock: {gone}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.settled)}
-        left = {gone.line.node for gone in (*lines.left, *lines.released) if gone.before is None or gone.before.live}
+        left = {gone.line.node for gone in (*lines.left, *lines.released) if gone.before is None or gone.before.state is State.HELD}
         released = {str(gone.line.block) for gone in lines.released}
         short = {f"{room.pool} (IPv{room.family})" for room in each.difference.capacity if room.short}
         for gate, found, said in (

@@ -7,7 +7,7 @@ and the inventory; a block that an inventory shows is then called adopted, whoev
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,7 +16,7 @@ from ipamc.adopt import Evidence
 from ipamc.blockers import lines_over
 from ipamc.cidr import Block
 from ipamc.lacking import Group
-from ipamc.model import Line, Plan
+from ipamc.model import Line, Plan, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Counts:
     """Nodes, each counted once."""
 
     renumbered: int
-    """Pending ones that the base did not know, and settled ones."""
+    """As `renumbered` says."""
     added: int
     """With a block more, and not renumbered."""
     left: int
@@ -86,19 +86,35 @@ class LineChanges:
     left: tuple[Gone, ...] = ()
     released: tuple[Gone, ...] = ()
     pending: tuple[Renumber, ...] = ()
-    """New `next` lines."""
+    """New pending lines."""
     standing: tuple[Renumber, ...] = ()
-    """`next` lines that the base had already: no change, and told in every plan."""
+    """Pending lines that the base had already: no change, and told in every plan."""
     settled: tuple[Renumber, ...] = ()
     vanished: tuple[Line, ...] = ()
     repooled: tuple[Repooled, ...] = ()
     counts: Counts
 
 
+def renumbered(ended: Iterable[Line], begun: Iterable[Line], present: Collection[str]) -> set[str]:
+    """Give the nodes whose blocks change: this is what compile, lock and plan call renumbered.
+
+    A node is renumbered when it no longer holds a block that it held, or when a block is newly pending for it. `ended` are the lines of the base that
+    are not in the head as they were, `begun` those of the head that were not in the base; lines that both have may be in both. `present` are the nodes
+    that stay in the inventory: who left it is not renumbered.
+    """
+    begun = tuple(begun)
+    ended = tuple(ended)
+    holds = {(line.node, line.block) for line in begun if line.state is State.HELD}
+    waited = {(line.node, line.block) for line in ended if line.state is State.PENDING}
+    moved = {line.node for line in ended if line.state is State.HELD and (line.node, line.block) not in holds}
+    coming = {line.node for line in begun if line.state is State.PENDING and (line.node, line.block) not in waited}
+    return {node for node in moved | coming if node in present}
+
+
 def compare_lines(before: Sequence[Line], plan: Plan, why_pending: Mapping[Block, str], quarantined_after: str) -> LineChanges:
     """Tell what became of the base's lines, and where the head's come from. O(n log n).
 
-    `why_pending`: what is wrong with live blocks. `quarantined_after`: the last day on which a line may have left to be given out again without consent.
+    `why_pending`: what is wrong with held blocks. `quarantined_after`: the last day on which a line may have left to be given out again without consent.
     """
     comparison = _Comparison(before, plan)
     settled = tuple(comparison.settled())
@@ -106,7 +122,7 @@ def compare_lines(before: Sequence[Line], plan: Plan, why_pending: Mapping[Block
     added = tuple(comparison.added())
     left, released, vanished = comparison.gone(quarantined_after)
     renamed = {each.of for each in added if each.origin == "renamed"}
-    moved = {each.node for each in (*settled, *coming)}
+    moved = renumbered(comparison.ended, comparison.begun, comparison.present)
     joined = {each.line.node for each in added} - moved
     lost = {line.node for line in vanished if line.node not in comparison.present}
     return LineChanges(
@@ -121,7 +137,7 @@ def compare_lines(before: Sequence[Line], plan: Plan, why_pending: Mapping[Block
         counts=Counts(
             renumbered=len(moved),
             added=len(joined),
-            left=len({line.node for line in before if line.live} - comparison.present - renamed - lost),
+            left=len({line.node for line in before if line.state is State.HELD} - comparison.present - renamed - lost),
             vanished=len({line.node for line in vanished}),
             unchanged=len(comparison.present - moved - joined),
         ),
@@ -141,8 +157,8 @@ class _Comparison:
         self._moved_pools = [(was, now) for was, now in pairs if now and now != was and _same(was, now)]
         self.ended = [line for line, now in pairs if not (now and _same(line, now))]
         self.begun = [line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))]
-        self.lost = self._by_group(line for line in self.ended if line.live and line.node in self.present)
-        self.gained = self._by_group(line for line in self.begun if line.live)
+        self.lost = self._by_group(line for line in self.ended if line.state is State.HELD and line.node in self.present)
+        self.gained = self._by_group(line for line in self.begun if line.state is State.HELD)
         self.replaced = {line.block for some in self.lost.values() for line in some}
 
     def _by_group(self, lines: Iterable[Line]) -> dict[Group, list[Line]]:
@@ -160,11 +176,11 @@ class _Comparison:
 
     def _why_settled(self, old: Line, new: list[Line]) -> str:
         now = self.new.get(old.block)
-        if any((was := self.old.get(line.block)) and was.next and was.node == line.node for line in new):
+        if any((was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node for line in new):
             return "it was to move, and has moved"
-        if now and now.left:
-            return "renumbered by consent since the base, and settled" if now.moved else "its block was left"
-        if now and now.released:
+        if now and now.state is State.QUARANTINED:
+            return "renumbered by consent since the base, and settled" if now.moved else "its block is in quarantine"
+        if now and now.state is State.RELEASED:
             return "its block was released"
         if taken := [line.node for line in lines_over(self.plan.lock.lines, old.block) if line.node != old.node]:
             return f"its addresses are {taken[0]}'s now, and no line says who agreed"
@@ -176,7 +192,7 @@ class _Comparison:
 
     def pending(self, why: Mapping[Block, str]) -> tuple[tuple[Renumber, ...], tuple[Renumber, ...]]:
         begun = {line.block for line in self.begun}
-        groups = self._by_group(line for line in self.plan.lock.lines if line.next)
+        groups = self._by_group(line for line in self.plan.lock.lines if line.state is State.PENDING)
         held = self._by_group(line for node in {group[0] for group in groups} for line in self.plan.held.get(node, ()))
         coming: list[Renumber] = []
         standing: list[Renumber] = []
@@ -212,9 +228,9 @@ class _Comparison:
         if known != "renumber":
             return known
         was = self.old.get(line.block)
-        if was and was.node == line.node and not was.released:
+        if was and was.node == line.node and was.state is not State.RELEASED:
             return "returned"
-        if was and (was.live or was.next):
+        if was and was.in_use:
             return "renamed"
         if self._pinned(line):
             return "pin"
@@ -227,18 +243,24 @@ class _Comparison:
 
     def gone(self, quarantined_after: str) -> tuple[tuple[Gone, ...], tuple[Gone, ...], tuple[Line, ...]]:
         """Give what was left, what was released, and what vanished. Addresses that were given out in their quarantine were released in between."""
-        left = [Gone(line=line, before=self.old.get(line.block)) for line in self.begun if line.left and line.block not in self.replaced]
+        left = [
+            Gone(line=line, before=self.old.get(line.block))
+            for line in self.begun
+            if line.state is State.QUARANTINED and line.block not in self.replaced
+        ]
         released = [
-            Gone(line=line, before=self.old.get(line.block)) for line in self.begun if line.released and line.block not in self.replaced
+            Gone(line=line, before=self.old.get(line.block))
+            for line in self.begun
+            if line.state is State.RELEASED and line.block not in self.replaced
         ]
         vanished = []
         for line in self.ended:
             over = lines_over(self.plan.lock.lines, line.block)
             if not over:
                 vanished.append(line)
-            elif line.left > quarantined_after and over[0].node != line.node:
+            elif line.since > quarantined_after and over[0].node != line.node:
                 released.append(Gone(line=line, before=line, to=over[0].node))
-            elif line.block not in self.new and line.block not in self.replaced and (line.live or line.next):
+            elif line.block not in self.new and line.block not in self.replaced and line.in_use:
                 some = released if line.node in self.present else left
                 some.append(Gone(line=line, before=line, to=over[0].node))
         return _in_order(left), _in_order(released), tuple(vanished)

@@ -12,7 +12,7 @@ from ipamc.territory import Territory, first_overlap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misplaced:
-    """Live and next lines that stand where rule 2 of the lock would refuse a new one, or in a pool that does not select their node."""
+    """Live and pending lines that stand where rule 2 of the lock would refuse a new one, or in a pool that does not select their node."""
 
     why: str
     lines: tuple[Line, ...]
@@ -27,7 +27,7 @@ def misplaced(plan: Plan) -> tuple[Misplaced, ...]:
     wants = {want.node.name: want for want in plan.wants}
     groups: dict[tuple[bool, str], list[Line]] = defaultdict(list)
     for line in plan.lock.lines:
-        if line.left or line.released or line.node not in wants:
+        if not line.in_use or line.node not in wants:
             continue
         ground = territory.of(line.block)
         if line.block.family not in cluster.families:

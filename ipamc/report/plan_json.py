@@ -11,7 +11,7 @@ from ipamc.difference.lines import Added, Counts, Gone, Renumber
 from ipamc.difference.pools import Capacity
 from ipamc.model import Line
 from ipamc.report import document as findings
-from ipamc.report.table import state, use_record
+from ipamc.report.table import state_record, use_record
 from ipamc.utilisation import Use
 
 VERSION = 1
@@ -83,17 +83,16 @@ def _counts(counts: Counts) -> dict[str, int]:
     }
 
 
-def _line(line: Line) -> dict[str, str]:
-    day = {"since": line.left} if line.left else {}
-    return {"node": line.node, "block": str(line.block), "pool": line.pool, "state": state(line).split()[0], **day}
+def _line(line: Line) -> dict[str, str | bool]:
+    return {"node": line.node, "block": str(line.block), "pool": line.pool, **state_record(line)}
 
 
-def _added(added: Added) -> dict[str, str]:
+def _added(added: Added) -> dict[str, str | bool]:
     return {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
 
 
-def _gone(gone: Gone) -> dict[str, str]:
-    before = {"was": state(gone.before).split()[0]} if gone.before else {}
+def _gone(gone: Gone) -> dict[str, str | bool]:
+    before = {"was": str(gone.before.state)} if gone.before else {}
     return {**_line(gone.line), **before, **({"to": gone.to} if gone.to else {})}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ipamc.cidr import Block
 from ipamc.diagnostics import count
-from ipamc.model import Line, Lock
+from ipamc.model import Line, Lock, State
 from ipamc.report.box import box
 from ipamc.report.text import visible
 from ipamc.utilisation import PoolUse, Use, lines_in
@@ -32,7 +32,7 @@ def table(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = Fals
 
 
 def _title(name: str, uses: Sequence[PoolUse], lock: Lock) -> str:
-    live = [line for line in lock.lines if line.live]
+    live = [line for line in lock.lines if line.state is State.HELD]
     outside = len(lock.lines) - sum(len(lines_in(lock, each.range.block)) for use in uses for each in use.ranges)
     strays = f"; {count(outside, 'line')} of the lock outside every pool" if outside else ""
     return f"{visible(name)}: {count(len({line.node for line in live}), 'node')} with {count(len(live), 'block')}{strays}\n"
@@ -61,10 +61,9 @@ def number(value: int) -> str:
 
 
 def state(line: Line) -> str:
-    """Give the state of a line in a word, with the day it began where the lock has it."""
-    if line.left:
-        return f"{'moved' if line.moved else 'left'} {line.left}"
-    return "released" if line.released else "next" if line.next else "live"
+    """Give the state of a line in a word; of a quarantined one with its day, and whether its node moved."""
+    day = f" {line.since}" if line.since else ""
+    return f"{line.state}{day}{', moved' if line.moved else ''}"
 
 
 def _padded(row: tuple[str, ...], columns: int) -> tuple[str, ...]:
@@ -85,13 +84,18 @@ def _pool_record(use: PoolUse, lock: Lock, *, blocks: bool) -> dict[str, object]
     return {"pool": use.pool.name, "family": family, "blockSize": use.family.block_size, **use_record(use.use), "ranges": ranges}
 
 
-def _line_records(lock: Lock, block: Block) -> list[dict[str, str]]:
+def _line_records(lock: Lock, block: Block) -> list[dict[str, str | bool]]:
     return [_line_record(line) for line in lines_in(lock, block)]
 
 
-def _line_record(line: Line) -> dict[str, str]:
-    day = {"left": line.left} if line.left else {}
-    return {"block": str(line.block), "node": line.node, "state": state(line).split()[0], **day}
+def _line_record(line: Line) -> dict[str, str | bool]:
+    return {"block": str(line.block), "node": line.node, **state_record(line)}
+
+
+def state_record(line: Line) -> dict[str, str | bool]:
+    """Give the state of a line for JSON; with the day from which on it is in quarantine, and whether its node moved."""
+    day: dict[str, str | bool] = {"since": line.since} if line.since else {}
+    return {"state": str(line.state), **day, **({"moved": True} if line.moved else {})}
 
 
 def use_record(use: Use) -> dict[str, object]:

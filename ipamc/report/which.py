@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ from ipamc.cidr import Block
 from ipamc.diagnostics import Span
 from ipamc.model import Line
 from ipamc.report.box import Row, box
-from ipamc.report.table import state
+from ipamc.report.table import state, state_record
 from ipamc.report.text import visible, where
 
 if TYPE_CHECKING:  # what it imports takes longer to load than an answer from the locks
@@ -56,19 +56,18 @@ def records(answers: Sequence[Holding | Vacant]) -> dict[str, list[dict[str, str
     """Give the same for programs: `lines` of locks, and what is `vacant`."""
     return {
         "lines": [
-            _record(each, each.line.block, each.line.pool, each.line.node, state(each.line))
+            _record(each, each.line.block, each.line.pool, each.line.node, state_record(each.line))
             for each in answers
             if isinstance(each, Holding)
         ],
-        "vacant": [_record(each, *each.vacancy[:4]) for each in answers if isinstance(each, Vacant)],
+        "vacant": [
+            _record(each, each.vacancy.block, each.vacancy.pool, each.vacancy.node, {"state": each.vacancy.state})
+            for each in answers
+            if isinstance(each, Vacant)
+        ],
     }
 
 
-def _record(answer: Holding | Vacant, block: Block, pool: str, node: str, told: str) -> dict[str, str | int]:
-    record: dict[str, str | int] = {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node}
-    if isinstance(answer, Holding):
-        told, _, day = told.partition(" ")
-        record |= {"state": told, **({"left": day} if day else {})}
-    else:
-        record["state"] = told
-    return {**record, "file": answer.at.path, "line": answer.at.line}
+def _record(answer: Holding | Vacant, block: Block, pool: str, node: str, state_of: Mapping[str, str | bool]) -> dict[str, str | int]:
+    place: dict[str, str | int] = {"file": answer.at.path, "line": answer.at.line}
+    return {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node, **state_of, **place}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ipamc.assign import rank
 from ipamc.diagnostics import Place, Span, count
-from ipamc.report.table import state
+from ipamc.report.table import state, state_record
 from ipamc.report.text import visible, where
 from ipamc.sight import Seen
 from ipamc.trace import Step, Trace
@@ -90,8 +90,7 @@ def record(trace: Trace, lock: str, find: Find) -> dict[str, Any]:
             {
                 "block": str(step.line.block),
                 "pool": step.line.pool,
-                "state": _state(step).split(maxsplit=1)[0] if step.number else "to come",
-                **({"left": step.line.left} if step.line.left else {}),
+                **(state_record(step.line) if step.number else {"state": "to come"}),
                 **({"origin": step.origin} if step.origin else {}),
                 "why": step.why,
                 **({"file": lock, "line": step.number} if step.number else {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model import Mode, Plan
+from ipamc.model import Mode, Plan, State
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
@@ -17,7 +17,7 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
         return
-    pending = {line.node for line in plan.lock.lines if line.next}
+    pending = {line.node for line in plan.lock.lines if line.state is State.PENDING}
     for node in cluster.nodes:
         if not node.pod_cidrs:
             continue
@@ -46,7 +46,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return
     known = {node.name: node for node in cluster.nodes}
-    pending = {line.node for line in plan.lock.lines if line.next}
+    pending = {line.node for line in plan.lock.lines if line.state is State.PENDING}
     for seen in cluster.cilium_nodes:
         shown = sorted(block for block, _ in seen.blocks)
         held = sorted(line.block for line in plan.held.get(seen.name, ()))
@@ -87,7 +87,7 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     for pool in plan.cluster.pools:
         for name, pins in sorted(pool.pins.items()):
             blocks = {line.block for line in plan.held.get(name, ())} | {
-                line.block for line in plan.lock.lines if line.next and line.node == name
+                line.block for line in plan.lock.lines if line.state is State.PENDING and line.node == name
             }
             for pin in pins:
                 others = sorted(block for block in blocks if block.family == pin.block.family)

@@ -46,7 +46,7 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def _moving(layout: Layout) -> frozenset[str]:
-    """Name the nodes on their way to another block, whose CiliumNode does not show the live one (any more); `review` tells of them."""
+    """Name the nodes on their way to another block, whose CiliumNode does not show the held one (any more); `review` tells of them."""
     return frozenset(
         each.name
         for each in layout.plan.cluster.cilium_nodes

@@ -35,10 +35,10 @@ class Layout:
     shards: tuple[tuple[str, tuple[Want, ...]], ...]
     """Nodes by name in shards by name; no shard is empty."""
     held: Mapping[str, tuple[Line, ...]]
-    """Live lines by node name, by family and address. Without blocks that lie outside every pool, and in the modes that write a node's blocks into one
+    """Held lines by node name, by family and address. Without blocks that lie outside every pool, and in the modes that write a node's blocks into one
     object without the nodes that have such blocks: half an object is worse than none."""
     coming: Mapping[str, tuple[Line, ...]]
-    """The same as it will be once `next` lines are live, for the nodes of the inventory that have some; by name."""
+    """The same as it will be once pending lines are live, for the nodes of the inventory that have some; by name."""
     masks: Mapping[int, int]
     """In cluster-pool mode: the longest prefix in use, by family of the cluster."""
 
@@ -59,7 +59,7 @@ class Target(NamedTuple):
 
 
 def renumber_path(node: str) -> str:
-    """Give the file, in no kustomization, that shows a node's object with its next blocks.
+    """Give the file, in no kustomization, that shows a node's object with its pending blocks.
 
     A node's name may have 253 characters and a file's 255 bytes, of which writing beside and renaming needs some: a longer name is cut, and told apart by
     the first 8 bytes of its SHA-256.

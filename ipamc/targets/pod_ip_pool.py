@@ -57,7 +57,7 @@ def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, 
     """Give a pool's ranges of one family less what is reserved, in the order as written.
 
     `lines` are the lock's: a held block stays in the pool where it was reserved later, or its node would lose it. A piece smaller than a block, which
-    the operator could never use, is left out unless it belongs to a live or next line. Without anything reserved this costs nothing; else
+    the operator could never use, is left out unless it belongs to a live or pending line. Without anything reserved this costs nothing; else
     O(reserved log lines) by netaddr.
     """
     reserved = [each.block for each in pool.reserved if each.block.family == part.family]
@@ -76,7 +76,7 @@ def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, 
         return [Block(part.family, network.first, network.prefixlen) for network in rest.iter_cidrs()]
 
     def held(place: Block) -> list[Block]:
-        return [line.block for line in lines_over(lines, place) if line.live or line.next]
+        return [line.block for line in lines_over(lines, place) if line.in_use]
 
     gone = less(reserved, {block for each in reserved for block in held(each)})
     return tuple(

@@ -106,7 +106,7 @@ class Site:
         return list(self.rendering("cilium/helm-values.yaml")[0].get("operator", {}).get("extraArgs", ()))
 
     def lock(self, state: str = "live") -> dict[str, list[tuple[str, str]]]:
-        """Read pools and blocks from the lock, by node: live ones, or those marked `next`, `left` or `released`."""
+        """Read pools and blocks from the lock, by node: held ones, or those marked `next`, `left` or `released`."""
         found: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for row in (self.folder / "ipam.lock").read_text().splitlines()[1:]:
             line = json.loads(row)

@@ -30,10 +30,10 @@ class Row(NamedTuple):
     pool: str
     node: str
     state: str
-    """live, next, left or released."""
-    left: str = ""
+    """held, pending, quarantined or released."""
+    since: str = ""
     moved: bool = False
-    unsettled: bool = False
+    was_pending: bool = False
 
 
 def rows(lock: str | None) -> list[Row]:
@@ -42,9 +42,9 @@ def rows(lock: str | None) -> list[Row]:
 
 
 def _row(record: dict[str, object]) -> Row:
-    state = next((word for word in ("released", "left", "next") if word in record), "live")
-    block, pool, node, left = (str(record.get(key, "")) for key in ("block", "pool", "node", "left"))
-    return Row(parse_block(block), pool, node, state, left, "moved" in record, state == "left" and "next" in record)
+    state = next((word for word in ("released", "quarantined", "pending") if word in record), "held")
+    block, pool, node, since = (str(record.get(key, "")) for key in ("block", "pool", "node", "quarantined"))
+    return Row(parse_block(block), pool, node, state, since, "moved" in record, state == "quarantined" and "pending" in record)
 
 
 @dataclass
@@ -66,12 +66,16 @@ class Step:
         agreed = rows(before)
         for old, new in consent.rename:
             agreed = [row._replace(node=new) if row.node == old and row.state != "released" else row for row in agreed]
-        freed = {row.block for row in agreed if row.state in {"next", "left"} and any(_meant(row, target) for target in consent.release)}
+        freed = {
+            row.block
+            for row in agreed
+            if row.state in {"pending", "quarantined"} and any(_meant(row, target) for target in consent.release)
+        }
         agreed = [Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed]
         return cls(world, consent, today, agreed, rows(after), freed)
 
     def events(self) -> Iterator[str]:
-        """Tell what became of the lines that changed: `live > left`, `released > gone`, `none > live`."""
+        """Tell what became of the lines that changed: `held > quarantined`, `released > gone`, `none > held`."""
         now, was = {row.block: row for row in self.after}, {row.block: row for row in self.before}
         for row in self.before:
             after = now.get(row.block)
@@ -97,7 +101,7 @@ class Step:
 
     def coming(self, node: str) -> set[Block]:
         """Give the blocks that a node is to move to; also if it was gone in the meantime."""
-        return {row.block for row in self.before if row.node == node and (row.state == "next" or row.unsettled)}
+        return {row.block for row in self.before if row.node == node and (row.state == "pending" or row.was_pending)}
 
     def arrived(self, node: str, coming: Iterable[Block]) -> bool:
         """Tell whether a node is where it is to move to."""
@@ -107,7 +111,7 @@ class Step:
         return node in self.consent.settle or known.to_come or created_again or set(coming) <= set(self.world.shown(node))
 
     def renumbered(self, row: Row) -> bool:
-        """Tell whether somebody agreed to give the node of a live line another block in its place."""
+        """Tell whether somebody agreed to give the node of a held line another block in its place."""
         pool = self.world.owner(row.block) or row.pool  # of a range that is gone, the name that the line has
         return any(target in {row.node, f"pool/{pool}"} or _meant(row, target) for target in self.consent.renumber)
 
@@ -153,30 +157,30 @@ def _follows(row: Row, after: Row, step: Step) -> bool:
     """Tell whether a state follows from another."""
     here = row.node in step.world.nodes
     today = step.today.isoformat()
-    came, went = (row.state, row.moved, row.unsettled), (after.state, after.moved, after.unsettled)
+    came, went = (row.state, row.moved, row.was_pending), (after.state, after.moved, after.was_pending)
     match came, went:
-        case ("live" | "next" | "released" as state, _, _), (same, _, _) if state == same:
+        case ("held" | "pending" | "released" as state, _, _), (same, _, _) if state == same:
             return row.state == "released" or here
-        case ("left", _, _), ("left", _, _) if came == went:
-            return row.left == after.left
-        case ("live", _, _), ("left", False, False):
-            return not here and after.left == today
-        case ("live", _, _) | ("left", False, False), ("left", True, False):
-            return here and after.left == today and _replaced(row, step)
-        case ("next", _, _) | ("left", False, True), ("live", _, _):
+        case ("quarantined", _, _), ("quarantined", _, _) if came == went:
+            return row.since == after.since
+        case ("held", _, _), ("quarantined", False, False):
+            return not here and after.since == today
+        case ("held", _, _) | ("quarantined", False, False), ("quarantined", True, False):
+            return here and after.since == today and _replaced(row, step)
+        case ("pending", _, _) | ("quarantined", False, True), ("held", _, _):
             return here and step.arrived(row.node, step.coming(row.node))
-        case ("next", _, _), ("left", False, True):
-            return not here and after.left == today
-        case ("left", False, False), ("live", _, _):
+        case ("pending", _, _), ("quarantined", False, True):
+            return not here and after.since == today
+        case ("quarantined", False, False), ("held", _, _):
             return here
-        case ("left", False, True), ("next", _, _):
+        case ("quarantined", False, True), ("pending", _, _):
             return here
     return False
 
 
 def _replaced(row: Row, step: Step) -> bool:
-    """Tell whether a live line was given up for another, and rightly."""
-    mine = [each for each in step.after if each.state == "live" and step.group(each) == step.group(row)]
+    """Tell whether a held line was given up for another, and rightly."""
+    mine = [each for each in step.after if each.state == "held" and step.group(each) == step.group(row)]
     coming = step.coming(row.node)
     new = [each for each in mine if each.block in coming or step.renumbered(row)]
     return bool(new) and step.arrived(row.node, coming or [each.block for each in new])
@@ -184,9 +188,9 @@ def _replaced(row: Row, step: Step) -> bool:
 
 def _given_up(row: Row, over: list[Row], step: Step) -> bool:
     """Tell whether the addresses of a line could be given out again."""
-    left = row.left
-    if row.state in {"live", "next"}:
-        if row.node in step.world.nodes and not (row.state == "live" and _replaced(row, step)):
+    left = row.since
+    if row.state in {"held", "pending"}:
+        if row.node in step.world.nodes and not (row.state == "held" and _replaced(row, step)):
             return False
         left = step.today.isoformat()
     return row.state == "released" or step.waited(left) or all(each.node == row.node and step.owned(each.node, each.block) for each in over)
@@ -206,9 +210,9 @@ def new_lines_lie_where_they_may(step: Step) -> None:
     world = step.world
     kept = [*world.excluded, *(each for pool in world.pools.values() for each in pool.reserved)]
     kept += [block for name in world.cilium_nodes if name not in world.nodes for block in world.shown(name)]
-    busy = {(row.node, row.block.family) for row in step.before if row.state in {"live", "next"}}
+    busy = {(row.node, row.block.family) for row in step.before if row.state in {"held", "pending"}}
     for row in _new(step):
-        assert row.state in {"live", "next"} or row.moved, row
+        assert row.state in {"held", "pending"} or row.moved, row
         assert row.node in world.nodes, row
         if row.block in world.shown(row.node) and (row.node, row.block.family) not in busy:
             continue  # adopted: it is there, whatever we think of it
@@ -221,9 +225,9 @@ def new_lines_lie_where_they_may(step: Step) -> None:
             assert row.pool in world.servers(row.node, row.block.family), row
             assert pool.open, row
             assert row.block.prefix == pool.prefix(world.nodes[row.node], row.block.family), row
-        held = [each for each in (*step.before, *_came(step)) if each.state == "live" and each.block != row.block]
+        held = [each for each in (*step.before, *_came(step)) if each.state == "held" and each.block != row.block]
         was = [each for each in held if step.group(each) == step.group(row)]
-        if row.state == "next" or (was and world.one_block):
+        if row.state == "pending" or (was and world.one_block):
             assert any(map(step.renumbered, was)), row
 
 
@@ -235,15 +239,15 @@ def _came(step: Step) -> Iterator[Row]:
         if before is None or before.node != row.node or before.state == "released":
             came = row.block in step.world.shown(row.node)
         else:
-            came = before.state == "left" and not (before.moved or before.unsettled)
-        if came and (row.state == "live" or row.moved):
-            yield row._replace(state="live", left="", moved=False)
+            came = before.state == "quarantined" and not (before.moved or before.was_pending)
+        if came and (row.state == "held" or row.moved):
+            yield row._replace(state="held", since="", moved=False)
 
 
 def everybody_has_what_the_pools_owe(step: Step) -> None:
     """One block of each family; or as many of each pool as it owes, and none too many."""
     world = step.world
-    live = Counter((row.node, row.block.family) for row in step.after if row.state == "live")
+    live = Counter((row.node, row.block.family) for row in step.after if row.state == "held")
     if world.one_block:
         assert not live or max(live.values()) == 1, live
         for node in world.nodes:
@@ -255,9 +259,9 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
                 and not any(world.pools[name].open for name in world.candidates(node))
             ), node
         return
-    held = Counter(step.group(row) for row in step.after if row.state == "live")
-    moving = {step.group(row) for row in step.after if row.state == "next"}
-    placed = {step.group(row) for row in _new(step) if row.state == "live" and row.block not in world.shown(row.node)}
+    held = Counter(step.group(row) for row in step.after if row.state == "held")
+    moving = {step.group(row) for row in step.after if row.state == "pending"}
+    placed = {step.group(row) for row in _new(step) if row.state == "held" and row.block not in world.shown(row.node)}
     for node in world.nodes:
         for name in world.candidates(node):
             pool = world.pools[name]
@@ -270,38 +274,40 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
 
 def held_lines_are_legal(step: Step) -> None:
     """Hold them inside a range, outside what is excluded, of a family of the cluster; unless the node is to move away from them."""
-    moving = {step.group(row) for row in step.after if row.state == "next"}
+    moving = {step.group(row) for row in step.after if row.state == "pending"}
     for row in step.after:
-        if row.state in {"live", "next"} and not step.world.legal(row.block):
+        if row.state in {"held", "pending"} and not step.world.legal(row.block):
             on_hold = step.world.spec.get("unpooled") == "hold" and not step.world.owner(row.block)
-            assert row.state == "live", row
+            assert row.state == "held", row
             assert on_hold or step.group(row) in moving, row
 
 
 def who_returns_gets_what_was_left(step: Step) -> None:
     now = {row.block: row for row in step.after}
-    busy = {(row.node, row.block.family) for row in step.before if row.state == "live"}
+    busy = {(row.node, row.block.family) for row in step.before if row.state == "held"}
     for node in step.world.nodes:
         for family in step.world.families:
             mine = [row for row in step.before if (row.node, row.block.family) == (node, family)]
-            coming = [row for row in mine if row.state == "left" and not row.moved and not row.unsettled and step.world.legal(row.block)]
+            coming = [
+                row for row in mine if row.state == "quarantined" and not row.moved and not row.was_pending and step.world.legal(row.block)
+            ]
             if coming and (node, family) not in busy:
-                back = [row for row in coming if now[row.block].node == node and (now[row.block].state == "live" or now[row.block].moved)]
+                back = [row for row in coming if now[row.block].node == node and (now[row.block].state == "held" or now[row.block].moved)]
                 assert len(back) == (1 if step.world.one_block else len(coming)), coming
 
 
 def what_arrived_is_settled(step: Step) -> None:
     now = {row.block: row for row in step.after}
     for node in step.world.nodes:
-        coming = {row.block for row in step.before if row.node == node and row.state == "next"}
+        coming = {row.block for row in step.before if row.node == node and row.state == "pending"}
         if coming and step.arrived(node, coming):
-            assert all((now[block].state, now[block].node) == ("live", node) for block in coming), coming
+            assert all((now[block].state, now[block].node) == ("held", node) for block in coming), coming
 
 
 def next_lines_stand_beside_live_ones(step: Step) -> None:
-    live = {step.group(row) for row in step.after if row.state == "live"}
+    live = {step.group(row) for row in step.after if row.state == "held"}
     for row in step.after:
-        assert row.state != "next" or step.group(row) in live, row
+        assert row.state != "pending" or step.group(row) in live, row
 
 
 def pools_follow_their_ranges(step: Step) -> None:
@@ -315,7 +321,7 @@ def pools_follow_their_ranges(step: Step) -> None:
 def few_leave_without_consent(step: Step) -> None:
     if "all" in step.consent.leave:
         return
-    live = {row.node for row in step.before if row.state == "live"}
+    live = {row.node for row in step.before if row.state == "held"}
     gone = live - step.world.nodes.keys() - step.consent.leave
     assert len(gone) <= max(3, len(live) * 5 // 100), gone
     assert not gone or step.world.nodes
@@ -339,29 +345,29 @@ def judge_merge(base: str, ours: str, theirs: str, trunk: str, merged: Merged, *
         new = row.block not in was and (row.block, row.node) in dropped
         assert new or any(each.overlaps(row.block) for each in now), f"{row} vanished"
     gave_way = {each.line.node for each in merged.dropped}
-    live = Counter((row.node, row.block.family) for row in now.values() if row.state == "live")
+    live = Counter((row.node, row.block.family) for row in now.values() if row.state == "held")
     assert not one_block or max(live.values(), default=1) == 1, live
     for block in one.keys() & two.keys():
         mine, other, before = one[block], two[block], was.get(block)
         changed = other if before == mine else mine
         if mine == other:
             assert now.get(block) == mine, f"both have {mine}"
-        elif before in {mine, other} and changed.state == "live" and changed.node not in gave_way:
+        elif before in {mine, other} and changed.state == "held" and changed.node not in gave_way:
             assert _is_live(now.get(block), changed.node) or live[changed.node, block.family], (
                 f"{before} became {changed}, and is {now.get(block)}"
             )
     for side, across in ((one, two), (two, one)):
         for block, row in side.items():  # what the trunk gave out since the base stays
-            if row == main.get(block) and row.state == "live" and not _is_live(was.get(block), row.node):
+            if row == main.get(block) and row.state == "held" and not _is_live(was.get(block), row.node):
                 followed = across.get(block) not in {None, was.get(block)} and across[block].node == row.node
                 assert followed or _is_live(now.get(block), row.node), f"{row} of the trunk is {now.get(block)}"
-    held = [{(row.node, row.block.family) for row in some.values() if row.state == "live"} for some in (one, two)]
+    held = [{(row.node, row.block.family) for row in some.values() if row.state == "held"} for some in (one, two)]
     for node, family in held[0] & held[1]:
         assert live[node, family] or node in gave_way, f"{node} is without a block"
 
 
 def _is_live(row: Row | None, node: str) -> bool:
-    return row is not None and (row.state, row.node) == ("live", node)
+    return row is not None and (row.state, row.node) == ("held", node)
 
 
 def vanished(before: str, after: str) -> bool:

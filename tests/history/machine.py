@@ -155,11 +155,11 @@ class History(RuleBasedStateMachine):
             self.next.nodes.setdefault(name, Node(rack, large=large, planned=planned, live=live and not planned))
         self.commit()
 
-    @precondition(has("left"))
+    @precondition(has("quarantined"))
     @rule(which=some, count=few, live=st.booleans())
     def nodes_return(self, which: int, count: int, *, live: bool) -> None:
         for number in range(count):
-            if row := pick([row for row in self.rows if row.state == "left"], which + number):
+            if row := pick([row for row in self.rows if row.state == "quarantined"], which + number):
                 self.next.nodes.setdefault(row.node, Node(RACKS[which % 3], live=live))
         self.commit()
 
@@ -192,7 +192,7 @@ class History(RuleBasedStateMachine):
     @rule(which=some, new=names, gone=st.booleans())
     def a_node_is_replaced(self, which: int, new: str, *, gone: bool) -> None:
         """Let one take over from another, that leaves now or is gone; the new one may come later."""
-        left = [row.node for row in self.rows if row.state == "left"] if gone else []
+        left = [row.node for row in self.rows if row.state == "quarantined"] if gone else []
         old = pick(left, which) or self.node(which)
         if old and old in self.next.nodes and new not in self.next.nodes:
             node = self.next.nodes.pop(old)
@@ -284,10 +284,10 @@ class History(RuleBasedStateMachine):
 
     # Consent.
 
-    @precondition(has("live"))
+    @precondition(has("held"))
     @rule(which=some, kind=st.sampled_from(["node", "node", "node", "block", "block", "wider", "pool", "typo"]), more=rarely)
     def somebody_is_renumbered(self, which: int, kind: str, *, more: bool) -> None:
-        live = [row for row in self.rows if row.state == "live"]
+        live = [row for row in self.rows if row.state == "held"]
         targets = [_target(row, kind) for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None])]
         if targets:
             consent = Consent(renumber=tuple(sorted(set(targets))))
@@ -296,16 +296,16 @@ class History(RuleBasedStateMachine):
                 self.commit(consent)
                 assert before.items() <= self._on_the_move().items()
 
-    @precondition(has("next"))
+    @precondition(has("pending"))
     @rule(which=some, typo=rarely)
     def somebody_has_moved(self, which: int, *, typo: bool) -> None:
-        if row := pick(self.rows if typo else [row for row in self.rows if row.state == "next"], which):
+        if row := pick(self.rows if typo else [row for row in self.rows if row.state == "pending"], which):
             self.commit(Consent(settle=frozenset([row.node])))
 
-    @precondition(has("left", "next"))
+    @precondition(has("quarantined", "pending"))
     @rule(which=some, kind=st.sampled_from(["node", "node", "block", "block", "wider", "typo"]), typo=rarely)
     def lines_are_released(self, which: int, kind: str, *, typo: bool) -> None:
-        if row := pick(self.rows if typo else [row for row in self.rows if row.state in {"left", "next"}], which):
+        if row := pick(self.rows if typo else [row for row in self.rows if row.state in {"quarantined", "pending"}], which):
             self.commit(Consent(release=frozenset([_target(row, kind)])))
 
     # The live cluster.
@@ -315,7 +315,7 @@ class History(RuleBasedStateMachine):
         self._nothing_new()
         live: dict[str, list[Block]] = {}
         for row in self.rows:
-            if row.state == "live" and row.node in self.next.nodes:
+            if row.state == "held" and row.node in self.next.nodes:
                 live.setdefault(row.node, []).append(row.block)
         chosen = pick(list(live), which)
         for node, blocks in live.items():
@@ -323,19 +323,19 @@ class History(RuleBasedStateMachine):
                 self.next.show(node, blocks)
         self.commit()
 
-    @precondition(has("next"))
+    @precondition(has("pending"))
     @rule(which=some, part=st.booleans())
     def a_node_shows_its_next_blocks(self, which: int, *, part: bool) -> None:
         self._nothing_new()
-        waiting = [row for row in self.rows if row.state == "next" and row.node in self.next.nodes]
+        waiting = [row for row in self.rows if row.state == "pending" and row.node in self.next.nodes]
         if row := pick(waiting, which):
             mine = [each for each in self.rows if each.node == row.node]
-            moving = {(each.block.family, "" if self.next.one_block else each.pool) for each in mine if each.state == "next"}
-            coming = [each.block for each in mine if each.state == "next"]
+            moving = {(each.block.family, "" if self.next.one_block else each.pool) for each in mine if each.state == "pending"}
+            coming = [each.block for each in mine if each.state == "pending"]
             staying = [
                 each.block
                 for each in mine
-                if each.state == "live" and (each.block.family, "" if self.next.one_block else each.pool) not in moving
+                if each.state == "held" and (each.block.family, "" if self.next.one_block else each.pool) not in moving
             ]
             self.next.show(row.node, coming[:1] if part else sorted([*coming, *staying]))
         self.commit()
@@ -351,11 +351,11 @@ class History(RuleBasedStateMachine):
         self.next.show(node, [block] if self.next.one_block else sorted({*self.next.shown(node)[:1], block}))
         self.commit()
 
-    @precondition(has("left", "released"))
+    @precondition(has("quarantined", "released"))
     @rule(which=some)
     def a_node_shows_what_it_left(self, which: int) -> None:
         """Or what another one left: it was restored from a backup."""
-        left = [row for row in self.rows if row.state in {"left", "released"}]
+        left = [row for row in self.rows if row.state in {"quarantined", "released"}]
         row = pick(left, which)
         name = row.node if row and (row.node in self.next.nodes or self.mode != "kubernetes") else self.node(which)
         if row and name:
@@ -389,9 +389,9 @@ class History(RuleBasedStateMachine):
         """Give what is renumbered: the blocks that it has, and those that it waits for. What it left long ago others may be given meanwhile."""
         found: dict[tuple[str, int, str], list[Row]] = {}
         for row in self.rows:
-            if row.state in {"live", "next"}:
+            if row.state in {"held", "pending"}:
                 found.setdefault((row.node, row.block.family, "" if self.world.one_block else row.pool), []).append(row)
-        return {group: mine for group, mine in found.items() if any(row.state == "next" for row in mine)}
+        return {group: mine for group, mine in found.items() if any(row.state == "pending" for row in mine)}
 
     def _nothing_new(self) -> None:
         """Forget edits that were held back: what the cluster shows is of what it was told."""

@@ -1,0 +1,37 @@
+"""Renumbered means one thing: compile, lock and plan count the same nodes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ipamc.cli import summary
+from ipamc.diagnostics import Refused
+from ipamc.difference import Side, compare
+from ipamc.lock import parse
+from ipamc.model import Lock
+from ipamc.pipeline import compile_cluster
+from tests import casefile
+
+CASES = sorted(casefile.ROOT.rglob("*.txtar"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
+def test_compile_lock_and_plan_agree(path: Path) -> None:
+    """Compile and lock print one summary; the plan against the same lock has the same number, and names as many nodes."""
+    case = casefile.load(path)
+    for each in case.each.values() or (case,):
+        inputs = casefile.inputs(each)
+        try:
+            compilation = compile_cluster(inputs)
+        except Refused:
+            continue
+        base = parse(inputs.lock, inputs.lock_path)[0] if inputs.lock else None
+        side = Side(lock=base or Lock(cluster="case", mode=compilation.plan.cluster.mode, shards=0), cluster=None, new=base is None)
+        lines = compare(side, compilation, inputs.today).lines
+        told = re.search(r"([\d,]+) renumbered", summary.placed(inputs.lock, compilation.lock, compilation.plan))
+        assert told
+        assert int(told.group(1).replace(",", "")) == lines.counts.renumbered
+        assert lines.counts.renumbered == len({move.node for move in (*lines.pending, *lines.settled)})
