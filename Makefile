@@ -32,7 +32,7 @@ e2e: .venv/.made-for-tests
 	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" $(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
 
 ci-lab: .venv/.made-for-tests
-	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/test_pipelines_lab.py
+	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py
 
 HISTORIES ?= 20000
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ipamc.allocate import allocate
-from ipamc.cidr import Block
-from ipamc.diagnostics import Place
-from ipamc.lacking import held_by_node
-from ipamc.model import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, Want
-from ipamc.selector import EVERY
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, Want
+from ipamc.model.diagnostics import Place
+from ipamc.model.selector import EVERY
+from ipamc.place.allocate.allocate import allocate
+from ipamc.place.reconcile.demand import held_by_node
 
 AT = Place("benchmark")
 TODAY = "2026-11-21"

@@ -12,14 +12,14 @@ import sys
 
 from allocator import best, cases
 
-from ipamc.allocate import allocate
-from ipamc.assign import assign
-from ipamc.disk import assets
-from ipamc.lock import dumps, load
-from ipamc.model import Cluster, Consent
+from ipamc.check.plan import review
+from ipamc.lock.file import dumps, load
+from ipamc.model.cluster import Cluster, Consent
+from ipamc.place.allocate.allocate import allocate
+from ipamc.place.candidates import assign
+from ipamc.place.reconcile.reconcile import settle
 from ipamc.read import read
-from ipamc.review import review
-from ipamc.settle import settle
+from ipamc.workspace.disk import assets
 
 POOLS = 10
 TODAY = "2026-11-21"

@@ -16,13 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from ipamc.cidr import Block
-from ipamc.lock import dumps
-from ipamc.model import Line, Lock, Mode
+from ipamc.lock.file import dumps
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Line, Lock, Mode
 
 RUNS = 9
 ROOT = Path(__file__).parent.parent
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPATH": str(ROOT)}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+    "PYTHONPATH": str(ROOT / "compiler")
+}
 """An installed ipamc has its bytecode; one that may not write it would read its source in every run."""
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.address_space import Claim, Claims, Neighbours, check_neighbours, overlapping_clusters
-from ipamc.cidr import BITS, Block, parse_block
 from ipamc.cli import main
-from ipamc.diagnostics import Place
+from ipamc.model.cidr import BITS, Block, parse_block
+from ipamc.model.diagnostics import Place
 
 AT = Place("built.yaml")
 ALL = ["compile", "--jobs", "1"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.diagnostics import Refused
-from ipamc.model import Consent
+from ipamc.model.cluster import Consent
+from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import compile_cluster
-from tests import casefile
+from tests.support import casefile
 
 CASES = sorted(casefile.ROOT.rglob("*.txtar"))
 

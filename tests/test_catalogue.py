@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from ipamc.catalogue import catalogue
-from ipamc.limits import CONFIG_MAP, config_map_too_large
-from tests import builders, casefile
+from ipamc.check.limits import CONFIG_MAP, config_map_too_large
+from tests.support import builders, casefile
 from tests.test_cases import CASES
 
-PACKAGE = Path(__file__).parent.parent / "ipamc"
+PACKAGE = Path(__file__).parent.parent / "compiler" / "ipamc"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 CODES = tuple(catalogue())
 
 ELSEWHERE = {
-    "IPC0107": "links, pipes and folders need a real disk: tests/test_disk.py and tests/test_cli.py",
+    "IPC0107": "links, pipes and folders need a real disk: tests/workspace/test_disk.py and tests/cli/test_cli.py",
     "IPC0701": "it takes two clusters: tests/test_address_space.py",
     "IPC0702": "it takes two clusters: tests/test_address_space.py",
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",

@@ -17,7 +17,7 @@ CLUSTERS = ROOT / "clusters"
 
 
 def ipamc(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "compiler")}
     command = [sys.executable, "-m", "ipamc", *arguments]
     return subprocess.run(command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, check=False)
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests import fleet
-from tests.history.branches import Branches
-from tests.history.machine import History
-from tests.history.model import MODES
+from tests.support import fleet
+from tests.support.history.branches import Branches
+from tests.support.history.machine import History
+from tests.support.history.model import MODES
 
 STEPS = 50
 """Of one history, at the most."""

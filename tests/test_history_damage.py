@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import main
-from ipamc.diagnostics import Refused
-from tests import fleet
+from ipamc.model.diagnostics import Refused
+from tests.support import fleet
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ipamc.cidr import Block, parse_block
-from ipamc.diagnostics import Refused
+from ipamc.model.cidr import Block, parse_block
+from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation
-from tests import fleet
+from tests.support import fleet
 
 RACKS = ("a", "b", "c")
 MODES = ("kubernetes", "cluster-pool", "multi-pool", "crd")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.diagnostics import Diagnostic, Refused, Span
+from ipamc.model.diagnostics import Diagnostic, Refused, Span
 from ipamc.pipeline import Inputs, compile_cluster
-from tests import casefile
+from tests.support import casefile
 
 CASES = sorted(casefile.ROOT.rglob("*.txtar"))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import summary
-from ipamc.diagnostics import Refused
-from ipamc.difference import Side, compare
-from ipamc.lock import parse
-from ipamc.model import Lock
+from ipamc.lock.file import parse
+from ipamc.model.cluster import Lock
+from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import compile_cluster
-from tests import casefile
+from ipamc.review.diff import Side, compare
+from tests.support import casefile
 
 CASES = sorted(casefile.ROOT.rglob("*.txtar"))
 

@@ -9,11 +9,11 @@ from unittest.mock import patch
 
 import pytest
 
-from ipamc import disk
-from ipamc.cli.clusters import inputs_of
-from ipamc.diagnostics import Diagnostic, Log, Refused
-from ipamc.model import Consent
+from ipamc.model.cluster import Consent
+from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.pipeline import compile_cluster
+from ipamc.workspace import disk
+from ipamc.workspace.clusters import inputs_of
 from tests.e2e.site import Site
 
 Test = TypeVar("Test", bound=Callable[..., None])

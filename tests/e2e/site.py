@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from tests import kustomize
 from tests.e2e.api import NODES, Api, Object
+from tests.support import kustomize
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 

@@ -11,7 +11,7 @@ from tests.e2e.api import CILIUM_NODES, NODES, POOLS, Api, Object
 from tests.e2e.operator import Operator
 from tests.e2e.proof import apply_seeds, holds, prove
 from tests.e2e.site import CLUSTERS, Site
-from tests.fleet import cluster, inventory, pool
+from tests.support.fleet import cluster, inventory, pool
 
 EXAMPLES = sorted(folder.name for folder in CLUSTERS.iterdir() if folder.is_dir())
 REFUSED = {

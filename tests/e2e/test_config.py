@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import kustomize
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, DEPLOYMENTS, Api, Object
 from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.proof import at_rest, everything
 from tests.e2e.site import Site, dumped
-from tests.fleet import cluster, inventory, pool
+from tests.support import kustomize
+from tests.support.fleet import cluster, inventory, pool
 
 THEIRS = {"debug": "false", "cluster-name": "lab"}
 NAMED = {"name": "cilium-config", "namespace": "kube-system"}

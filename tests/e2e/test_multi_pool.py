@@ -12,7 +12,7 @@ from tests.e2e.operator import Operator
 from tests.e2e.proof import agents_start, apply_seeds, applying_again_changes_nothing, at_rest, holds, with_operator
 from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site, dumped
-from tests.fleet import cluster, inventory, pool
+from tests.support.fleet import cluster, inventory, pool
 
 NONE = {"managedBy": "none"}
 CONFIG = {"ipam": "multi-pool", "enable-ipv4": "true", "enable-ipv6": "false"}

@@ -12,7 +12,7 @@ from tests.e2e.api import Api
 from tests.e2e.operator import Operator
 from tests.e2e.proof import prove
 from tests.e2e.site import Site
-from tests.fleet import cluster, inventory, pool
+from tests.support.fleet import cluster, inventory, pool
 
 NODES = [{"name": f"node-{number}"} for number in range(3)]
 DUAL = {"ipv4": {"cidrs": ["10.0.0.0/20"], "blockSize": 26}, "ipv6": {"cidrs": ["fd00::/112"], "blockSize": 122}}

@@ -14,7 +14,7 @@ from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.proof import agents_start, apply_seeds, applying_again_changes_nothing, at_rest, everything, holds, node_blocks
 from tests.e2e.site import Site
-from tests.fleet import cluster, inventory, pool
+from tests.support.fleet import cluster, inventory, pool
 
 NONE = {"managedBy": "none"}
 NAMES = ["a", "b", "c"]

@@ -17,7 +17,7 @@ from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site
 from tests.e2e.test_clusters import fleet
-from tests.pipelines import bash, steps, tools
+from tests.support.pipelines import bash, steps, tools
 
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 TRUNK = "refs/remotes/origin/main"

@@ -11,7 +11,7 @@ from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site, dumped
-from tests.fleet import cluster, inventory, pool
+from tests.support.fleet import cluster, inventory, pool
 
 NONE = {"managedBy": "none"}
 LONG = "x" * 64

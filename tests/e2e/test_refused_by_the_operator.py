@@ -14,7 +14,7 @@ from tests.e2e.processes import until
 from tests.e2e.proof import at_rest, with_operator
 from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site
-from tests.fleet import cluster, inventory, pool
+from tests.support.fleet import cluster, inventory, pool
 
 NONE = {"managedBy": "none"}
 ADOPT = {"operator": "adopt"}

@@ -1,0 +1,172 @@
+"""Room: of pools, of nodes, of objects."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ipamc.check.multi_pool import mask_size_changed
+from ipamc.lock.file import first_shards
+from ipamc.lock.utilisation import utilisation
+from ipamc.model.cidr import Block, usable
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can, pre_allocation
+from ipamc.model.cluster import Line, Mode, Node, Plan, Pool
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
+from ipamc.model.range_index import Territory
+
+CRD_ENTRIES = 4096
+"""Addresses in one CiliumNode: an object of more is slow to patch and nears etcd's 1.5 MiB."""
+
+LOW = 10
+"""Percent free below which a pool is worth a warning."""
+
+
+def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0215: a pool has less than 10 % of its addresses free.
+
+    Nodes that join when it is full are refused, or go to its overflow. Add a CIDR at the end of its `cidrs`, which moves nobody.
+    """
+    for each in utilisation(plan.cluster, plan.lock):
+        use = each.use
+        if not each.pool.disabled and not each.pool.unlisted and use.available * 100 < use.total * LOW:
+            yield warning(
+                "IPC0215",
+                each.family.at / "cidrs",
+                f'pool "{each.pool.name}" has {use.available * 100 / use.total:.2g} % of its IPv{each.family.family} addresses free '
+                f"({count(use.blocks_free, 'block')} of /{each.family.block_size})",
+                help="add a CIDR to the end of cidrs",
+            )
+
+
+def _usable(plan: Plan, block: Block) -> int:
+    return usable(block, all_of_tiny=plan.cluster.mode is Mode.CRD or can(plan.cluster.cilium, Capability.TINY_BLOCKS))
+
+
+def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0551: a node's blocks have an address for each of its `maxPods`.
+
+    The kubelet accepts up to `maxPods` pods; those that find no address stay in ContainerCreating. Pods on the host network need none, so this is a
+    warning; two or three addresses of the block are Cilium's own.
+    """
+    short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
+    for node in plan.cluster.nodes:
+        lines = plan.held.get(node.name, ())
+        if not node.max_pods or not lines:
+            continue
+        for family in plan.cluster.families:
+            mine = [line for line in lines if line.block.family == family]
+            room = sum(_usable(plan, line.block) for line in mine)
+            if mine and room < node.max_pods:
+                short[mine[0].pool, family].append((node, room))
+    for (pool, family), nodes in sorted(short.items()):
+        node, room = min(nodes, key=lambda each: (each[1] - each[0].max_pods, each[0].name))
+        yield warning(
+            "IPC0551",
+            node.at,
+            f'{count(len(nodes), "node")} of pool "{pool}" with fewer IPv{family} addresses than pods: '
+            f"{node.name} has {room} for maxPods {node.max_pods}; {names(each.name for each, _ in nodes)}",
+            help="use a larger block for these nodes (blockSizes), or lower maxPods",
+        )
+
+
+def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0555: shards have outgrown `output.shardSize`.
+
+    `kustomize build` costs quadratic time in the number of objects. The shard count is kept in the lock's header and never changes by itself, because
+    every object's file would move.
+    """
+    wished = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
+    if wished >= plan.lock.shards * 4:
+        yield warning(
+            "IPC0555",
+            plan.cluster.field("spec", "output", "shardSize"),
+            f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}; shardSize {plan.cluster.shard_size} would make {wished}",
+            help=f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves",
+        )
+
+
+def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0531: a CiliumNode of crd mode has at most 4,096 addresses.
+
+    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status with each pod. The apiserver takes a whole /17
+    of them, and then refuses the status that says who uses them: the object has become too large.
+    """
+    over: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for name, lines in sorted(plan.held.items()):
+        entries = sum(_usable(plan, line.block) for line in lines)
+        if entries > CRD_ENTRIES:
+            over[lines[0].pool].append((name, entries))
+    pools = {pool.name: pool for pool in plan.cluster.pools}
+    for pool, nodes in sorted(over.items()):
+        at = next(iter(pools[pool].families.values())).at / "blockSize" if pool in pools else plan.cluster.at
+        name, entries = nodes[0]
+        yield error(
+            "IPC0531",
+            at,
+            f"{entries:,} addresses in one CiliumNode, and {CRD_ENTRIES:,} is the limit: {names(each for each, _ in nodes)}",
+            help="use a smaller block (a longer blockSize), or cluster-pool mode",
+        )
+
+
+def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0516: how much room the operator has for nodes that nobody listed.
+
+    With `operator: adopt` the operator gives nodes outside the inventory blocks of the `unlisted` pool. When that is full it goes on in the next ranges,
+    where ipamc gives out blocks too: add a CIDR before that.
+    """
+    if plan.cluster.operator != "adopt":
+        return
+    for each in utilisation(plan.cluster, plan.lock):
+        if each.pool.unlisted:
+            yield note(
+                "IPC0516",
+                each.family.at / "cidrs",
+                f'unlisted pool "{each.pool.name}" has room for {count(each.use.blocks_free, "node")} more (IPv{each.family.family})',
+            )
+
+
+def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0527: with `pinning: node` a node's blocks satisfy at least a pre-allocation of 1.
+
+    The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and ingress addresses, 4 of the default pool
+    in each family. A node whose blocks have fewer waits for ever for addresses that the operator cannot give.
+    """
+    tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
+    territory = Territory(plan.cluster.pools)
+    for want in plan.wants:
+        lines: tuple[Line, ...] = plan.held.get(want.node.name, ())
+        grounds = {ground.pool.name: ground.pool for line in lines if (ground := territory.of(line.block))}
+        default = want.offers[0].pool.name if want.offers else ""
+        for name, pool in sorted(grounds.items()):
+            blocks = [line.block for line in lines if line.pool == name]
+            if pre_allocation(plan.cluster.cilium, blocks, default=name == default) is None:
+                tiny[name].append((want.node.name, pool))
+    for nodes in tiny.values():
+        pool = nodes[0][1]
+        yield error(
+            "IPC0527",
+            next(iter(pool.families.values())).at / "blockSize",
+            f'the blocks of pool "{pool.name}" are too small for a pre-allocation of 1 on {count(len(nodes), "node")}: {names(name for name, _ in nodes)}',
+            help="use a larger block (a shorter blockSize)",
+        )
+
+
+def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
+    """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
+    pools = {pool.name: pool for pool in plan.cluster.pools}
+    places = {node.name: node.at for node in plan.cluster.nodes}
+    told: set[tuple[str, int]] = set()
+    for node, lines in sorted(plan.held.items()):
+        if not any(line.block in plan.origins for line in lines):
+            continue
+        for key in sorted({(line.pool, line.block.family) for line in lines} - told):
+            mine = [line for line in lines if (line.pool, line.block.family) == key and line.pool in pools]
+            before = max((line.block.prefix for line in mine if line.block not in plan.origins), default=0)
+            now = max((line.block.prefix for line in mine), default=0)
+            if before and before != now:
+                told.add(key)
+                held = next(line for line in mine if line.block not in plan.origins)
+                yield mask_size_changed(
+                    pools[key[0]], key[1], before, now, Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}")
+                )

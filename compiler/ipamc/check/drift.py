@@ -1,0 +1,116 @@
+"""What the live cluster shows, against the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.model.cluster import Mode, Plan, State
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+
+
+def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0503: a Node's `spec.podCIDRs` is what the lock says.
+
+    The field cannot be changed once it is set: the apiserver answers 422 to the manifest, or Cilium uses what is there. In kubernetes mode a node must be
+    drained, deleted and joined again to get another block. Elsewhere this holds where `patchNodes: podCIDRs` writes the field.
+    """
+    cluster = plan.cluster
+    if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
+        return
+    pending = {line.node for line in plan.lock.lines if line.state is State.PENDING}
+    for node in cluster.nodes:
+        if not node.pod_cidrs:
+            continue
+        lines = plan.held.get(node.name, ())
+        wished = tuple(line.block for family in cluster.families for line in lines if line.block.family == family)
+        if wished != node.pod_cidrs:
+            shown = ", ".join(map(str, node.pod_cidrs))
+            make = warning if node.name in pending else error
+            yield make(
+                "IPC0503",
+                node.at,
+                f"node {node.name} has podCIDRs {shown}, and the lock says {', '.join(map(str, wished)) or 'none'}; the field is immutable",
+                help="put the families of ipFamilies in the order of the Nodes"
+                if sorted(wished) == sorted(node.pod_cidrs)
+                else f"drain {node.name}, kubectl delete node {node.name}, and let it join again",
+            )
+
+
+def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0513: a CiliumNode shows the blocks that the lock says.
+
+    In cluster-pool and crd mode the CiliumNode's `podCIDRs` are the blocks in use. Applying others to a running node moves nothing in the agent until
+    it restarts, and from 1.19 on the operator reverts them.
+    """
+    cluster = plan.cluster
+    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
+        return
+    known = {node.name: node for node in cluster.nodes}
+    pending = {line.node for line in plan.lock.lines if line.state is State.PENDING}
+    for seen in cluster.cilium_nodes:
+        shown = sorted(block for block, _ in seen.blocks)
+        held = sorted(line.block for line in plan.held.get(seen.name, ()))
+        if seen.name in known and shown and shown != held:
+            make = warning if seen.name in pending else error
+            yield make(
+                "IPC0513",
+                seen.at,
+                f"CiliumNode {seen.name} shows {', '.join(map(str, shown))}, and the lock says {', '.join(map(str, held)) or 'nothing'}",
+                also=[Related(known[seen.name].at, "the node is here")],
+                help=f"drain {seen.name}, kubectl delete ciliumnode {seen.name}, apply, and restart its agent; or take the CiliumNode out if it is out of date",
+            )
+
+
+def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0505: a node whose Node object is rendered has one block a family.
+
+    `spec.podCIDRs` takes one CIDR of each family (the apiserver: "may specify no more than one CIDR for each IP family"), and so do Cilium's annotations.
+    """
+    if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
+        return
+    several = [name for name, lines in plan.held.items() if len({line.block.family for line in lines}) < len(lines)]
+    if several:
+        yield error(
+            "IPC0505",
+            plan.cluster.field("spec", "patchNodes"),
+            f"patchNodes: {plan.cluster.patch_nodes} with several blocks of one family on {count(len(several), 'node')}: {names(several)}",
+            help="set patchNodes: none",
+        )
+
+
+def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0309: a pinned node holds another block.
+
+    A pin says where a node goes when it is placed; it moves no node that holds a block already.
+    """
+    inventory = {node.name for node in plan.cluster.nodes}
+    for pool in plan.cluster.pools:
+        for name, pins in sorted(pool.pins.items()):
+            blocks = {line.block for line in plan.held.get(name, ())} | {
+                line.block for line in plan.lock.lines if line.state is State.PENDING and line.node == name
+            }
+            for pin in pins:
+                others = sorted(block for block in blocks if block.family == pin.block.family)
+                if name in inventory and others and pin.block not in blocks:
+                    yield warning("IPC0309", pin.at, f"node {name} is pinned to {pin.block} and holds {', '.join(map(str, others))}")
+
+
+def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0554: a node whose Node object is rendered has a uid.
+
+    With `metadata.uid` in the manifest the apiserver refuses to create a ghost Node and to write to one that was re-created; without it a typo in a name
+    becomes a Node. Export the inventory with `kubectl get nodes -o yaml`, mark nodes that do not exist yet `planned: true`, or set
+    `output.nodeObjects: create` to have Nodes created on purpose.
+    """
+    cluster = plan.cluster
+    if cluster.patch_nodes == "none" or cluster.node_objects == "create":
+        return
+    without = [node for node in cluster.nodes if not node.uid and not node.planned and node.name in plan.held]
+    if without:
+        yield error(
+            "IPC0554",
+            without[0].at,
+            f"{count(len(without), 'node')} without a uid where Node objects are rendered: {names(node.name for node in without)}",
+            also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
+            help="kubectl get nodes -o yaml > nodes.yaml, or planned: true for nodes to come, or output: {nodeObjects: create}",
+        )

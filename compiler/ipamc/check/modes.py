@@ -1,0 +1,202 @@
+"""Rules about versions, modes and block sizes that hold before anything is placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ipamc.check.pools import ipv6_too_wide
+from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cilium.features import FIRST, LAST, Capability
+from ipamc.model.cilium.versions import can, since, text
+from ipamc.model.cluster import Cluster, Line, Mode
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note
+
+
+def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about the Cluster document against its pools and nodes."""
+    yield from unknown_version(cluster)
+    yield from family_without_pool(cluster)
+    yield from adopt_without_unlisted(cluster)
+    yield from unlisted_elsewhere(cluster)
+    yield from crd_tunnel(cluster)
+    yield from tiny_blocks(cluster)
+    yield from planned_before_do_not_gc(cluster)
+    yield from ipv6_too_wide(cluster, {6: mask} if (mask := longest_prefix(cluster, 6)) else {})
+    yield from controller_manager(cluster)
+    yield from flag_by_hand(cluster)
+
+
+def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0501: the Cilium version is one whose behaviour is known.
+
+    What is rendered depends on what that version does with it. Of a version that nobody looked at, nothing can be promised.
+    """
+    if not FIRST <= cluster.cilium <= LAST:
+        yield error(
+            "IPC0501",
+            cluster.field("spec", "cilium", "version"),
+            f"Cilium {text(cluster.cilium)} is not one of {text(FIRST)} to {text(LAST)}",
+            help="name the lowest minor that runs in the cluster",
+        )
+
+
+def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0511: every family of the cluster has a pool.
+
+    The agent waits for ever for an address of each family; in cluster-pool mode the operator does not even start without a CIDR list for a family that is
+    on (`cluster-pool-ipv6-cidr must be provided`). In multi-pool mode this is about the default pool alone, in kubernetes mode about each node.
+    """
+    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
+        return
+    for index, family in enumerate(cluster.families):
+        if not any(family in pool.families for pool in cluster.pools):
+            yield error(
+                "IPC0511",
+                cluster.field("spec", "ipFamilies") / index,
+                f"IPv{family} is in ipFamilies, and no pool has an IPv{family} range",
+                help=f"add ipv{family} to a pool, or take IPv{family} out of ipFamilies",
+            )
+
+
+def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
+    """IPC0512: `operator: adopt` has an `unlisted` pool of the mask's size.
+
+    With `adopt` the operator serves nodes that are in no inventory, from the first listed ranges on. Without a pool that is set aside for them it would
+    serve them from the ranges that ipamc gives out: two allocators on one range collide. The operator knows one mask for all ranges, the longest prefix
+    length of the cluster, so the pool's `blockSize` must be that.
+    """
+    if cluster.mode is not Mode.CLUSTER_POOL or cluster.operator != "adopt":
+        return
+    at = cluster.field("spec", "ipam", "operator")
+    for family in cluster.families:
+        unlisted = [pool for pool in cluster.pools if pool.unlisted and family in pool.families]
+        if not unlisted:
+            yield error(
+                "IPC0512",
+                at,
+                f"operator: adopt without an IPv{family} pool that has unlisted: true",
+                help="add a pool with unlisted: true, or use operator: bystander",
+            )
+        mask = longest_prefix(cluster, family, lines)
+        for pool in unlisted:
+            part = pool.families[family]
+            if mask and part.block_size != mask:
+                yield error(
+                    "IPC0512",
+                    part.at / "blockSize",
+                    f'blockSize {part.block_size} of unlisted pool "{pool.name}" is not {mask}, the mask that the operator uses',
+                    also=[Related(at, "the operator hands out blocks here")],
+                    help=f"set blockSize: {mask}",
+                )
+
+
+def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0221: an `unlisted` pool belongs to cluster-pool mode with `operator: adopt`.
+
+    Nothing else hands out its addresses: no node would ever get a block of it.
+    """
+    if cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "adopt":
+        return
+    for pool in cluster.pools:
+        if pool.unlisted:
+            yield error(
+                "IPC0221",
+                pool.at / "spec" / "unlisted",
+                f'unlisted: true on pool "{pool.name}", and nobody hands out its addresses in {cluster.mode} mode with operator: {cluster.operator}',
+                help="drop unlisted, or use cluster-pool mode with operator: adopt",
+            )
+
+
+def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0532: crd mode has no tunnel routing.
+
+    Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) has native routing only for `ipam: crd`.
+    """
+    if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
+        yield error(
+            "IPC0532",
+            cluster.field("spec", "cilium", "routingMode"),
+            "routingMode tunnel with mode crd, which has native routing only",
+            help="set routingMode: native",
+        )
+
+
+def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0552: blocks of one or two addresses need Cilium 1.17.
+
+    Before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618); a node with such a block never starts a pod. In crd mode single
+    addresses are the rule, and fine.
+    """
+    if cluster.mode is Mode.CRD or can(cluster.cilium, Capability.TINY_BLOCKS):
+        return
+    for pool in cluster.pools:
+        for family, part in pool.families.items():
+            bits = 32 if family == 4 else 128
+            sizes = [(part.block_size, part.at / "blockSize")]
+            sizes += [(each.sizes[family], each.at / f"ipv{family}") for each in pool.block_sizes if family in each.sizes]
+            sizes += [(each.block.prefix, each.at) for ranges in pool.pins.values() for each in ranges if each.block.family == family]
+            for size, at in sizes:
+                if size >= bits - 1:
+                    yield error(
+                        "IPC0552",
+                        at,
+                        f'/{size} of pool "{pool.name}" has no usable address before Cilium {text(since(Capability.TINY_BLOCKS))}',
+                        also=[Related(cluster.field("spec", "cilium", "version"), f"Cilium {text(cluster.cilium)} is named here")],
+                        help=f"use /{bits - 2} or a larger block",
+                    )
+
+
+def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18.
+
+    A planned node's CiliumNode must wait until the node joins. The operator collects a CiliumNode without a Node (of itself from 1.13 on, in 1.12 with
+    `nodes-gc-interval`; where 1.11 is named, a newer one may run already), and before 1.18 there is no `cilium.io/do-not-gc` that keeps it from doing so.
+    Held back, the node's block would look free to an operator that hands out addresses itself.
+    """
+    if cluster.mode is not Mode.CLUSTER_POOL or cluster.operator != "adopt" or can(cluster.cilium, Capability.DO_NOT_GC):
+        return
+    planned = [node for node in cluster.nodes if node.planned]
+    if planned:
+        yield error(
+            "IPC0553",
+            planned[0].at / "planned",
+            f"{count(len(planned), 'planned node')} with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}: {names(node.name for node in planned)}",
+            also=[Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")],
+            help="use operator: bystander, or take the planned nodes out until they join",
+        )
+
+
+def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0504: in kubernetes mode kube-controller-manager hands out no podCIDRs.
+
+    `spec.podCIDRs` cannot be changed once set, and kube-controller-manager sets it within seconds of a node's first heartbeat. It must run with
+    `--allocate-node-cidrs=false`. With kubeadm:
+
+        apiVersion: kubeadm.k8s.io/v1beta4
+        kind: ClusterConfiguration
+        controllerManager:
+          extraArgs:
+          - {name: allocate-node-cidrs, value: "false"}
+    """
+    if cluster.mode is Mode.KUBERNETES:
+        yield note(
+            "IPC0504",
+            cluster.field("spec", "ipam", "mode"),
+            "kube-controller-manager must run with --allocate-node-cidrs=false",
+            help='kubeadm: controllerManager.extraArgs, name allocate-node-cidrs, value "false"',
+        )
+
+
+def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0515: as a bystander the operator runs with `--ipam=kubernetes`.
+
+    That flag beats the ConfigMap, and an operator without an allocator leaves every CiliumNode as it is. With `managedBy: none` nobody but you sets it:
+    in the Deployment cilium-operator, as the last argument of the container.
+    """
+    if cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "bystander" and cluster.managed_by == "none":
+        yield note(
+            "IPC0515",
+            cluster.field("spec", "ipam", "operator"),
+            "cilium-operator must run with --ipam=kubernetes, and managedBy: none leaves that to you",
+            help=f"kubectl -n {cluster.namespace} edit deployment cilium-operator: add --ipam=kubernetes to args",
+        )

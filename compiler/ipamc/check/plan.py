@@ -1,0 +1,49 @@
+"""Rules that need the plan: what the live cluster shows against it, limits of the mode, room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.check.capacity import (
+    fewer_than_max_pods,
+    nearly_full,
+    pinned_mask_changed,
+    pre_allocation_too_large,
+    room_for_unlisted,
+    too_many_entries,
+    too_many_shards_needed,
+)
+from ipamc.check.drift import cilium_node_differs, node_without_uid, pin_not_held, pod_cidrs_differ, several_pod_cidrs
+from ipamc.check.modes import adopt_without_unlisted
+from ipamc.check.multi_pool import default_pool_lacks_family
+from ipamc.check.pools import ipv6_too_wide
+from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cluster import Mode, Plan
+from ipamc.model.diagnostics import Diagnostic
+
+
+def review(plan: Plan) -> Iterator[Diagnostic]:
+    """Yield every finding about the plan."""
+    yield from pod_cidrs_differ(plan)
+    yield from cilium_node_differs(plan)
+    yield from several_pod_cidrs(plan)
+    yield from node_without_uid(plan)
+    yield from pin_not_held(plan)
+    yield from nearly_full(plan)
+    yield from fewer_than_max_pods(plan)
+    yield from too_many_shards_needed(plan)
+    mode = plan.cluster.mode
+    if mode is Mode.CRD:
+        yield from too_many_entries(plan)
+    if mode is Mode.CLUSTER_POOL:
+        mask = longest_prefix(plan.cluster, 6, plan.lock.lines)
+        if mask > longest_prefix(plan.cluster, 6):
+            yield from ipv6_too_wide(plan.cluster, {6: mask})
+        yield from adopt_without_unlisted(plan.cluster, plan.lock.lines)
+        yield from room_for_unlisted(plan)
+    if mode is Mode.MULTI_POOL and plan.cluster.pinning != "none":
+        firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
+        yield from default_pool_lacks_family(plan.cluster, firsts.values())
+    if mode is Mode.MULTI_POOL and plan.cluster.pinning == "node":
+        yield from pre_allocation_too_large(plan)
+        yield from pinned_mask_changed(plan)

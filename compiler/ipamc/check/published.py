@@ -1,0 +1,94 @@
+"""What an earlier compile published and the cluster cannot take back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ipamc.check.multi_pool import mask_size_changed
+from ipamc.model.cluster import Cluster, Line, Lock, Mode, State
+from ipamc.model.diagnostics import Diagnostic, Related, Span, error
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.yaml import yaml_documents
+
+POOLS = "cilium/ippools.yaml"
+FLAGS = "cilium/configmap.yaml"
+ROOT = "kustomization.yaml"
+BINDING = (POOLS, FLAGS, ROOT)
+"""Rendered files, below `rendered/`, whose content an earlier compile committed the cluster to."""
+
+_AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
+
+
+def check_published(cluster: Cluster, lock: Lock, files: Mapping[str, bytes], folder: str) -> Iterator[Diagnostic]:
+    """Yield what was rendered below `folder` and cannot change any more. Text that cannot be read binds nobody: it is written anew."""
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    masks = published_masks(files)
+    shards = [
+        each for document in _documents(files, ROOT) for each in _member(document, "resources") or [] if str(each).startswith("pools/")
+    ]
+    held = next((line for line in lock.lines if line.state is State.HELD), None)
+    if held and cluster.pinning == "node" and masks and not shards:
+        yield pinning_changed(cluster, held, Span(f"{folder}/{min(path for _, path in masks.values())}"), "shared pools were rendered here")
+    elif held and cluster.pinning != "node" and shards:
+        yield pinning_changed(cluster, held, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here")
+    elif cluster.pinning != "node":
+        yield from _masks_changed(cluster, masks, folder)
+
+
+def _masks_changed(cluster: Cluster, masks: Mapping[tuple[str, int], tuple[int, str]], folder: str) -> Iterator[Diagnostic]:
+    for pool in cluster.pools:
+        for family, part in sorted(pool.families.items()):
+            before, path = masks.get((pool.name, family), (part.block_size, ""))
+            if before != part.block_size:
+                also = Related(Span(f"{folder}/{path}"), f"rendered with a maskSize of {before}")
+                yield mask_size_changed(pool, family, before, part.block_size, also)
+
+
+def pinning_changed(cluster: Cluster, live: Line, at: Span, label: str) -> Diagnostic:
+    """IPC0536: `pinning` does not change to or from `node` while nodes hold blocks.
+
+    With `pinning: node` a node's blocks are of pools of its own, `<pool>.<node>`, else of the shared ones. Running agents hold them under the name of
+    the pool that they came from; under the other name the operator would give the same addresses to somebody else. Start a cluster with the
+    `pinning` that you want, or drain all nodes and delete `rendered/` with their CiliumNodes.
+    """
+    return error(
+        "IPC0536",
+        cluster.field("spec", "ipam", "pinning"),
+        f"pinning: {cluster.pinning} would give the pool of {live.block} of node {live.node} another name while it is held",
+        also=[Related(at, label)],
+        help=f"set pinning: {'pool' if cluster.pinning == 'node' else 'node'} again",
+    )
+
+
+def published_masks(files: Mapping[str, bytes]) -> dict[tuple[str, int], tuple[int, str]]:
+    """Give the mask size and the file by pool and family, of CiliumPodIPPools and of the auto-create flag."""
+    masks: dict[tuple[str, int], tuple[int, str]] = {}
+    for document in _documents(files, POOLS):
+        name = _member(document, "metadata", "name")
+        for family in (4, 6):
+            size = _member(document, "spec", f"ipv{family}", "maskSize")
+            if isinstance(name, str) and isinstance(size, int):
+                masks[name, family] = size, POOLS
+    for document in _documents(files, FLAGS):
+        flag = _member(document, "data", "auto-create-cilium-pod-ip-pools")
+        for name, spec in _AUTO_CREATED.findall(flag) if isinstance(flag, str) else ():
+            for family, size in re.findall(r"ipv([46])-mask-size:(\d+)", spec):
+                masks[name, int(family)] = int(size), FLAGS
+    return masks
+
+
+def _documents(files: Mapping[str, bytes], path: str) -> list[Any]:
+    """Give the objects of a rendered file; none if it was damaged: it is about to be written anew."""
+    try:
+        return [each.value for each in yaml_documents(path, files.get(path, b"").decode())]
+    except (Unreadable, UnicodeDecodeError):
+        return []
+
+
+def _member(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

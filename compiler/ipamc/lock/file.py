@@ -1,0 +1,262 @@
+"""The lock's text: JSON Lines, canonical, one record a line, nothing in it that makes two branches conflict for no reason.
+
+The lock belongs to the tool. `dumps` and `load` are pure; text that `dumps` would not have written is refused with the line that differs, because
+a lock edited by hand or merged as text is how two nodes come to share a block.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+from collections.abc import Iterator
+from dataclasses import replace
+
+import msgspec
+
+from ipamc.lock.rules import (
+    CONFLICT_MARKER,
+    FORMAT,
+    foreign_lock,
+    lock_empty,
+    lock_missing,
+    lock_unreadable,
+    newer_format,
+    not_canonical,
+    other_mode,
+    overlapping_lines,
+    row_at,
+    two_held,
+)
+from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cluster import Cluster, Consent, Line, Lock, Mode, State
+from ipamc.model.diagnostics import At, Diagnostic, Span
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    lock: int
+    cluster: str
+    mode: str
+    shards: int
+
+
+class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A line as it is written."""
+
+    block: str
+    pool: str = ""
+    node: str = ""
+    quarantined: str = ""
+    moved: bool = False
+    pending: bool = False
+    released: bool = False
+
+    @property
+    def state(self) -> State:
+        """Give the state that the fields say: a quarantined line may have been pending."""
+        if self.released:
+            return State.RELEASED
+        if self.quarantined:
+            return State.QUARANTINED
+        return State.PENDING if self.pending else State.HELD
+
+
+_HEADER = msgspec.json.Decoder(_Header)
+_RECORD = msgspec.json.Decoder(Record)
+_RECORDS = msgspec.json.Decoder(list[Record])
+_ENCODER = msgspec.json.Encoder()
+
+
+def dumps(lock: Lock) -> str:
+    """Give the one canonical text of a lock: a header, then a line per block in order of family and address. O(n log n)."""
+    header = _ENCODER.encode(_Header(FORMAT, lock.cluster, lock.mode.value, lock.shards))
+    return b"\n".join((header, *map(encode, sorted(lock.lines, key=_by_address)), b"")).decode()
+
+
+def encode(line: Line) -> bytes:
+    """Give the canonical text of one line, without a newline."""
+    return _ENCODER.encode(_record(line))
+
+
+def decode(row: bytes) -> Line:
+    """Read one line below the header by itself. Raises ValueError, as which msgspec's errors count, where it is not one."""
+    return _line(_RECORD.decode(row))
+
+
+def named(text: bytes) -> str:
+    """Give the name of the cluster that a lock says it is of; "" where its header is not readable."""
+    try:
+        return _HEADER.decode(text[: text.find(b"\n")]).cluster
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _record(line: Line) -> Record:
+    state = line.state
+    pending = state is State.PENDING or line.was_pending
+    return Record(str(line.block), line.pool, line.node, line.since, line.moved, pending, state is State.RELEASED)
+
+
+def _by_address(line: Line) -> Block:
+    return line.block
+
+
+def load(text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool) -> tuple[Lock, list[Diagnostic]]:
+    """Read the lock of a cluster; without one, start an empty one.
+
+    `rendered`: there is a rendered tree beside it, so that a missing lock is a lost one (rule 8). Every finding names its line. O(n log n).
+    """
+    shards = first_shards(len(cluster.nodes), cluster.shard_size)
+    empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
+    if text is None:
+        return empty, [lock_missing(path)] if rendered else []
+    rows = text.split(b"\n")
+    head, found = _header(rows[0], path, empty=not text.strip())
+    if head is None:
+        return empty, found
+    if found := list(_judge_header(head, path, rows[0], cluster, consent)):
+        return empty, found
+    return _body(head, text, rows, path, cluster.mode)
+
+
+def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
+    """Read a lock by itself, whatever its cluster says: as strict as `load`. None where the header says too little to go on. O(n log n)."""
+    rows = text.split(b"\n")
+    head, found = _header(rows[0], path, empty=not text.strip())
+    return (None, found) if head is None else _body(head, text, rows, path, Mode(head.mode))
+
+
+def skim(text: bytes, cluster: str) -> list[Record] | None:
+    """Decode a cluster's lock and judge nothing but header and shape: a twentieth of the time of `load`. None where `load` has to say what is wrong."""
+    head, *rows = text.split(b"\n")
+    header, _ = _header(head, "", empty=not text.strip())
+    if header is None or header.cluster != cluster or not rows or rows.pop():
+        return None
+    try:
+        return _RECORDS.decode(b"[" + b",".join(rows) + b"]")
+    except msgspec.MsgspecError:
+        return None
+
+
+def _header(row: bytes, path: str, *, empty: bool) -> tuple[_Header | None, list[Diagnostic]]:
+    if empty:
+        return None, [lock_empty(path)]
+    try:
+        head = _HEADER.decode(row)
+    except msgspec.MsgspecError:
+        return None, [lock_unreadable(path, 1, row, _header_problem(row))]
+    if head.lock != FORMAT:
+        return None, [newer_format(path, row, head.lock)]
+    if head.mode not in set(Mode):
+        return None, [lock_unreadable(path, 1, row, f"an unknown mode {head.mode!r}")]
+    if head.shards < 1 or head.shards & (head.shards - 1):
+        return None, [lock_unreadable(path, 1, row, f"a shard count of {head.shards}, which is no power of two")]
+    return head, []
+
+
+def _body(head: _Header, text: bytes, rows: list[bytes], path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
+    """Read the lines below the header; judge them by the rules of `mode`."""
+    lines, found = _records(rows, path)
+    written = tuple(line for _, line in lines)
+    lock = Lock(cluster=head.cluster, mode=mode, shards=head.shards, lines=written, path=path, written=written)
+    if not found:
+        found = [*overlapping_lines(lines, path, rows), *two_held(lines, path, rows, mode)]
+    canonical = b"" if found else dumps(replace(lock, mode=Mode(head.mode))).encode()
+    if not found and canonical != text:
+        found = [_first_difference(path, rows, canonical.split(b"\n"))]
+    return lock, found
+
+
+def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
+    """Give the place of a line's block in the lock's file, with the text that stands there. O(log n).
+
+    The line itself may have another node or state by now. A block that the file does not have yet is `otherwise`, or in the file as a whole.
+    """
+    index = bisect.bisect_left(lock.written, line.block, key=_by_address)
+    if index < len(lock.written) and lock.written[index].block == line.block:
+        return row_at(lock.path, index + 2, encode(lock.written[index]))
+    return otherwise or Span(lock.path)
+
+
+def _first_difference(path: str, rows: list[bytes], want: list[bytes]) -> Diagnostic:
+    number = next((index for index, (have, wish) in enumerate(zip(rows, want, strict=False)) if have != wish), min(len(rows), len(want)))
+    return not_canonical(path, number + 1, *(each[number] if number < len(each) else b"" for each in (rows, want)))
+
+
+def first_shards(nodes: int, shard_size: int) -> int:
+    """Give the least power of two that is at least nodes / shard_size, and at least 1."""
+    shards = 1
+    while shards * shard_size < nodes:
+        shards *= 2
+    return shards
+
+
+def _header_problem(row: bytes) -> str:
+    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
+        return CONFLICT_MARKER
+    if not row.startswith(b'{"lock":'):
+        return 'not the header line of a lock ({"lock":1,...})'
+    return "a header that is not readable"
+
+
+def _judge_header(head: _Header, path: str, row: bytes, cluster: Cluster, consent: Consent) -> Iterator[Diagnostic]:
+    if head.cluster != cluster.name:
+        yield foreign_lock(path, row, head.cluster, cluster)
+    elif head.mode != cluster.mode and not consent.mode:
+        yield other_mode(path, row, head.mode, cluster)
+
+
+def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
+    lines: list[tuple[int, Line]] = []
+    found: list[Diagnostic] = []
+    decode = _RECORD.decode
+    if rows[-1]:
+        found.append(lock_unreadable(path, len(rows), rows[-1], "a last line without a newline: the file was cut off"))
+    for number, row in enumerate(rows[1:-1], 2):
+        try:
+            record = decode(row)
+            lines.append((number, _line(record)))
+        except (msgspec.MsgspecError, CidrError, ValueError) as problem:
+            found.append(lock_unreadable(path, number, row, _record_problem(row, problem)))
+    return lines, found
+
+
+def _line(record: Record) -> Line:
+    """Turn a record into a line. Raises CidrError, or ValueError with a sentence."""
+    if record.released and (record.quarantined or record.pending):
+        raise ValueError(f"released and {'quarantined' if record.quarantined else 'pending'} at once")
+    if record.moved and not record.quarantined:
+        raise ValueError("moved and not quarantined")
+    if not record.node:
+        raise ValueError("no node")
+    if record.quarantined:
+        _check_day(record.quarantined)
+    return Line(
+        block=parse_block(record.block, pods=False),
+        pool=record.pool,
+        node=record.node,
+        state=record.state,
+        since=record.quarantined,
+        moved=record.moved,
+        was_pending=record.pending and bool(record.quarantined),
+    )
+
+
+def _check_day(text: str) -> None:
+    try:
+        written = datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        written = ""
+    if written != text:
+        raise ValueError(f"{text!r} is not a day like 2026-11-21")
+
+
+def _record_problem(row: bytes, problem: Exception) -> str:
+    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")):
+        return CONFLICT_MARKER
+    if isinstance(problem, CidrError):
+        return problem.reason
+    if isinstance(problem, msgspec.ValidationError):
+        return "unknown fields, or some of the wrong type"
+    if isinstance(problem, msgspec.DecodeError):
+        return "not a JSON object"
+    return str(problem)

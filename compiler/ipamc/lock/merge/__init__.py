@@ -1,0 +1,1 @@
+"""Three versions of a lock in, one out; places no block."""

@@ -1,0 +1,47 @@
+"""What differs from one Cilium minor to another, by name; `claims` says which minor has what, and how we know."""
+
+from __future__ import annotations
+
+import enum
+
+from ipamc.model.cluster import Version
+
+FIRST: Version = (1, 11)
+"""The oldest minor whose behaviour is known here."""
+LAST: Version = (1, 20)
+"""The newest."""
+
+
+class Capability(enum.Enum):
+    """Something that Cilium does from some minor on, up to some minor, or always. The value says it in Markdown."""
+
+    POD_CIDRS = "agents use a Node's `podCIDRs`"
+    NETWORK_ANNOTATIONS = "a Node's annotations are called `network.cilium.io/…`; before, `io.cilium.network.…`"
+    ANNOTATIONS_ASKED_FOR = 'annotations count only with `annotate-k8s-node: "true"`; before, always'
+    HELM_ANNOTATE_NODE = "the chart has the value `annotateK8sNode`"
+    CLUSTER_POOL_LIST = "the operator takes several ranges"
+    KEPT_POD_CIDRS = "the operator keeps the `podCIDRs` that a CiliumNode has"
+    UNDONE_POD_CIDRS = "the operator undoes a change of a CiliumNode's `podCIDRs`; before, it only complains"
+    BYSTANDER = "with `--ipam=kubernetes` the operator hands out nothing, whatever `cilium-config` says"
+    NODE_GC = "the operator collects CiliumNodes without a Node (in 1.12 only with `nodes-gc-interval`)"
+    DO_NOT_GC = '`cilium.io/do-not-gc: "true"` keeps it from collecting a CiliumNode without a Node'
+    MULTI_POOL = "`ipam: multi-pool`, CiliumPodIPPool `cilium.io/v2alpha1`, `auto-create-cilium-pod-ip-pools`"
+    DEFAULT_IP_POOL = "`ipam-default-ip-pool`, also in a CiliumNodeConfig: a default pool for some nodes"
+    NODE_CONFIG_V2 = "CiliumNodeConfig is stored as `cilium.io/v2`; before, as `v2alpha1`"
+    HELM_PRE_ALLOCATION = "the chart has the value `ipam.multiPoolPreAllocation`"
+    MULTI_POOL_TUNNEL = "tunnel routing; before, agents do not start with it"
+    ORPHAN_BLOCKS = "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
+    NUMERIC_ALLOCATED = "the operator writes `pools.allocated` in order of address; before, of text"
+    IMMUTABLE_MASK = "the apiserver refuses another `maskSize`; before, only the operator does"
+    CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
+    CRD_NATIVE_ONLY = "there is no tunnel routing"
+    CRD_NOT_ANNOUNCED = "nothing in Cilium announces the addresses by BGP"
+    TINY_BLOCKS = "pods get every address of a /31, /32, /127 and /128; before, none"
+    IPV6_BITMAP = "the operator refuses an IPv6 range of more than 2^16 blocks"
+    METALLB = "MetalLB in the agent, `bgp-announce-pod-cidr`, in these two modes only"
+    METALLB_CILIUM_NODE = "MetalLB announces a CiliumNode's `podCIDRs`; before, a Node's"
+    BGP_CONTROL_PLANE = "the BGP control plane announces `podCIDRs`, in these two modes only"
+    BGP_CILIUM_NODE = "the BGP control plane announces a CiliumNode's `podCIDRs`; before, a Node's"
+    BGP_POOL_ADVERTS = "the BGP control plane announces blocks by the labels of their CiliumPodIPPool"
+    BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy"
+    BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPClusterConfig"

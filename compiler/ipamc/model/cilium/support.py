@@ -1,0 +1,272 @@
+"""What each Cilium minor does, and what the kube-apiserver does, as tables of claims, each with what rests on it here.
+
+A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, that minor's server was seen to do so; *read*, so its
+source says, at the tag of `READ_AT`; *inferred*, its source and documentation are silent, and its neighbours speak. There is no agent in the tests with
+real servers, so what agents do is read at best. To note that a server was run, put its minor into the row's `run`, then
+`pytest tests/model/test_versions.py tests/test_cases.py --update`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from ipamc.model.cilium.features import FIRST, LAST, Capability
+from ipamc.model.cluster import Version
+
+READ_AT = {
+    11: "1.11.1",
+    12: "1.12.19",
+    13: "1.13.18",
+    14: "1.14.19",
+    15: "1.15.19",
+    16: "1.16.19",
+    17: "1.17.8",
+    18: "1.18.5",
+    19: "1.19.7",
+    20: "1.20.2",
+}
+"""The release of each minor whose source was read; a row's `source` names paths in cilium/cilium at these tags, or its pull requests and issues."""
+
+
+class Known(enum.StrEnum):
+    """How a claim is known, from the best to the weakest."""
+
+    RUN = "run"
+    READ = "read"
+    INFERRED = "inferred"
+
+
+class Row(NamedTuple):
+    """One capability: which minors have it, how that is known of each, and what rests on it."""
+
+    capability: Capability
+    modes: str
+    """The `ipam` modes that it is about."""
+    source: str
+    since: int = FIRST[1]
+    until: int = LAST[1]
+    """The first and the last minor of Cilium 1 that have it."""
+    run: tuple[int, ...] = ()
+    """The minors whose server was seen to do it, or not to do it."""
+    inferred: tuple[int, ...] = ()
+    """The minors of which nothing was run or read."""
+    decides: str = ""
+    """The code or the files of ipamc that rest on it; "" where none does."""
+
+    def of(self, version: Version) -> bool:
+        """Tell whether a minor has it."""
+        return (1, self.since) <= version <= (1, self.until)
+
+    def known(self, version: Version) -> Known:
+        """Tell how it is known whether a minor has it."""
+        minor = version[1]
+        return Known.RUN if minor in self.run else Known.INFERRED if minor in self.inferred else Known.READ
+
+
+_KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"
+
+TABLE = (
+    Row(Capability.POD_CIDRS, _KUBERNETES, "pkg/k8s/node.go, ParseNode", decides="`nodes/`"),
+    Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, "pkg/annotation/k8s.go", since=13, decides="`nodes/`"),
+    Row(Capability.ANNOTATIONS_ASKED_FOR, _KUBERNETES, "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go", since=12),
+    Row(
+        Capability.HELM_ANNOTATE_NODE,
+        _KUBERNETES,
+        "install/kubernetes/cilium/values.yaml",
+        since=12,
+        decides="`helm-values.yaml`",
+    ),
+    Row(
+        Capability.CLUSTER_POOL_LIST,
+        _CLUSTER_POOL,
+        "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from 1.13, operator/pkg/ipam/clusterpool.go from 1.20; "
+        "clusterPoolIPv4PodCIDRList in the chart",
+        run=(12, 15, 16, 17, 18, 19),
+        decides="`configmap.yaml`, `helm-values.yaml`",
+    ),
+    Row(
+        Capability.KEPT_POD_CIDRS,
+        _CLUSTER_POOL,
+        "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
+        run=(12, 15, 16, 17, 18, 19),
+        decides="`ciliumnodes/`",
+    ),
+    Row(Capability.UNDONE_POD_CIDRS, _CLUSTER_POOL, "allocateNode in the same file", since=19, run=(12, 15, 16, 17, 18, 19)),
+    Row(
+        Capability.BYSTANDER,
+        _CLUSTER_POOL,
+        "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, operator/pkg/ipam/clusterpool.go from 1.20",
+        run=(12, 15, 16, 17, 18, 19),
+        decides="`component/`, `helm-values.yaml`, IPC0515",
+    ),
+    Row(
+        Capability.NODE_GC,
+        f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}",
+        "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's flags: unused in 1.11, 0s in 1.12, 5m from 1.13",
+        since=12,
+        run=(12, 15, 16, 17, 18, 19),
+    ),
+    Row(
+        Capability.DO_NOT_GC,
+        f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}",
+        "operator/watchers/cilium_node_gc.go",
+        since=18,
+        run=(12, 15, 16, 17, 18, 19),
+        decides="`ciliumnodes/`, `seeds/`, IPC0553",
+    ),
+    Row(
+        Capability.MULTI_POOL,
+        _MULTI_POOL,
+        "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend before; client/crds/v2alpha1/ciliumpodippools.yaml",
+        since=14,
+        run=(12, 15, 16, 17, 18, 19),
+        decides="IPC0521",
+    ),
+    Row(Capability.DEFAULT_IP_POOL, _MULTI_POOL, "PR #28818; pkg/option/config.go", since=15, decides="`pinning`, IPC0523"),
+    Row(
+        Capability.NODE_CONFIG_V2,
+        _MULTI_POOL,
+        "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, client/crds/v2/ciliumnodeconfigs.yaml from 1.16",
+        since=16,
+        run=(15, 16, 17, 18, 19),
+        decides="`nodeconfigs.yaml`",
+    ),
+    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, "install/kubernetes/cilium/values.yaml", since=17),
+    Row(
+        Capability.MULTI_POOL_TUNNEL,
+        _MULTI_POOL,
+        "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; Documentation/network/concepts/ipam/index.rst",
+        since=18,
+        decides="IPC0522",
+    ),
+    Row(
+        Capability.ORPHAN_BLOCKS,
+        _MULTI_POOL,
+        "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
+        since=19,
+        run=(15, 16, 17, 18, 19),
+    ),
+    Row(
+        Capability.NUMERIC_ALLOCATED,
+        _MULTI_POOL,
+        "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from 1.20",
+        since=20,
+        run=(15, 16, 17, 18, 19),
+        decides="`seeds/`",
+    ),
+    Row(
+        Capability.IMMUTABLE_MASK,
+        _MULTI_POOL,
+        "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
+        since=20,
+        run=(15, 16, 17, 18, 19),
+    ),
+    Row(Capability.CRD_ADDRESSES, _CRD, "pkg/ipam/crd.go", decides="`ciliumnodes/`"),
+    Row(
+        Capability.CRD_NATIVE_ONLY,
+        _CRD,
+        "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 to 1.13 do not have",
+        inferred=(11, 12, 13),
+        decides="IPC0532",
+    ),
+    Row(
+        Capability.CRD_NOT_ANNOUNCED,
+        _CRD,
+        "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; pkg/bgpv1/agent/nodespecer.go in 1.13 and 1.14, controller.go in 1.12; "
+        "CanAdvertisePodCIDR in pkg/bgpv1/types/utils.go from 1.15, pkg/bgp/types/utils.go from 1.19",
+        decides="IPC0541, IPC0542",
+    ),
+    Row(
+        Capability.TINY_BLOCKS,
+        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
+        "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in github.com/cilium/ipam up to 1.13",
+        since=17,
+        decides="IPC0552, pre-allocation",
+    ),
+    Row(
+        Capability.IPV6_BITMAP,
+        f"{_CLUSTER_POOL}, {_MULTI_POOL}",
+        "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam up to 1.13",
+        decides="IPC0211",
+        run=(12, 15, 16, 17, 18, 19),
+    ),
+    Row(
+        Capability.METALLB,
+        f"{_KUBERNETES}, {_CLUSTER_POOL}",
+        "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is gone from 1.17",
+        until=16,
+        decides="IPC0541",
+    ),
+    Row(
+        Capability.METALLB_CILIUM_NODE,
+        _CLUSTER_POOL,
+        "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in kubernetes mode it is the Node in every minor",
+        since=12,
+        until=16,
+        decides="IPC0541",
+    ),
+    Row(
+        Capability.BGP_CONTROL_PLANE,
+        f"{_KUBERNETES}, {_CLUSTER_POOL}",
+        "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
+        since=12,
+        decides="IPC0542",
+    ),
+    Row(
+        Capability.BGP_CILIUM_NODE,
+        _KUBERNETES,
+        "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go from 1.15",
+        since=15,
+        decides="IPC0542",
+    ),
+    Row(
+        Capability.BGP_POOL_ADVERTS,
+        _MULTI_POOL,
+        "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement of type CiliumPodIPPool from 1.16",
+        since=15,
+        decides="IPC0542",
+    ),
+    Row(
+        Capability.BGP_PEERING_POLICY,
+        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
+        "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
+        since=12,
+        until=18,
+    ),
+    Row(
+        Capability.BGP_ADVERTISEMENT,
+        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
+        "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing that reads them); pkg/bgp from 1.19",
+        since=16,
+    ),
+)
+
+
+class Claim(NamedTuple):
+    """Something that the kube-apiserver does."""
+
+    text: str
+    """In Markdown."""
+    source: str
+    decides: str
+    """The codes or the files of ipamc that rest on it."""
+    known: Known = Known.RUN
+
+
+APISERVER = "1.35.4"
+"""The kube-apiserver that was run."""
+
+APISERVER_TABLE = (
+    Claim("a Node's `podCIDRs` cannot be changed, extended or taken away: 422", "pkg/apis/core/validation, ValidateNodeUpdate", "IPC0503"),
+    Claim("a Node has at most one CIDR of each family: 422", "ValidateNode in the same file", "IPC0505"),
+    Claim("applying a Node that does not exist creates it", "server-side apply", "IPC0554"),
+    Claim(
+        "with `metadata.uid` it does not, and a Node that was created anew is not written to: 409, 422",
+        "staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go",
+        "`nodes/`, IPC0554",
+    ),
+    Claim("bits beyond the prefix length are taken, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
+    Claim("from 1.36 on they are refused", "feature StrictIPCIDRValidation, on by default in 1.36", "IPC0201", Known.READ),
+)
+"""Order: Nodes, then CIDRs."""

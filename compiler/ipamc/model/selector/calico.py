@@ -1,0 +1,178 @@
+"""Calico's selector language: text to expression, and back to Calico's own canonical text.
+
+The grammar and the rendering are those of libcalico-go (`lib/selector/parser`), down to the trailing comma in a set; a pool's own bounds
+(`MAX_CALICO_LENGTH`, no `global()`) are those of `api/pkg/apis/projectcalico/v3/ippool.go`.
+
+    selector = [ or ]                                   empty or blank: every node
+    or       = and { "||" and }
+    and      = unary { "&&" unary }
+    unary    = { "!" } ( "has(" label ")" | "all(" ")" | "(" or ")" | comparison )
+    comparison = label ( "==" | "!=" | "contains" | "starts with" | "ends with" ) string
+               | label ( "in" | "not in" ) "{" [ string { "," string } [ "," ] ] "}"
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from ipamc.model.selector import calico_hints
+from ipamc.model.selector.calico_tokens import Cursor
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import MAX_HEIGHT, Always, And, Expression, Named, Never, Not, Operator, Or, Test
+
+MAX_CALICO_LENGTH = 1024
+"""Characters of a selector in an IPPool of Calico's; longer text is refused by its CRD only, so the reader of such pools checks it."""
+
+_ALWAYS = Always()
+
+
+@dataclass(slots=True)
+class _Group:
+    """The inside of a pair of parentheses, or the whole text, while it is read."""
+
+    at: int
+    """Offset of the opening parenthesis; 0 for the whole text."""
+    negated: bool = False
+    alternatives: list[Expression] = field(default_factory=list)
+    parts: list[Expression] = field(default_factory=list)
+    height: int = 0
+    """Levels of the highest part so far."""
+
+    def add(self, part: Expression, height: int, *, negated: bool) -> None:
+        self.parts.append(Not(part) if negated else part)
+        self.height = max(self.height, height + negated)
+
+    def end_alternative(self) -> None:
+        if len(self.parts) > 1:
+            self.parts = [And(tuple(self.parts))]
+            self.height += 1
+        self.alternatives += self.parts
+        self.parts = []
+
+    def close(self) -> tuple[Expression, int]:
+        """Give the group's expression and its height. A group of one is that one: parentheses alone mean nothing."""
+        self.end_alternative()
+        if len(self.alternatives) > 1:
+            self.alternatives = [Or(tuple(self.alternatives))]
+            self.height += 1
+        if self.height > MAX_HEIGHT:
+            raise SelectorError(f"a selector of more than {MAX_HEIGHT} levels", offset=self.at, help="write it flatter")
+        return self.alternatives[0], self.height
+
+
+def parse(text: str) -> Expression:
+    """Read a selector as Calico does for an IPPool. Linear in time, without recursion. Raises SelectorError with the offending offset."""
+    if (at := text.find("global(")) >= 0:
+        raise SelectorError("global() is for policies and not for pools", offset=at, help="write all() for every node")
+    cursor = Cursor(text)
+    if cursor.ended:
+        return _ALWAYS
+    open_groups = [_Group(0)]
+    while True:
+        negated = False
+        while cursor.peek() == "!":  # and not "!=", which is one word
+            cursor.accept("!")
+            negated = not negated
+        at = cursor.at
+        if cursor.accept("("):
+            open_groups.append(_Group(at, negated))
+            continue
+        open_groups[-1].add(_operand(cursor), 1, negated=negated)
+        if not _after_operand(cursor, open_groups):
+            return open_groups[0].close()[0]
+
+
+def _after_operand(cursor: Cursor, open_groups: list[_Group]) -> bool:
+    """Close groups, then take the connective. Tell whether another operand must follow; if not, the text is at its end."""
+    while True:
+        group = open_groups[-1]
+        if cursor.ended:
+            if len(open_groups) > 1:
+                raise SelectorError("this parenthesis is never closed", offset=group.at, help="write ) where it ends")
+            return False
+        if cursor.accept("&&"):
+            return True
+        if cursor.accept("||"):
+            group.end_alternative()
+            return True
+        if len(open_groups) == 1 or not cursor.accept(")"):
+            raise calico_hints.after_operand(cursor, inside=len(open_groups) > 1)
+        part, height = group.close()
+        open_groups.pop()
+        open_groups[-1].add(part, height, negated=group.negated)
+
+
+def _operand(cursor: Cursor) -> Expression:
+    if cursor.accept("has("):
+        key = cursor.label()
+        if not key:
+            raise cursor.unexpected("a label key", "write has(rack)")
+        if not cursor.accept(")"):
+            raise cursor.unexpected(f") after has({key}", f"write has({key})")
+        return Test(key, Operator.HAS)
+    if cursor.accept("all("):
+        if not cursor.accept(")"):
+            raise cursor.unexpected(") after all(", "write all()")
+        return _ALWAYS
+    key = cursor.label()
+    if not key:
+        raise calico_hints.instead_of_operand(cursor)
+    word = cursor.operator()
+    if not word:
+        raise calico_hints.after_label(cursor, key)
+    operator = Operator(word)
+    if operator in {Operator.IN, Operator.NOT_IN}:
+        return Test(key, operator, _set(cursor, f"{key} {operator}"))
+    value = cursor.string()
+    if value is None:
+        raise calico_hints.instead_of_string(cursor)
+    return Test(key, operator, (value,))
+
+
+def _set(cursor: Cursor, so_far: str) -> tuple[str, ...]:
+    at = cursor.at
+    if not cursor.accept("{"):
+        raise calico_hints.instead_of_set(cursor, so_far)
+    values = set[str]()
+    while not cursor.accept("}"):
+        value = cursor.string()
+        if value is None:
+            raise _unclosed(cursor, at) or calico_hints.instead_of_string(cursor, "a quoted value or }")
+        values.add(value)
+        if not cursor.accept(","):
+            if not cursor.accept("}"):
+                raise _unclosed(cursor, at) or cursor.unexpected(", or } after a value", "write , between values and } after the last")
+            break
+    return tuple(sorted(values))
+
+
+def _unclosed(cursor: Cursor, at: int) -> SelectorError | None:
+    return SelectorError("this set is never closed", offset=at, help="write } after the last value") if cursor.ended else None
+
+
+def render(expression: Expression) -> str:
+    """Print an expression of this language as Calico's `String()` does: double quotes unless the value has one, groups in parentheses."""
+    match expression:
+        case Always():
+            return "all()"
+        case Test(key, Operator.HAS):
+            return f"has({key})"
+        case Test(key, Operator.IN | Operator.NOT_IN, values):
+            return f"{key} {expression.operator} {{{', '.join(map(_quoted, values))}}}"
+        case Test(key, operator, (value,)):
+            return f"{key} {operator} {_quoted(value)}"
+        case Not(part):
+            return "!" + render(part)
+        case And(parts):
+            return f"({' && '.join(map(render, parts))})"
+        case Or(parts):
+            return f"({' || '.join(map(render, parts))})"
+        case Test() | Named() | Never():  # pragma: no cover - no text of this language says these
+            raise AssertionError(expression)
+        case _:
+            assert_never(expression)
+
+
+def _quoted(value: str) -> str:
+    return f"'{value}'" if '"' in value else f'"{value}"'

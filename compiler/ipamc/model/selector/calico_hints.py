@@ -1,0 +1,72 @@
+"""Errors of Calico's language that know what was meant: the habits of kubectl, SQL, Go and YAML, each with a fix one can type."""
+
+from __future__ import annotations
+
+import re
+
+from ipamc.model.selector.calico_tokens import Cursor
+from ipamc.model.selector.error import SelectorError, shown
+
+_CONNECTIVES = {"&": "&&", "and": "&&", "AND": "&&", ",": "&&", "|": "||", "or": "||", "OR": "||"}
+_ENDS = frozenset({"", ")", *_CONNECTIVES, *_CONNECTIVES.values()})
+_FANCY_QUOTES = "`\u00b4\u2018\u2019\u201c\u201d\u201e"
+_ORDER = frozenset({"<", ">", "<=", ">=", "<>"})
+_LOWER = frozenset({"in", "not", "notin", "contains", "starts", "startswith", "ends", "endswith"})
+
+
+def instead_of_operand(cursor: Cursor) -> SelectorError:
+    """Make the error for a token that begins no condition."""
+    found = cursor.peek()
+    help_ = 'write a condition, such as has(rack) or rack == "r1"'
+    if found[:1] in {'"', "'"}:
+        help_ = 'label keys stand without quotes: rack == "r1"'
+    return cursor.unexpected("a condition", help_)
+
+
+def after_label(cursor: Cursor, key: str) -> SelectorError:
+    """Make the error for a label without a comparison."""
+    found = cursor.peek()
+    if found == "(" and key in {"has", "all"}:
+        help_ = f"write {key}( without a blank"
+    elif key in {"not", "NOT"}:
+        help_ = "write ! in front of a condition: !has(rack)"
+    elif found == "=":
+        help_ = f'write {key} == "…"'
+    elif found in _ORDER:
+        help_ = "the language has no order; a NodeSelector has Gt and Lt"
+    elif found not in _LOWER and found.lower() in _LOWER:
+        help_ = f"write {found.lower()} in lower case"
+    elif found == "not":
+        help_ = f'write ! in front of the label: !{key} contains "…"'
+    elif found in _ENDS:
+        help_ = f"write has({key}) for any value, or compare it"
+    elif not found.isascii():
+        help_ = "label keys are letters a to z and A to Z, digits, -, _, . and /"
+    else:
+        help_ = "write ==, !=, in, not in, contains, starts with or ends with"
+    return cursor.unexpected(f"an operator after {shown(key)}", help_)
+
+
+def instead_of_string(cursor: Cursor, expected: str = "a quoted value") -> SelectorError:
+    """Make the error for a value that is not quoted, or is missing."""
+    found = cursor.peek()
+    if found in {"=", "=="}:
+        return cursor.unexpected(expected, "write two characters: == or !=")
+    if found and found in _FANCY_QUOTES:
+        return cursor.unexpected(expected, "write plain quotes, \" or '")
+    value = found if re.fullmatch(r"[-A-Za-z0-9_.]{1,63}", found) else "…"
+    return cursor.unexpected(expected, f'write "{value}"')
+
+
+def instead_of_set(cursor: Cursor, so_far: str) -> SelectorError:
+    """Make the error for what is no set after `in` and `not in`."""
+    return cursor.unexpected("{ and a set of quoted values", f'write {so_far} {{"…", "…"}}')
+
+
+def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:
+    """Make the error for what does not join conditions."""
+    found = cursor.peek()
+    if found == ")":
+        return SelectorError("')' without a parenthesis before it", offset=cursor.at, help="remove it, or write ( where it begins")
+    meant = _CONNECTIVES.get(found, "")
+    return cursor.unexpected("&&, || or )" if inside else "&& or ||", f"write {meant}" if meant else "join conditions with && or ||")

@@ -1,0 +1,222 @@
+"""What selectors of every language mean: tests of one label or of the node's name, joined by and, or, not; and how they are evaluated.
+
+Trees are at most `MAX_HEIGHT` levels high (the readers see to it), so the walks here recurse without fear of Python's stack.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from ipamc.model.selector.label_syntax import integer
+
+MAX_HEIGHT = 200
+"""Levels of a tree. Nobody writes ten; a walk takes one or two Python frames a level, of 1,000."""
+
+Matcher = Callable[[Mapping[str, str], str], bool]
+"""Labels and name of a node in, verdict out."""
+
+
+class Operator(enum.StrEnum):
+    """How a test looks at a label, in Calico's spelling where Calico has it. All but `!=` and `not in` are false without the label."""
+
+    EQUAL = "=="
+    UNEQUAL = "!="
+    IN = "in"
+    NOT_IN = "not in"
+    HAS = "has"
+    CONTAINS = "contains"
+    STARTS_WITH = "starts with"
+    ENDS_WITH = "ends with"
+    ABOVE = ">"
+    BELOW = "<"
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """True of every node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """True of no node; `why` is for people."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One look at one label."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+    """Sorted and distinct; one, but for `in` and `not in` (any number) and `has` (none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The node has this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite."""
+
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts hold; two or more."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """A part holds; two or more."""
+
+    parts: tuple[Expression, ...]
+
+
+Leaf = Always | Never | Test | Named
+Expression = Leaf | Not | And | Or
+
+
+def leaves(expression: Expression) -> Iterator[Leaf]:
+    """Walk the leaves, in no particular order."""
+    waiting: list[Expression] = [expression]
+    while waiting:
+        match waiting.pop():
+            case Not(part):
+                waiting.append(part)
+            case And(parts) | Or(parts):
+                waiting.extend(parts)
+            case leaf:
+                yield leaf
+
+
+def weight(expression: Expression, *, negated: bool = False) -> int:
+    """Count the requirements: 1 a test, `and` sums, `or` takes the smallest, `not` goes inward by De Morgan."""
+    match expression:
+        case Always() | Never():
+            return 0
+        case Test() | Named():
+            return 1
+        case Not(part):
+            return weight(part, negated=not negated)
+        case And(parts) | Or(parts):
+            counts = [weight(part, negated=negated) for part in parts]
+            return sum(counts) if isinstance(expression, And) is not negated else min(counts)
+        case _:
+            assert_never(expression)
+
+
+def matcher(expression: Expression) -> Matcher:
+    """Compile an expression into one function; what it does not have to look up for each node is looked up here."""
+    match expression:
+        case Always():
+            return lambda _labels, _name: True
+        case Never():
+            return lambda _labels, _name: False
+        case Named(wanted):
+            return lambda _labels, name: name == wanted
+        case Test():
+            return _TESTS[expression.operator](expression.key, expression.values)
+        case Not(part):
+            inner = matcher(part)
+            return lambda labels, name: not inner(labels, name)
+        case And(parts):
+            return _all([matcher(part) for part in parts])
+        case Or(parts):
+            return _any([matcher(part) for part in parts])
+        case _:
+            assert_never(expression)
+
+
+def _all(inner: list[Matcher]) -> Matcher:
+    def every(labels: Mapping[str, str], name: str) -> bool:
+        for holds in inner:  # noqa: SIM110 - a loop: `all` with a generator takes a second frame a level, and three times as long
+            if not holds(labels, name):
+                return False
+        return True
+
+    return every
+
+
+def _any(inner: list[Matcher]) -> Matcher:
+    def some(labels: Mapping[str, str], name: str) -> bool:
+        for holds in inner:  # noqa: SIM110 - as above
+            if holds(labels, name):
+                return True
+        return False
+
+    return some
+
+
+def _equal(key: str, values: tuple[str, ...]) -> Matcher:
+    (value,) = values
+    return lambda labels, _name: labels.get(key) == value
+
+
+def _unequal(key: str, values: tuple[str, ...]) -> Matcher:
+    (value,) = values
+    return lambda labels, _name: labels.get(key) != value
+
+
+def _in(key: str, values: tuple[str, ...]) -> Matcher:
+    members = frozenset(values)
+    return lambda labels, _name: labels.get(key) in members
+
+
+def _not_in(key: str, values: tuple[str, ...]) -> Matcher:
+    members = frozenset(values)
+    return lambda labels, _name: labels.get(key) not in members
+
+
+def _has(key: str, _values: tuple[str, ...]) -> Matcher:
+    return lambda labels, _name: key in labels
+
+
+def _contains(key: str, values: tuple[str, ...]) -> Matcher:
+    (value,) = values
+    return lambda labels, _name: (found := labels.get(key)) is not None and value in found
+
+
+def _starts_with(key: str, values: tuple[str, ...]) -> Matcher:
+    (value,) = values
+    return lambda labels, _name: (found := labels.get(key)) is not None and found.startswith(value)
+
+
+def _ends_with(key: str, values: tuple[str, ...]) -> Matcher:
+    (value,) = values
+    return lambda labels, _name: (found := labels.get(key)) is not None and found.endswith(value)
+
+
+def _above(key: str, values: tuple[str, ...]) -> Matcher:
+    bound = int(values[0])
+    return lambda labels, _name: (number := integer(labels.get(key, ""))) is not None and number > bound
+
+
+def _below(key: str, values: tuple[str, ...]) -> Matcher:
+    bound = int(values[0])
+    return lambda labels, _name: (number := integer(labels.get(key, ""))) is not None and number < bound
+
+
+_TESTS: dict[Operator, Callable[[str, tuple[str, ...]], Matcher]] = {
+    Operator.EQUAL: _equal,
+    Operator.UNEQUAL: _unequal,
+    Operator.IN: _in,
+    Operator.NOT_IN: _not_in,
+    Operator.HAS: _has,
+    Operator.CONTAINS: _contains,
+    Operator.STARTS_WITH: _starts_with,
+    Operator.ENDS_WITH: _ends_with,
+    Operator.ABOVE: _above,
+    Operator.BELOW: _below,
+}

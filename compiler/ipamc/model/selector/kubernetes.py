@@ -1,0 +1,223 @@
+"""Kubernetes' LabelSelector and NodeSelector objects: validated as the apiserver and apimachinery do, then the same expressions as Calico's.
+
+Sources: apimachinery `pkg/apis/meta/v1/helpers.go`, `pkg/labels/selector.go`; component-helpers `scheduling/corev1/nodeaffinity`; core
+validation for `matchFields`. A null field is an absent one, as the apiserver prunes it. A field nobody knows is refused: a misspelled
+`matchLabel` would otherwise select every node.
+
+The canonical text is like `labels.Selector.String()`, the requirements sorted: `rack in (r1,r2),!spot`; `metadata.name=…` for fields; terms
+sorted and joined by ` || `; `!all()` where nothing is selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ipamc.model.selector.error import SelectorError, shown
+from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
+from ipamc.model.selector.label_syntax import integer, label_key_problem, label_value_problem, node_name_problem
+
+Keys = tuple[str | int, ...]
+
+_COUNTS = {  # operator -> how many values, in words and as bounds
+    "In": ("one or more values", 1, None),
+    "NotIn": ("one or more values", 1, None),
+    "Exists": ("no values", 0, 0),
+    "DoesNotExist": ("no values", 0, 0),
+    "Gt": ("exactly one value", 1, 1),
+    "Lt": ("exactly one value", 1, 1),
+}
+_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_NODE_OPERATORS = (*_LABEL_OPERATORS, "Gt", "Lt")
+_FIELD_OPERATORS = ("In", "NotIn")
+_MEANT = {"equals": "In", "=": "In", "==": "In", "!=": "NotIn", "has": "Exists", ">": "Gt", "<": "Lt"} | {
+    name.lower(): name for name in _NODE_OPERATORS
+}
+
+
+class Reading(NamedTuple):
+    """What an object, or a part of it, says."""
+
+    canonical: str
+    expression: Expression
+
+
+def read_label_selector(obj: Mapping[str, object] | None) -> Reading:
+    """Read a LabelSelector: all its parts hold; an empty one is every node, null is none. Raises SelectorError."""
+    if obj is None:
+        return Reading("!all()", Never("a null LabelSelector selects nothing"))
+    fields = _fields(obj, (), "a LabelSelector", ("matchLabels", "matchExpressions"))
+    requirements = [
+        *_match_labels(fields.get("matchLabels"), ("matchLabels",)),
+        *_match_expressions(fields.get("matchExpressions"), ("matchExpressions",), _LABEL_OPERATORS),
+    ]
+    if not requirements:
+        return Reading("all()", Always())
+    return _conjunction(requirements)
+
+
+def read_node_selector(obj: Mapping[str, object]) -> Reading:
+    """Read a NodeSelector: one of its terms holds, with all its parts; an empty term is none, and so are no terms. Raises SelectorError."""
+    fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
+    if fields.get("nodeSelectorTerms") is None:
+        raise SelectorError("a NodeSelector without nodeSelectorTerms", help="write nodeSelectorTerms: [{matchExpressions: […]}]")
+    terms = [
+        reading
+        for index, term in enumerate(_items(fields["nodeSelectorTerms"], ("nodeSelectorTerms",)))
+        if (reading := _term(term, ("nodeSelectorTerms", index)))
+    ]
+    if not terms:
+        return Reading("!all()", Never("a NodeSelector without a term that says something selects nothing"))
+    if len(terms) == 1:
+        return terms[0]
+    canonical = " || ".join(sorted(term.canonical for term in terms))
+    return Reading(canonical, Or(tuple(term.expression for term in terms)))
+
+
+def _term(obj: object, keys: Keys) -> Reading | None:
+    fields = _fields(obj, keys, "a term", ("matchExpressions", "matchFields"))
+    requirements = [
+        *_match_expressions(fields.get("matchExpressions"), (*keys, "matchExpressions"), _NODE_OPERATORS),
+        *_match_fields(fields.get("matchFields"), (*keys, "matchFields")),
+    ]
+    return _conjunction(requirements) if requirements else None
+
+
+def _conjunction(requirements: Sequence[Reading]) -> Reading:
+    parts = tuple(each.expression for each in requirements)
+    return Reading(",".join(sorted(each.canonical for each in requirements)), And(parts) if len(parts) > 1 else parts[0])
+
+
+def _match_labels(obj: object, keys: Keys) -> Iterator[Reading]:
+    for key, value in _mapping(obj, keys, "matchLabels").items():
+        _check_key(key, (*keys, key), at_key=True)
+        text = _value(value, (*keys, key))
+        yield Reading(f"{key} in ({text})", Test(key, Operator.EQUAL, (text,)))
+
+
+def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Iterator[Reading]:
+    for index, item in enumerate(_items(obj, keys)):
+        at = (*keys, index)
+        key, operator, values = _requirement(item, at, operators)
+        _check_key(key, (*at, "key"))
+        for place, value in enumerate(values):
+            _value(value, (*at, "values", place))
+            if operator in {"Gt", "Lt"} and integer(value) is None:
+                raise SelectorError(
+                    f"{shown(value)} is not an integer", keys=(*at, "values", place), help=f"{operator} compares 64-bit integers"
+                )
+        yield _label_requirement(key, operator, tuple(sorted(set(values))))
+
+
+def _label_requirement(key: str, operator: str, values: tuple[str, ...]) -> Reading:
+    match operator:
+        case "In":
+            return Reading(f"{key} in ({','.join(values)})", Test(key, Operator.IN, values))
+        case "NotIn":
+            return Reading(f"{key} notin ({','.join(values)})", Test(key, Operator.NOT_IN, values))
+        case "Exists":
+            return Reading(key, Test(key, Operator.HAS))
+        case "DoesNotExist":
+            return Reading(f"!{key}", Not(Test(key, Operator.HAS)))
+        case "Gt":
+            return Reading(f"{key}>{values[0]}", Test(key, Operator.ABOVE, values))
+        case _:
+            return Reading(f"{key}<{values[0]}", Test(key, Operator.BELOW, values))
+
+
+def _match_fields(obj: object, keys: Keys) -> Iterator[Reading]:
+    for index, item in enumerate(_items(obj, keys)):
+        at = (*keys, index)
+        key, operator, values = _requirement(item, at, _FIELD_OPERATORS)
+        if key != "metadata.name":
+            raise SelectorError(f"{shown(key)} is not a field that nodes are selected by", keys=(*at, "key"), help="write metadata.name")
+        if len(values) != 1:
+            raise SelectorError(
+                f"{len(values)} values: matchFields takes exactly one", keys=(*at, "values"), help="write one term for each name"
+            )
+        (name,) = values
+        text = repr(name) if node_name_problem(name) else name  # what no node is called may still not look like another requirement
+        yield Reading(f"{key}={text}", Named(name)) if operator == "In" else Reading(f"{key}!={text}", Not(Named(name)))
+
+
+def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str, str, list[str]]:
+    """Check the shape of a requirement: (key, operator, values), the operator known, as many values as it takes."""
+    fields = _fields(obj, keys, "a requirement", ("key", "operator", "values"))
+    key, operator = (_text(fields.get(name), (*keys, name), name) for name in ("key", "operator"))
+    if operator not in operators:
+        meant = _MEANT.get(operator.lower())
+        help_ = f"write {meant}" if meant in operators else f"write one of {', '.join(operators)}"
+        raise SelectorError(f"{shown(operator)} is not an operator here", keys=(*keys, "operator"), help=help_)
+    values = [
+        _text(value, (*keys, "values", index), "value") for index, value in enumerate(_items(fields.get("values"), (*keys, "values")))
+    ]
+    words, least, most = _COUNTS[operator]
+    if len(values) < least or (most is not None and len(values) > most):
+        raise SelectorError(f"{len(values)} values: {operator} takes {words}", keys=(*keys, "values") if "values" in fields else keys)
+    return key, operator, values
+
+
+def _check_key(key: str, keys: Keys, *, at_key: bool = False) -> None:
+    if problem := label_key_problem(key):
+        raise SelectorError(f"{shown(key)} is not a label key: it {problem}", keys=keys, at_key=at_key)
+
+
+def _value(obj: object, keys: Keys) -> str:
+    text = _text(obj, keys, "value")
+    if problem := label_value_problem(text):
+        raise SelectorError(f"{shown(text)} is not a label value: it {problem}", keys=keys)
+    return text
+
+
+def _text(obj: object, keys: Keys, name: str) -> str:
+    if isinstance(obj, str):
+        return obj
+    if obj is None:
+        raise SelectorError(f"a {name} is missing", keys=keys[:-1] if isinstance(keys[-1], str) else keys, help=f"write the {name}")
+    if isinstance(obj, bool):
+        raise SelectorError(f"{str(obj).lower()} is not text", keys=keys, help=f'write "{str(obj).lower()}"')
+    kind = (
+        "a number"
+        if isinstance(obj, int | float)
+        else "a list"
+        if isinstance(obj, list)
+        else "a mapping"
+        if isinstance(obj, Mapping)
+        else "a value"
+    )
+    raise SelectorError(
+        f"{kind} where the {name} should be text", keys=keys, help="" if isinstance(obj, list | Mapping) else "write it in quotes"
+    )
+
+
+def _mapping(obj: object, keys: Keys, name: str) -> Mapping[str, object]:
+    if obj is None:
+        return {}
+    if not isinstance(obj, Mapping):
+        raise SelectorError(f"{name} is not a mapping", keys=keys)
+    if not all(isinstance(key, str) for key in obj):
+        raise SelectorError(f"{name} has a key that is not text", keys=keys, help="write its keys in quotes")
+    return obj
+
+
+def _fields(obj: object, keys: Keys, name: str, known: Sequence[str]) -> Mapping[str, object]:
+    if obj is None:
+        raise SelectorError(f"{name} is null", keys=keys, help="remove it, or say what it selects")
+    fields = _mapping(obj, keys, name)
+    for key in fields:
+        if key not in known:
+            help_ = (
+                f"write matchLabels: {{{key}: …}}"
+                if name == "a LabelSelector" and not isinstance(fields[key], Mapping | list)
+                else f"it has {', '.join(known)}"
+            )
+            raise SelectorError(f"{shown(key)} is not a field of {name}", keys=(*keys, key), at_key=True, help=help_)
+    return fields
+
+
+def _items(obj: object, keys: Keys) -> Sequence[object]:
+    if obj is None:
+        return ()
+    if not isinstance(obj, list | tuple):
+        raise SelectorError(f"{keys[-1]} is not a list", keys=keys)
+    return obj

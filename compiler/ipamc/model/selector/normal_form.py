@@ -1,0 +1,148 @@
+"""Expressions in negation normal form, with all that is said about one label in one place.
+
+A test by equality, set or presence is a set of outcomes of one label: some values, or all but some, with or without the label's absence.
+Such sets are closed under and, or and not, so conditions on one label that meet in a conjunction or alternative become one condition. What
+is no such set (`contains`, `Gt`, the node's name, …) stays as it was written. Nothing is distributed: the form is no larger than its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What a label may be."""
+
+    members: frozenset[str]
+    listed: bool
+    """`members` are all values that it may have; else all that it may not have."""
+    absent: bool
+    """The label may be missing."""
+
+    def opposite(self) -> Outcomes:
+        """Give every other outcome."""
+        return Outcomes(self.members, not self.listed, not self.absent)
+
+    def both(self, other: Outcomes) -> Outcomes:
+        """Give the outcomes that are in both."""
+        absent = self.absent and other.absent
+        if self.listed and other.listed:
+            return Outcomes(self.members & other.members, listed=True, absent=absent)
+        if self.listed:
+            return Outcomes(self.members - other.members, listed=True, absent=absent)
+        if other.listed:
+            return Outcomes(other.members - self.members, listed=True, absent=absent)
+        return Outcomes(self.members | other.members, listed=False, absent=absent)
+
+    def either(self, other: Outcomes) -> Outcomes:
+        """Give the outcomes that are in one or both."""
+        return self.opposite().both(other.opposite()).opposite()
+
+
+ANYTHING = Outcomes(frozenset(), listed=False, absent=True)
+_NOTHING = ANYTHING.opposite()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A label's outcome is one of these: neither all nor none."""
+
+    key: str
+    outcomes: Outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A test that is no set of outcomes, or its opposite."""
+
+    test: Test | Named
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Two or more parts, none of them of the same kind: all must hold (`every`), or one."""
+
+    every: bool
+    parts: tuple[Normal, ...]
+
+
+Normal = Always | Never | Condition | Literal | Joint
+
+
+def normal(expression: Expression, *, negated: bool = False) -> Normal:
+    """Bring an expression, or its opposite, into normal form. Meaning stays as it is for every mapping of labels, also impossible ones."""
+    match expression:
+        case Always():
+            return Never("it is the opposite of all()") if negated else expression
+        case Never():
+            return Always() if negated else expression
+        case Named():
+            return Literal(expression, negated)
+        case Test():
+            return _test(expression, negated=negated)
+        case Not(part):
+            return normal(part, negated=not negated)
+        case And(parts) | Or(parts):
+            return _join([normal(part, negated=negated) for part in parts], every=isinstance(expression, And) is not negated)
+        case _:
+            assert_never(expression)
+
+
+def _test(test: Test, *, negated: bool) -> Normal:
+    values = frozenset(test.values)
+    match test.operator:
+        case Operator.EQUAL | Operator.IN:
+            outcomes = Outcomes(values, listed=True, absent=False)
+        case Operator.UNEQUAL | Operator.NOT_IN:
+            outcomes = Outcomes(values, listed=False, absent=True)
+        case Operator.HAS:
+            outcomes = Outcomes(frozenset(), listed=False, absent=False)
+        case _:
+            return Literal(test, negated)
+    return _condition(test.key, outcomes.opposite() if negated else outcomes)
+
+
+def _condition(key: str, outcomes: Outcomes) -> Normal:
+    if outcomes == ANYTHING:
+        return Always()
+    if outcomes == _NOTHING:
+        return Never(f"no value of {key} satisfies it")
+    return Condition(key, outcomes)
+
+
+def _join(parts: Iterable[Normal], *, every: bool) -> Normal:
+    """Join parts: flatten, merge conditions on one label, drop what changes nothing, stop at what decides."""
+    flat: list[Normal] = []
+    by_key: dict[str, list[Outcomes]] = {}
+    for part in parts:
+        for each in part.parts if isinstance(part, Joint) and part.every is every else (part,):
+            if isinstance(each, Condition):
+                by_key.setdefault(each.key, []).append(each.outcomes)
+            else:
+                flat.append(each)
+    merge = Outcomes.both if every else Outcomes.either
+    flat += [_condition(key, _merged(by_key[key], merge)) for key in sorted(by_key)]
+    decides, idle = (Never, Always) if every else (Always, Never)
+    for each in flat:
+        if isinstance(each, decides):
+            return each
+    kept = [each for each in flat if not isinstance(each, idle)]
+    if len(kept) == 1:
+        return kept[0]
+    if kept:
+        return Joint(every, tuple(kept))
+    return flat[0]  # all idle: the first of several reasons why an alternative cannot hold
+
+
+def _merged(many: list[Outcomes], merge: Callable[[Outcomes, Outcomes], Outcomes]) -> Outcomes:
+    """Merge two and two: one after another, a long chain of `a != …` would copy a growing set each time."""
+    while len(many) > 1:
+        odd = many[-1:] if len(many) % 2 else []
+        many = [*map(merge, many[::2], many[1::2]), *odd]
+    return many[0]

@@ -1,0 +1,82 @@
+"""The compiler in one function: text in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ipamc.check import check
+from ipamc.check.limits import config_map_too_large
+from ipamc.check.plan import review
+from ipamc.check.published import check_published
+from ipamc.lock.file import dumps, load
+from ipamc.model.cluster import Consent, Plan
+from ipamc.model.diagnostics import Diagnostic, Log, Refused
+from ipamc.place.allocate.allocate import allocate
+from ipamc.place.candidates import assign
+from ipamc.place.reconcile.reconcile import settle
+from ipamc.read import locate, read
+from ipamc.render.arrange import arrange
+from ipamc.render.verify import verify
+from ipamc.render.yaml import emit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything that a compile depends on. Nothing else reaches its output."""
+
+    name: str
+    """The folder's name; the Cluster's `metadata.name` must equal it."""
+    folder: str
+    """The folder, as the user would type it; shown where a finding is about the folder as a whole."""
+    sources: Mapping[str, bytes]
+    """Input documents by path, as the user would type it."""
+    lock_path: str
+    lock: bytes | None
+    """None: there is no lock file."""
+    rendered: bool = False
+    """There is a `rendered/` beside the lock."""
+    published: Mapping[str, bytes] = field(default_factory=dict)
+    """Files of that `rendered/` whose content binds (`published.BINDING`), by path below it."""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    """JSON Schema texts by file name: of input documents, and of what is rendered."""
+    templates: Mapping[str, str] = field(default_factory=dict)
+    """Jinja2 texts by file name."""
+    consent: Consent = field(default_factory=Consent)
+    today: str
+    """ISO 8601 day in UTC: what a leaver's line is marked with."""
+    locked: bool = False
+    """The lock is read-only: a stale one is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compilation:
+    """What a compile gives."""
+
+    files: Mapping[str, str]
+    """Text by path below `rendered/`."""
+    lock: str
+    plan: Plan
+    diagnostics: tuple[Diagnostic, ...]
+    """Warnings and notes, located, in order of file, line and column."""
+
+
+def compile_cluster(inputs: Inputs) -> Compilation:
+    """Do everything the compiler does, in order. Pure: text in, text out; raises Refused with all diagnostics."""
+    log = Log()
+    try:
+        cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))  # text -> model, whatever dialect it came in
+        log.add(check(cluster))  # meaning: pools disjoint, versions allow it
+        lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))  # what was promised
+        log.add(check_published(cluster, lock, inputs.published, f"{inputs.folder}/rendered"))  # what was rendered and cannot change
+        wants = assign(cluster)  # node -> its pools in order, sizes
+        standing = log.keep(settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))  # kept, back, left, lacking
+        plan = log.keep(allocate(cluster, wants, standing, inputs.today))  # lacking -> blocks
+        log.add(review(plan))  # capacity, maxPods, limits of the mode
+        arranged = arrange(plan)  # plan -> objects a file
+        files = emit(arranged, inputs.templates)  # one render a file
+        log.add(config_map_too_large(cluster, files))  # what the apiserver has no room for
+        log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))  # what no template may do
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, inputs.sources)) from None
+    return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources))

@@ -1,0 +1,1 @@
+"""What is needed in, blocks out; changes no block that is kept."""

@@ -1,0 +1,205 @@
+"""Which pools serve which node, in a total order.
+
+Selectors are evaluated once per distinct projection of a node's labels onto the keys that selectors name: 100,000 nodes in 40 racks are 40
+evaluations, not 100,000.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from ipamc.model.cidr import BITS
+from ipamc.model.cluster import Cluster, Dialect, Node, Offer, Pool, SizeClass, Want
+from ipamc.model.diagnostics import Diagnostic, count, error, names, note
+from ipamc.model.selector import Selector
+
+
+class Rank(NamedTuple):
+    """The smallest rank is the first candidate; each field only breaks ties left by those above it."""
+
+    priority: int
+    """Negated: the highest first."""
+    requirements: int
+    """Negated: the most specific selector first."""
+    blocks: int
+    """ClusterCIDR only, else 0: fewer blocks in total first (KEP-2593)."""
+    addresses: int
+    """ClusterCIDR only, else 0: smaller blocks first (KEP-2593)."""
+    name: str
+    """Unique, so the order is total; compared by code point."""
+
+
+def rank(pool: Pool) -> Rank:
+    """Give a pool's place among the candidates of any node that it selects."""
+    blocks = addresses = 0
+    if pool.dialect is Dialect.CLUSTER_CIDR:
+        totals = [sum(1 << max(part.block_size - each.block.prefix, 0) for each in part.ranges) for part in pool.families.values()]
+        blocks = min(totals)
+        addresses = min(1 << (BITS[family] - part.block_size) for family, part in pool.families.items())
+    return Rank(-pool.priority, -pool.selector.requirements, blocks, addresses, pool.name)
+
+
+def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
+    """Give the field of `Rank` that puts one pool before another, and both values as they are in the pools, not negated."""
+    one, other = rank(pool), rank(later)
+    name = next(name for name in Rank._fields if getattr(one, name) != getattr(other, name))
+    if name in {"priority", "requirements"}:
+        return name, -getattr(one, name), -getattr(other, name)
+    return name, getattr(one, name), getattr(other, name)
+
+
+def assign(cluster: Cluster) -> tuple[Want, ...]:
+    """Give every node its offers, the first candidate first; wants come in name order.
+
+    O(distinct projections x pools + nodes). A node without a candidate has a want without offers: it may still hold a block, or get one back.
+    """
+    pools = sorted(cluster.pools, key=rank)
+    enabled = {pool.name: pool for pool in pools if not pool.disabled and not pool.unlisted}
+    choose = _chooser(enabled)
+    pinned = _pinned(pools)
+    return tuple(
+        Want(node, with_pins(node, choose(node), pinned[node.name], enabled) if node.name in pinned else choose(node))
+        for node in cluster.nodes
+    )
+
+
+def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
+    """Yield what is to be said of nodes that need a block and have no candidate."""
+    yield from (unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused)(cluster, nodes)
+
+
+def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
+    """IPC0302: every node has a candidate pool.
+
+    No enabled pool's nodeSelector selects the node, and no pin names it. Its pods would wait for ever for an address. Label the node, widen a
+    selector, or pin it; `unmatchedNodes: skip` on the Cluster turns this into a note.
+    """
+    if not nodes:
+        return
+    passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)]
+    seen = (
+        f"; pools seen: {'; '.join(passed[:8])}{f' and {len(passed) - 8} more' if len(passed) > 8 else ''}"
+        if passed
+        else "; there are no pools"
+    )
+    for group in _alike(nodes, cluster.pools):
+        first = group[0]
+        labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
+        yield error(
+            "IPC0302",
+            first.at,
+            f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} ({labels}){seen}",
+            help="label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster",
+        )
+
+
+def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
+    """IPC0308: nodes that no pool selects are skipped on request.
+
+    `unmatchedNodes: skip` is set, so a node without a candidate pool gets no new block and is only told here.
+    """
+    if nodes:
+        yield note(
+            "IPC0308",
+            cluster.field("spec", "unmatchedNodes"),
+            f"{count(len(nodes), 'node')} without a candidate pool skipped: {names(node.name for node in nodes)}",
+        )
+
+
+def _passed_over(pool: Pool) -> str:
+    if pool.unlisted:
+        return f"{pool.name} is for unlisted nodes"
+    if pool.disabled:
+        return f"{pool.name} is disabled"
+    return f"{pool.name} selects {pool.selector.canonical}"
+
+
+def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:
+    """Group nodes that no selector can tell apart, so that 500 unlabelled nodes are one finding."""
+    keys = sorted({key for pool in pools for key in pool.selector.keys})
+    groups: dict[tuple[str | None, ...], list[Node]] = defaultdict(list)
+    for node in nodes:
+        groups[tuple(node.labels.get(key) for key in keys)].append(node)
+    return list(groups.values())
+
+
+def _pinned(pools: list[Pool]) -> Mapping[str, list[Pool]]:
+    found: dict[str, list[Pool]] = {}
+    for pool in pools:
+        for node in pool.pins:
+            found.setdefault(node, []).append(pool)
+    return found
+
+
+def offer(pool: Pool, labels: Mapping[str, str], name: str) -> Offer:
+    """Give a pool as one node sees it: its block sizes, or those of the first class that selects the node."""
+    sizes = {family: part.block_size for family, part in pool.families.items()}
+    if chosen := size_class(pool, labels, name):
+        sizes.update({family: size for family, size in chosen.sizes.items() if family in sizes})
+    return Offer(pool, sizes)
+
+
+def size_class(pool: Pool, labels: Mapping[str, str], name: str) -> SizeClass | None:
+    """Give the first class of `blockSizes` that selects the node, or None."""
+    return next((each for each in pool.block_sizes if each.selector.matches(labels, name)), None)
+
+
+def overflow(full: Pool, enabled: Mapping[str, Pool], labels: Mapping[str, str], name: str) -> Iterator[Offer]:
+    """Yield the pools that a pool's `overflow` names, as written, whether or not they select the node."""
+    for other in full.overflow:
+        if other in enabled and other != full.name:
+            yield offer(enabled[other], labels, name)
+
+
+def with_pins(node: Node, offers: tuple[Offer, ...], pools: list[Pool], enabled: Mapping[str, Pool]) -> tuple[Offer, ...]:
+    """Put the pools that pin a node before its other candidates, whatever their selectors say; among them, by rank."""
+
+    def uninvited(pool: Pool) -> Offer:
+        instead = tuple(overflow(pool, enabled, node.labels, node.name))
+        return Offer(pool, offer(pool, node.labels, node.name).sizes, instead)
+
+    known = {each.pool.name: each for each in offers}
+    pinned = [known.get(pool.name) or uninvited(pool) for pool in pools]
+    first = {each.pool.name for each in pinned}
+    return (
+        *(Offer(each.pool, each.sizes, each.instead, pinned=True) for each in pinned),
+        *(each for each in offers if each.pool.name not in first),
+    )
+
+
+def _chooser(enabled: Mapping[str, Pool]) -> Callable[[Node], tuple[Offer, ...]]:
+    """Make the function from a node to its offers, remembering what each projection of labels gave. `enabled` pools come by rank."""
+    selectors: list[Selector] = [pool.selector for pool in enabled.values()]
+    selectors += [each.selector for pool in enabled.values() for each in pool.block_sizes]
+    keys = sorted({key for selector in selectors for key in selector.keys})
+    mentioned = frozenset(name for selector in selectors for name in selector.names)
+    remembered: dict[tuple[str | None, ...], tuple[Offer, ...]] = {}
+
+    def look(labels: Mapping[str, str], name: str) -> tuple[Offer, ...]:
+        candidates = [offer(pool, labels, name) for pool in enabled.values() if pool.selector.matches(labels, name)]
+        return tuple(Offer(each.pool, each.sizes, tuple(instead(each, candidates, labels, name))) for each in candidates)
+
+    def instead(full: Offer, candidates: list[Offer], labels: Mapping[str, str], name: str) -> Iterator[Offer]:
+        """Yield who may take a full pool's place: its twins, then its `overflow`. A rack never spills into another by accident."""
+        twins = [
+            each
+            for each in candidates
+            if each is not full
+            and each.pool.selector.language == full.pool.selector.language
+            and each.pool.selector.canonical == full.pool.selector.canonical
+        ]
+        yield from twins
+        told = {each.pool.name for each in twins}
+        yield from (each for each in overflow(full.pool, enabled, labels, name) if each.pool.name not in told)
+
+    def choose(node: Node) -> tuple[Offer, ...]:
+        labels = node.labels
+        projection = (*(labels.get(key) for key in keys), node.name if node.name in mentioned else None)
+        offers = remembered.get(projection)
+        if offers is None:
+            offers = remembered[projection] = look(labels, node.name)
+        return offers
+
+    return choose

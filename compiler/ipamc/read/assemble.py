@@ -1,0 +1,84 @@
+"""What the documents of a folder make together: one cluster, with everything by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
+from ipamc.model.diagnostics import Diagnostic, Place, Span
+from ipamc.read import rules
+from ipamc.read.kinds import Value
+
+T = TypeVar("T", Cluster, Pool, Node, CiliumNode)
+
+
+@dataclass(slots=True)
+class Harvest:
+    """The values that were read, in the order of the files."""
+
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    pools: dict[str, Pool] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    planned: dict[str, Node] = field(default_factory=dict)
+    """Entries of an inventory that wait for their Node."""
+    cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
+    excluded: list[Range] = field(default_factory=list)
+    truncated: Place | None = None
+    twice: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, values: Iterable[Value]) -> None:
+        """Take in values; two of one name are noted, and the first counts."""
+        for value in values:
+            if isinstance(value, Node):
+                self._add(self.planned if value.planned else self.nodes, value, "node")
+            elif isinstance(value, Range):
+                self.excluded.append(value)
+            elif isinstance(value, Pool):
+                self._add(self.pools, value, "pool")
+            elif isinstance(value, CiliumNode):
+                self._add(self.cilium_nodes, value, "CiliumNode")
+            else:
+                self._add(self.clusters, value, "Cluster")
+
+    def _add(self, known: dict[str, T], value: T, what: str) -> None:
+        first = known.setdefault(value.name, value)
+        if first is not value:
+            self.twice.append(rules.same_name(what, value.name, _name_at(value), _name_at(first)))
+
+    def cluster(self, name: str, folder: str, *, complete: bool) -> tuple[Cluster | None, list[Diagnostic]]:
+        """Put everything together under the Cluster called `name`.
+
+        `complete` says that no document was lost on the way: only then a folder without a Cluster is one that never had any.
+        """
+        found = list(self.twice)
+        for plan in self.planned.values():
+            node = self.nodes.setdefault(plan.name, plan)
+            if node is not plan and not node.live:  # a live Node fulfils the plan, and wins
+                found.append(rules.same_name("node", plan.name, _name_at(plan), _name_at(node)))
+        found += [
+            rules.other_folder(each.at / "metadata" / "name", each.name, name) for each in self.clusters.values() if each.name != name
+        ]
+        if not self.clusters and complete:
+            found.append(rules.no_cluster(Span(folder), name))
+        cluster = self.clusters.get(name)
+        if cluster is None:
+            return None, found
+        return replace(
+            cluster,
+            excluded=(*cluster.excluded, *sorted(self.excluded, key=_range_order)),
+            pools=tuple(self.pools[key] for key in sorted(self.pools)),
+            nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
+            cilium_nodes=tuple(self.cilium_nodes[key] for key in sorted(self.cilium_nodes)),
+            truncated=self.truncated,
+        ), found
+
+
+def _name_at(value: Cluster | Pool | Node | CiliumNode) -> Place:
+    return value.at / "name" if isinstance(value, Node) and not value.live else value.at / "metadata" / "name"
+
+
+def _range_order(each: Range) -> tuple[Block, str, int, str]:
+    return each.block, each.at.path, each.at.document, repr(each.at.keys)

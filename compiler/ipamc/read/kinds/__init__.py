@@ -1,0 +1,143 @@
+"""Which documents there are: one row a kind, and how lists are walked. File names carry no meaning; apiVersion and kind decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
+from ipamc.model.diagnostics import Place
+from ipamc.model.wording import listing, nearest
+from ipamc.read.kinds.calico import RawCalicoPool, read_calico_pool
+from ipamc.read.kinds.ciliumnode import RawCiliumNode, read_cilium_node
+from ipamc.read.kinds.cluster import RawCluster, read_cluster
+from ipamc.read.kinds.clustercidr import RawClusterCidr, read_cluster_cidr
+from ipamc.read.kinds.inventory import RawInventory, read_inventory
+from ipamc.read.kinds.node import RawNode, read_node
+from ipamc.read.kinds.pool import RawPool, read_pool
+from ipamc.read.syntax import rules
+from ipamc.read.syntax.document import Document, Odd
+from ipamc.read.values import Reading
+
+Value = Cluster | Pool | Node | CiliumNode | Range
+
+
+class Kind(NamedTuple):
+    """A kind of document."""
+
+    api_versions: tuple[str, ...]
+    name: str
+    schema: str
+    """File name of its JSON Schema."""
+    shape: type
+    """What it is decoded to."""
+    read: Callable[[Any, Place, Reading], Iterable[Value]]
+    """From that to the model: the module of its dialect."""
+
+
+OURS = "ipamc/v1alpha1"
+KINDS = (
+    Kind((OURS,), "Cluster", "cluster.schema.json", RawCluster, read_cluster),
+    Kind((OURS,), "IPPool", "ippool.schema.json", RawPool, read_pool),
+    Kind((OURS,), "NodeInventory", "nodeinventory.schema.json", RawInventory, read_inventory),
+    Kind(("projectcalico.org/v3", "crd.projectcalico.org/v1"), "IPPool", "calico-ippool.schema.json", RawCalicoPool, read_calico_pool),
+    Kind(
+        ("networking.x-k8s.io/v1", "networking.k8s.io/v1alpha1"),
+        "ClusterCIDR",
+        "clustercidr.schema.json",
+        RawClusterCidr,
+        read_cluster_cidr,
+    ),
+    Kind(("v1",), "Node", "node.schema.json", RawNode, read_node),
+    Kind(("cilium.io/v2",), "CiliumNode", "ciliumnode.schema.json", RawCiliumNode, read_cilium_node),
+)
+_BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}
+_PASSED_OVER = ("kustomize.config.k8s.io", "argoproj.io")
+_FLUX = ".toolkit.fluxcd.io"
+
+
+class Item(NamedTuple):
+    """A document, or an item of a list, with its kind."""
+
+    kind: Kind
+    at: Place
+    value: Mapping[str, Any]
+    odd: tuple[Odd, ...]
+    """Their keys begin at this item."""
+
+
+def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
+    """Give the items of a document: itself, or those of a list, in order. A Place is a list that says that it goes on elsewhere.
+
+    Empty documents and those of kustomize, Argo CD and Flux are passed over. What is of no known kind becomes a finding.
+    """
+    if document.value is not None:
+        yield from _walk(document.value, document.at, document.odd, {}, reading)
+
+
+def _walk(value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, str], reading: Reading) -> Iterator[Item | Place]:
+    if not isinstance(value, dict):
+        reading.found.append(rules.wrong_shape(at, "a document is a mapping with apiVersion and kind"))
+        reading.complete = False
+        return
+    names = {name: value.get(name) or inherited.get(name) for name in ("apiVersion", "kind")}
+    version, kind = names["apiVersion"], names["kind"]
+    if not isinstance(version, str) or not isinstance(kind, str):
+        reading.complete = False
+        for name, given in names.items():
+            if not isinstance(given, str):
+                way_out = f"the kinds are {listing(_spellings())}"
+                reading.found.append(
+                    rules.wrong_shape(at / name, f"{name} is no text" if given else f"the document has no {name}", way_out)
+                )
+        return
+    group = version.partition("/")[0]
+    if group in _PASSED_OVER or group.endswith(_FLUX):
+        return
+    if known := _BY_NAME.get((version, kind)):
+        yield Item(known, at, {**inherited, **value} if inherited else value, odd)
+    elif (version, kind) == ("v1", "List") or (version, kind.removesuffix("List")) in _BY_NAME:
+        typed = {} if kind == "List" else {"apiVersion": version, "kind": kind.removesuffix("List")}
+        yield from _walk_list(value, at, odd, typed, reading)
+    else:
+        reading.complete = reading.complete and _nearest(kind) != "Cluster"
+        reading.found.append(rules.unknown_kind(at / "kind", version, kind, _way_out(kind)))
+
+
+def _walk_list(
+    value: Mapping[str, Any], at: Place, odd: tuple[Odd, ...], typed: Mapping[str, str], reading: Reading
+) -> Iterator[Item | Place]:
+    """Walk a List. Items of a typed one, such as NodeList, need no apiVersion and kind of their own."""
+    metadata, items = value.get("metadata"), value.get("items")
+    if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
+        yield at / "metadata" / "continue"
+    if items is None:
+        return
+    if not isinstance(items, list | Iterator):
+        reading.found.append(rules.wrong_shape(at / "items", "the items of a list are a list"))
+        return
+    by_item: dict[str | int, list[Odd]] = {}
+    for each in odd:
+        if each.keys[0] == "items" and len(each.keys) > 1:
+            by_item.setdefault(each.keys[1], []).append(each._replace(keys=each.keys[2:]))
+    here = at / "items"
+    for index, item in enumerate(items):
+        yield from _walk(item, here / index, tuple(by_item.get(index, ())), typed, reading)
+
+
+def _spellings() -> list[str]:
+    return [f"{kind.name} ({kind.api_versions[0]})" for kind in KINDS]
+
+
+def _nearest(kind: str) -> str:
+    return nearest(kind.removesuffix("List") or kind, [each.name for each in KINDS])
+
+
+def _way_out(kind: str) -> str:
+    near = _nearest(kind)
+    versions = [version for each in KINDS if each.name == near for version in each.api_versions]
+    if near and near == kind.removesuffix("List"):
+        return f"the apiVersion of a {near} is {listing(versions)}"
+    if near:
+        return f"did you mean {near!r} of {listing(versions)}?"
+    return f"move it out of this folder; the kinds here are {listing(_spellings())}"

@@ -1,0 +1,78 @@
+"""`IPPool` of projectcalico.org/v3 and crd.projectcalico.org/v1: a pool as exported from Calico.
+
+Defaults and bounds are those of Calico's `api/pkg/apis/projectcalico/v3/ippool.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta
+
+from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
+from ipamc.model.diagnostics import Place
+from ipamc.model.selector import EVERY, MAX_CALICO_LENGTH, SelectorError, parse_calico
+from ipamc.read import rules
+from ipamc.read.kinds.base import Foreign, ForeignMetadata, Text
+from ipamc.read.values import Reading
+
+_BLOCK_SIZES = {4: 26, 6: 122}
+
+
+class RawSpec(Foreign):
+    """`spec`; encapsulation, NAT and BGP are Calico's own business."""
+
+    cidr: Text
+    block_size: Annotated[int, Meta(ge=0, le=128)] | None = None
+    node_selector: str | None = None
+    namespace_selector: str | None = None
+    disabled: bool | None = None
+    allowed_uses: list[str] | None = None
+    assignment_mode: str | None = None
+
+
+class RawCalicoPool(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: RawSpec
+
+
+def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterator[Pool | Range]:
+    """Give the pool. One that is not for workloads is no pool of pods: its CIDR is given as a Range, which is excluded."""
+    metadata, spec, here = raw.metadata, raw.spec, at / "spec"
+    reading.name(metadata.name, "pool", at, "metadata", "name")
+    workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
+    block = reading.block(spec.cidr, here / "cidr", pods=workload)
+    if block is None:
+        return
+    if not workload:
+        yield Range(block, here / "cidr")
+        return
+    if spec.namespace_selector and not _every(spec.namespace_selector):
+        reading.found.append(rules.namespace_selector(here / "namespaceSelector", spec.namespace_selector))
+    text, selector_at = spec.node_selector or "", here / "nodeSelector"
+    if len(text) > MAX_CALICO_LENGTH:
+        problem = f"a selector of {len(text):,} characters, and Calico takes {MAX_CALICO_LENGTH:,}"
+        too_long = SelectorError(problem, offset=MAX_CALICO_LENGTH, help="label the nodes so that a shorter one will do")
+        reading.bad_selector(too_long, selector_at)
+    size = spec.block_size or _BLOCK_SIZES[block.family]
+    ranges = (Range(block, here / "cidr"),)
+    yield Pool(
+        name=metadata.name,
+        at=at,
+        dialect=Dialect.CALICO,
+        families={block.family: PoolFamily(family=block.family, ranges=ranges, block_size=size, at=here / "blockSize")},
+        selector=reading.calico(text, selector_at),
+        selector_at=selector_at,
+        disabled=bool(spec.disabled or metadata.deletion_timestamp or spec.assignment_mode == "Manual"),
+        labels=reading.labels(metadata.labels, at, "metadata", "labels"),
+    )
+
+
+def _every(text: str) -> bool:
+    try:
+        return parse_calico(text) == EVERY
+    except SelectorError:
+        return False

@@ -1,0 +1,63 @@
+"""`cilium.io/v2 CiliumNode`: evidence of the blocks that a live node has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import field
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import CiliumNode
+from ipamc.model.diagnostics import Place
+from ipamc.read.kinds.base import Foreign, ForeignMetadata
+from ipamc.read.values import Reading
+
+
+class RawAllocation(Foreign):
+    """One of `spec.ipam.pools.allocated`."""
+
+    pool: str
+    cidrs: list[str] | None = None
+
+
+class RawPools(Foreign):
+    """`spec.ipam.pools`: multi-pool mode."""
+
+    allocated: list[RawAllocation] | None = None
+
+
+class RawIpam(Foreign):
+    """`spec.ipam`."""
+
+    pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
+    pools: RawPools | None = None
+
+
+class RawSpec(Foreign):
+    """`spec`."""
+
+    ipam: RawIpam | None = None
+
+
+class RawCiliumNode(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: RawSpec | None = None
+
+
+def read_cilium_node(raw: RawCiliumNode, at: Place, reading: Reading) -> Iterator[CiliumNode]:
+    """Give the CiliumNode, its blocks in the order as shown."""
+    reading.name(raw.metadata.name, "CiliumNode", at, "metadata", "name")
+    ipam = (raw.spec or RawSpec()).ipam or RawIpam()
+    here = at / "spec" / "ipam"
+    allocated: list[tuple[Block, str]] = []
+    for index, each in enumerate((ipam.pools or RawPools()).allocated or []):
+        blocks = reading.blocks(each.cidrs or [], here, "pools", "allocated", index, "cidrs")
+        allocated += [(block, each.pool) for block in blocks]
+    yield CiliumNode(
+        name=raw.metadata.name,
+        at=at,
+        blocks=tuple((block, "") for block in reading.blocks(ipam.pod_cidrs or [], here, "podCIDRs")),
+        allocated=tuple(allocated),
+    )

@@ -1,0 +1,143 @@
+"""`ipamc/v1alpha1 Cluster`: the cluster, with the defaults filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import since
+from ipamc.model.cluster import Cluster, Mode, Range, Version
+from ipamc.model.diagnostics import Place
+from ipamc.model.selector import node_name_problem
+from ipamc.read import rules
+from ipamc.read.kinds.base import Metadata, Natural, Own, Positive, Text
+from ipamc.read.values import Reading
+
+_MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
+
+VersionText = Annotated[str, Meta(pattern=r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?([-+][0-9A-Za-z.+-]*)?$")]
+Percent = Annotated[int, Meta(ge=0, le=100)]
+
+
+class RawCilium(Own):
+    """`spec.cilium`."""
+
+    version: VersionText
+    managed_by: Literal["helm", "kustomize", "none"]
+    namespace: Text = "kube-system"
+    routing_mode: Literal["native", "tunnel"] | UnsetType = UNSET
+    native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
+
+
+class RawKubernetes(Own):
+    """`spec.kubernetes`."""
+
+    version: VersionText
+
+
+class RawIpam(Own):
+    """`spec.ipam`."""
+
+    mode: Literal["kubernetes", "cluster-pool", "multi-pool", "crd"]
+    operator: Literal["bystander", "adopt"] = "bystander"
+    pinning: Literal["pool", "node", "none"] | UnsetType = UNSET
+    auto_create: list[Text] = field(default_factory=list)
+
+
+class RawBudget(Own):
+    """`spec.budget`."""
+
+    leave: Percent = 5
+
+
+class RawOutput(Own):
+    """`spec.output`."""
+
+    shard_size: Positive = 250
+    node_objects: Literal["guarded", "create"] = "guarded"
+
+
+class RawSpec(Own):
+    """`spec`."""
+
+    cilium: RawCilium
+    ipam: RawIpam
+    kubernetes: RawKubernetes | UnsetType = UNSET
+    ip_families: Annotated[list[Literal["IPv4", "IPv6"]], Meta(min_length=1, max_length=2)] = field(default_factory=lambda: ["IPv4"])
+    excluded_cidrs: list[str] = field(name="excludedCIDRs", default_factory=list)
+    unmatched_nodes: Literal["error", "skip"] = "error"
+    unpooled: Literal["refuse", "hold"] = "refuse"
+    quarantine_days: Natural | Literal["never"] = 7
+    budget: RawBudget = field(default_factory=RawBudget)
+    bgp: Literal["none", "metallb", "control-plane"] = "none"
+    address_space: str = ""
+    patch_nodes: Literal["podCIDRs", "annotations", "none"] | UnsetType = UNSET
+    output: RawOutput = field(default_factory=RawOutput)
+
+    def __post_init__(self) -> None:
+        if len(set(self.ip_families)) < len(self.ip_families):
+            raise ValueError
+
+
+class RawCluster(Own):
+    """The document."""
+
+    api_version: str
+    kind: str
+    metadata: Metadata
+    spec: RawSpec
+
+
+def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Cluster]:
+    """Give the cluster, as yet without pools and nodes."""
+    spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
+    reading.name(raw.metadata.name, "cluster", at, "metadata", "name")
+    if (
+        problem := node_name_problem(cilium.namespace)
+        or ("." in cilium.namespace and "has a dot")
+        or ("is too long" if len(cilium.namespace) > 63 else "")
+    ):
+        reading.found.append(rules.bad_name(here / "cilium" / "namespace", "a namespace", cilium.namespace, problem))
+    native = None
+    if not isinstance(cilium.native_routing_cidr, UnsetType):
+        place = here / "cilium" / "nativeRoutingCIDR"
+        block = reading.block(cilium.native_routing_cidr, place, pods=False)
+        native = Range(block, place) if block else None
+    version, mode = _version(cilium.version), Mode(ipam.mode)
+    pinning = ("pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none") if isinstance(ipam.pinning, UnsetType) else ipam.pinning
+    patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
+    yield Cluster(
+        name=raw.metadata.name,
+        at=at,
+        cilium=version,
+        managed_by=cilium.managed_by,
+        namespace=cilium.namespace,
+        routing_mode="" if isinstance(cilium.routing_mode, UnsetType) else cilium.routing_mode,
+        native_routing=native,
+        kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
+        mode=mode,
+        operator=ipam.operator,
+        pinning=pinning,
+        auto_create=tuple(ipam.auto_create),
+        families=tuple({"IPv4": 4, "IPv6": 6}[family] for family in spec.ip_families),
+        excluded=reading.ranges(spec.excluded_cidrs, here / "excludedCIDRs", pods=False),
+        unmatched_nodes=spec.unmatched_nodes,
+        unpooled=spec.unpooled,
+        quarantine_days=None if isinstance(spec.quarantine_days, str) else spec.quarantine_days,
+        budget_leave=spec.budget.leave,
+        bgp=spec.bgp,
+        address_space=spec.address_space,
+        patch_nodes=patch if isinstance(spec.patch_nodes, UnsetType) else spec.patch_nodes,
+        shard_size=spec.output.shard_size,
+        node_objects=spec.output.node_objects,
+    )
+
+
+def _version(text: str) -> Version:
+    """Give major and minor. The decoder let nothing through that does not begin with them."""
+    match = _MAJOR_MINOR.match(text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

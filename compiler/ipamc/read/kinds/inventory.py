@@ -1,0 +1,57 @@
+"""`ipamc/v1alpha1 NodeInventory`: the inventory in its short form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UNSET, UnsetType, field
+
+from ipamc.model.cluster import Node
+from ipamc.model.diagnostics import Place
+from ipamc.read.kinds.base import Natural, Own, Text
+from ipamc.read.values import Reading
+
+
+class RawEntry(Own):
+    """One node."""
+
+    name: Text
+    labels: dict[str, str] = field(default_factory=dict)
+    uid: str = ""
+    pod_cidrs: list[str] = field(name="podCIDRs", default_factory=list)
+    max_pods: Natural = 0
+    planned: bool = False
+
+
+class RawMetadata(Own):
+    """`metadata`: nothing that matters here."""
+
+    name: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class RawInventory(Own):
+    """The document."""
+
+    api_version: str
+    kind: str
+    nodes: list[RawEntry]
+    metadata: RawMetadata | UnsetType = UNSET
+
+
+def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
+    """Give the nodes of an inventory, in its order."""
+    nodes = at / "nodes"
+    for index, entry in enumerate(raw.nodes):
+        here = nodes / index
+        reading.name(entry.name, "node", here, "name")
+        yield Node(
+            name=entry.name,
+            labels=reading.labels(entry.labels, here, "labels"),
+            at=here,
+            uid=entry.uid,
+            pod_cidrs=reading.blocks(entry.pod_cidrs, here, "podCIDRs") if entry.pod_cidrs else (),
+            max_pods=entry.max_pods,
+            planned=entry.planned,
+        )

@@ -1,0 +1,150 @@
+"""`ipamc/v1alpha1 IPPool`: a pool in its native form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType, field, to_builtins
+
+from ipamc.model.cluster import Pool, PoolFamily, Range, SizeClass
+from ipamc.model.diagnostics import Place
+from ipamc.model.selector import EVERY, Selector, SelectorError, parse_label_selector, parse_node_selector
+from ipamc.read.kinds.base import Metadata, Own, Positive
+from ipamc.read.values import Reading
+
+Prefix4 = Annotated[int, Meta(ge=1, le=32)]
+Prefix6 = Annotated[int, Meta(ge=1, le=128)]
+Priority = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+
+
+class RawRequirement(Own):
+    """An entry of matchExpressions or matchFields."""
+
+    key: str
+    operator: str
+    values: list[str] | UnsetType = UNSET
+
+
+class RawTerm(Own):
+    """An entry of nodeSelectorTerms."""
+
+    match_expressions: list[RawRequirement] | UnsetType = UNSET
+    match_fields: list[RawRequirement] | UnsetType = UNSET
+
+
+class RawSelector(Own):
+    """A NodeSelector or a LabelSelector; which of the two, and its rules, are the selector package's to say."""
+
+    node_selector_terms: list[RawTerm] | UnsetType = UNSET
+    match_labels: dict[str, str] | UnsetType = UNSET
+    match_expressions: list[RawRequirement] | UnsetType = UNSET
+
+
+class RawFamily4(Own):
+    """`spec.ipv4`."""
+
+    cidrs: Annotated[list[str], Meta(min_length=1)]
+    block_size: Prefix4
+
+
+class RawFamily6(Own):
+    """`spec.ipv6`."""
+
+    cidrs: Annotated[list[str], Meta(min_length=1)]
+    block_size: Prefix6
+
+
+class RawSizeClass(Own):
+    """An entry of `spec.blockSizes`."""
+
+    node_selector: str | RawSelector
+    ipv4: Prefix4 | UnsetType = UNSET
+    ipv6: Prefix6 | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.ipv4 is UNSET and self.ipv6 is UNSET:
+            raise ValueError
+
+
+class RawSpec(Own):
+    """`spec`."""
+
+    ipv4: RawFamily4 | UnsetType = UNSET
+    ipv6: RawFamily6 | UnsetType = UNSET
+    node_selector: str | RawSelector = ""
+    priority: Priority = 0
+    overflow: list[str] = field(default_factory=list)
+    blocks_per_node: Positive = 1
+    block_sizes: list[RawSizeClass] = field(default_factory=list)
+    reserved: list[str] = field(default_factory=list)
+    pins: dict[str, list[str]] = field(default_factory=dict)
+    unlisted: bool = False
+    disabled: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ipv4 is UNSET and self.ipv6 is UNSET:
+            raise ValueError
+
+
+class RawPool(Own):
+    """The document."""
+
+    api_version: str
+    kind: str
+    metadata: Metadata
+    spec: RawSpec
+
+
+def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
+    """Give the pool."""
+    metadata, spec, here = raw.metadata, raw.spec, at / "spec"
+    reading.name(metadata.name, "pool", at, "metadata", "name")
+    yield Pool(
+        name=metadata.name,
+        at=at,
+        families={
+            family: PoolFamily(
+                family=family,
+                ranges=reading.ranges(part.cidrs, here / f"ipv{family}" / "cidrs", family=family),
+                block_size=part.block_size,
+                at=here / f"ipv{family}",
+            )
+            for family, part in ((4, spec.ipv4), (6, spec.ipv6))
+            if not isinstance(part, UnsetType)
+        },
+        selector=_selector(spec.node_selector, here / "nodeSelector", reading),
+        selector_at=here / "nodeSelector",
+        priority=spec.priority,
+        overflow=tuple(spec.overflow),
+        blocks_per_node=spec.blocks_per_node,
+        block_sizes=tuple(_size_class(each, here / "blockSizes" / index, reading) for index, each in enumerate(spec.block_sizes)),
+        reserved=reading.ranges(spec.reserved, here / "reserved"),
+        pins=_pins(spec.pins, here / "pins", reading),
+        unlisted=spec.unlisted,
+        disabled=spec.disabled,
+        labels=reading.labels(metadata.labels, at, "metadata", "labels"),
+    )
+
+
+def _size_class(raw: RawSizeClass, at: Place, reading: Reading) -> SizeClass:
+    sizes = {family: size for family, size in ((4, raw.ipv4), (6, raw.ipv6)) if not isinstance(size, UnsetType)}
+    return SizeClass(selector=_selector(raw.node_selector, at / "nodeSelector", reading), sizes=sizes, at=at)
+
+
+def _pins(raw: Mapping[str, list[str]], at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:
+    for name in raw:
+        reading.name(name, "node", Place(at.path, at.document, (*at.keys, name), key=True))
+    return {name: reading.ranges(raw[name], at / name) for name in sorted(raw)}
+
+
+def _selector(raw: str | RawSelector, at: Place, reading: Reading) -> Selector:
+    if isinstance(raw, str):
+        return reading.calico(raw, at)
+    fields: dict[str, Any] = to_builtins(raw)
+    if not fields:
+        return EVERY
+    try:
+        return parse_node_selector(fields) if "nodeSelectorTerms" in fields else parse_label_selector(fields)
+    except SelectorError as problem:
+        return reading.bad_selector(problem, at)

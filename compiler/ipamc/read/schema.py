@@ -1,0 +1,68 @@
+"""The JSON Schemas, as far as the reader asks them itself: what type a path wants. Validation is `explain`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ipamc.read.syntax.document import Keys
+
+Schema = Mapping[str, Any]
+
+
+class Schemas:
+    """The schemas of one compile by file name, each parsed when it is first asked for."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._parsed: dict[str, Schema] = {}
+
+    def __getitem__(self, name: str) -> Schema:
+        """Give a schema. Raises KeyError for a name that is not among the texts: that is our mistake."""
+        if name not in self._parsed:
+            self._parsed[name] = msgspec.json.decode(self._texts[name], type=dict[str, Any])
+        return self._parsed[name]
+
+
+def resolve_reference(root: Schema, schema: Schema) -> Schema:
+    """Follow `$ref`s to this schema's own `$defs`."""
+    while "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+    return schema
+
+
+def below(root: Schema, schema: Schema, key: str | int) -> Schema | None:
+    """Give the schema of a member or an item; None where the schema says nothing about it."""
+    schema = resolve_reference(root, schema)
+    found = schema.get("items") if isinstance(key, int) else schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+    return resolve_reference(root, found) if isinstance(found, dict) else None
+
+
+def at(root: Schema, keys: Keys) -> Schema | None:
+    """Give the schema of the value at a path, or None."""
+    schema: Schema | None = root
+    for key in keys:
+        if schema is None:
+            return None
+        schema = below(root, schema, key)
+    return schema
+
+
+def types(schema: Schema) -> list[str]:
+    """Give the types that a schema allows, as JSON Schema names them; [] for no bound."""
+    found = schema.get("type", [])
+    return [found] if isinstance(found, str) else list(found)
+
+
+def wants_text(root: Schema, keys: Keys) -> bool:
+    """Tell whether the value at a path may be any text: not one of a few words, which are refused or accepted as they are."""
+    schema = at(root, keys)
+    return schema is not None and "string" in types(schema) and not schema.keys() & {"enum", "pattern"}
+
+
+def is_map(root: Schema, keys: Keys) -> bool:
+    """Tell whether the value at a path is a mapping whose keys are the user's own, such as labels."""
+    schema = at(root, keys)
+    return schema is not None and isinstance(schema.get("additionalProperties"), dict)

@@ -1,0 +1,64 @@
+"""Bytes to text: UTF-8 without control characters; and offsets in a text to lines and columns."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+
+from ipamc.model.diagnostics import Place, Span
+from ipamc.read.syntax import rules
+from ipamc.read.syntax.document import Unreadable
+
+BOM = b"\xef\xbb\xbf"
+
+_PLAIN_ASCII = bytes([9, 10, 13, *range(32, 127)])
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAK = re.compile(r"\r\n|\n|\r")
+
+
+class Lines:
+    """The lines of one text. Made only when somebody wants to see a place: it costs one pass over the text."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._text = text
+        self._sources: dict[int, str] = {}
+
+    @cached_property
+    def _bounds(self) -> tuple[list[int], list[int]]:
+        """Where each line begins, and where it ends without its break."""
+        breaks = [each.span() for each in _BREAK.finditer(self._text)]
+        return [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(self._text)]
+
+    def span(self, start: int, end: int) -> Span:
+        """Give the span from one offset to another, cut at the end of its first line. Equal offsets are a point."""
+        starts, ends = self._bounds
+        number = bisect_right(starts, start)
+        first, last = starts[number - 1], ends[number - 1]
+        column = min(start, last) - first + 1
+        end_column = max(column, min(end, last) - first + 1)
+        if number not in self._sources:  # one text for all findings of a line: minified JSON is one line
+            self._sources[number] = self._text[first:last]
+        return Span(self._path, number, column, end_column, self._sources[number])
+
+
+def decode(path: str, data: bytes) -> str:
+    """Read an input file as text. A byte order mark is dropped. Raises Unreadable."""
+    if not data.strip().removeprefix(BOM).strip():
+        raise Unreadable(rules.empty_file(Place(path)))
+    try:
+        text = data.removeprefix(BOM).decode()
+    except UnicodeDecodeError as problem:
+        utf_16 = data[:2] in {b"\xff\xfe", b"\xfe\xff"}
+        good = data[: problem.start].removeprefix(BOM).decode()
+        lines = Lines(path, good + "\N{REPLACEMENT CHARACTER}")
+        at = lines.span(len(good), len(good) + 1)
+        seen = "the file looks like UTF-16" if utf_16 else f"byte 0x{data[problem.start]:02x} is not UTF-8"
+        raise Unreadable(rules.not_text(at, seen, "save the file as UTF-8")) from None
+    if data.translate(None, _PLAIN_ASCII) and (bad := _UNPRINTABLE.search(text)):
+        at = Lines(path, text).span(bad.start(), bad.end())
+        raise Unreadable(
+            rules.not_text(at, f"control character U+{ord(bad.group()):04X}", "remove it, or write it as an escape in double quotes")
+        )
+    return text

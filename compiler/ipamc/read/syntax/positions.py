@@ -1,0 +1,207 @@
+"""Finds where values stand by reading a text again, along the paths that were asked for; everything else is passed over.
+
+No value carries its position through the compile: that would cost every compile what only a finding needs. One pass finds any number of
+places: events for YAML, and the C decoder of the standard library, one value at a time, for JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from yaml.events import (
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+from ipamc.read.syntax.document import Keys
+from ipamc.read.syntax.yaml_events import parser
+
+_OPENING = (MappingStartEvent, SequenceStartEvent)
+_CLOSING = (MappingEndEvent, SequenceEndEvent)
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_decode = json.JSONDecoder(parse_int=float).raw_decode
+
+Twice = Callable[[Keys, tuple[int, int], tuple[int, int]], None]
+"""Told of a key that stands twice: its path, and the offsets of this and of the first one."""
+
+
+class Spot:
+    """A place somebody asked for, or a step on the way to one; offsets in characters, -1 where the document has no such value."""
+
+    __slots__ = ("children", "end", "key_end", "key_start", "start", "style")
+
+    def __init__(self) -> None:
+        self.children: dict[str | int, Spot] = {}
+        self.start = self.end = self.key_start = self.key_end = -1
+        self.style = ""
+
+    def descend(self, keys: Keys) -> Spot:
+        """Give the spot that keys lead to from here, and ask for it."""
+        spot = self
+        for key in keys:
+            spot = spot.children.setdefault(key, Spot())
+        return spot
+
+    def deepest(self, keys: Keys) -> tuple[Spot, bool]:
+        """Give the nearest spot on the way that the document has, and whether that is the whole way."""
+        spot = self
+        for key in keys:
+            below = spot.children[key]
+            if below.start < 0:
+                return spot, False
+            spot = below
+        return spot, True
+
+
+def scan_yaml(text: str, wanted: Spot) -> None:
+    """Fill in the spots of a YAML stream, whose first key is the document's index. Stops silently at a syntax error."""
+    scan = _YamlScan(text)
+    last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
+    index = -1
+    try:
+        while index <= last and type(event := scan.next()) is not StreamEndEvent:
+            if type(event) is DocumentStartEvent:
+                index += 1
+                event = scan.next()
+                if index in wanted.children:
+                    scan.visit(event, wanted.children[index])
+                else:
+                    scan.skip(event)
+    except yaml.YAMLError:
+        return
+
+
+class _YamlScan:
+    def __init__(self, text: str) -> None:
+        self.next = parser(text).get_event
+
+    def visit(self, event: Any, spot: Spot) -> None:
+        """Fill in a spot and those below it. A container's spot is its first key, or its text up to the closing bracket."""
+        spot.start, spot.end = self.offsets(event)
+        if type(event) is ScalarEvent:
+            spot.style = event.style or ""
+        elif type(event) is MappingStartEvent:
+            self.mapping(spot)
+        elif type(event) is SequenceStartEvent:
+            self.sequence(spot)
+
+    def sequence(self, spot: Spot) -> None:
+        index = 0
+        while not isinstance(item := self.next(), SequenceEndEvent):
+            below = spot.children.get(index)
+            if below is None:
+                self.skip(item)
+            else:
+                self.visit(item, below)
+            index += 1
+        spot.end = self.offsets(item)[1]
+
+    def mapping(self, spot: Spot) -> None:
+        first = True
+        while not isinstance(key := self.next(), MappingEndEvent):
+            start, end = self.offsets(key)
+            if first:
+                spot.start, spot.end, first = start, end, False
+            below = spot.children.get(key.value) if isinstance(key, ScalarEvent) else None
+            self.skip(key)
+            value = self.next()
+            if below is None or below.start >= 0:
+                self.skip(value)
+            else:
+                below.key_start, below.key_end = start, end
+                self.visit(value, below)
+        if first:
+            spot.end = self.offsets(key)[1]
+
+    @staticmethod
+    def offsets(event: Any) -> tuple[int, int]:
+        return event.start_mark.index, event.end_mark.index
+
+    def skip(self, event: Any) -> None:
+        """Pass over the value that begins with an event."""
+        depth = 0
+        while True:
+            if isinstance(event, _OPENING):
+                depth += 1
+            elif isinstance(event, _CLOSING):
+                depth -= 1
+            if depth == 0:
+                return
+            event = self.next()
+
+
+def scan_json(text: str, wanted: Spot | None, twice: Twice | None = None) -> None:
+    """Fill in the spots of a JSON text, whose document has index 0. Stops silently at a syntax error.
+
+    With `twice`, every key of the whole text is looked at, which is slow, and duplicates are told.
+    """
+    scan = _JsonScan(text, twice)
+    try:
+        scan.value(_skip_blanks(text, 0), wanted.children.get(0) if wanted else None, ())
+    except (ValueError, IndexError, RecursionError):
+        return
+
+
+def _skip_blanks(text: str, index: int) -> int:
+    match = _BLANKS.match(text, index)
+    return match.end() if match else index
+
+
+class _JsonScan:
+    def __init__(self, text: str, twice: Twice | None) -> None:
+        self.text = text
+        self.twice = twice
+
+    def value(self, index: int, spot: Spot | None, keys: Keys) -> int:
+        """Fill in a spot and those below it; give the offset behind the value."""
+        opening = self.text[index]
+        if opening not in "{[" or not (self.twice or (spot and spot.children)):
+            end = _decode(self.text, index)[1]
+        elif opening == "{":
+            end = self.members(index, spot, keys)
+        else:
+            end = self.elements(index, spot, keys)
+        if spot and spot.start < 0:
+            spot.start, spot.end = index, end
+            spot.style = '"' if opening == '"' else ""
+            if opening == "{" and self.text[inside := _skip_blanks(self.text, index + 1)] == '"':
+                spot.start, spot.end = inside, _decode(self.text, inside)[1]
+        return end
+
+    def members(self, index: int, spot: Spot | None, keys: Keys) -> int:
+        text, seen = self.text, dict[str, tuple[int, int]]()
+        index = _skip_blanks(text, index + 1)
+        while text[index] != "}":
+            start = index
+            key, end = _decode(text, start)
+            if self.twice and key in seen:
+                self.twice((*keys, key), (start, end), seen[key])
+            seen.setdefault(key, (start, end))
+            below = spot.children.get(key) if spot else None
+            if below and below.start < 0:
+                below.key_start, below.key_end = start, end
+            index = _skip_blanks(text, _skip_blanks(text, end) + 1)  # the colon
+            index = _skip_blanks(text, self.value(index, below, (*keys, key)))
+            if text[index] == ",":
+                index = _skip_blanks(text, index + 1)
+        return index + 1
+
+    def elements(self, index: int, spot: Spot | None, keys: Keys) -> int:
+        text, number = self.text, 0
+        index = _skip_blanks(text, index + 1)
+        while text[index] != "]":
+            below = spot.children.get(number) if spot else None
+            index = _skip_blanks(text, self.value(index, below, (*keys, number)))
+            if text[index] == ",":
+                index = _skip_blanks(text, index + 1)
+            number += 1
+        return index + 1

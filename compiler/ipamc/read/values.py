@@ -1,0 +1,115 @@
+"""What the dialects have in common: names, labels, CIDRs and selectors, each to its part of the model or to a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cluster import Range
+from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.model.selector import EVERY, Selector, SelectorError, label_key_problem, label_value_problem, node_name_problem, parse_calico
+from ipamc.read import rules
+from ipamc.read.syntax.document import Keys
+
+
+@dataclass(slots=True)
+class Reading:
+    """What goes along with the reading of a folder: the findings so far, and texts that were seen, so that equal ones are looked at once."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+    """Label keys that Kubernetes allows."""
+    values: dict[str, str] = field(default_factory=dict)
+    """Label values that it allows."""
+    complete: bool = True
+    """No document was lost that may have been the Cluster."""
+
+    def name(self, name: str, what: str, at: Place, *keys: str) -> None:
+        """Note a name that the apiserver would refuse; `keys` lead from `at` to it."""
+        if problem := node_name_problem(name):
+            self.found.append(rules.bad_name(_down(at, keys), f"the name of a {what}", name, problem))
+
+    def labels(self, labels: Mapping[str, str | None] | None, at: Place, *keys: str) -> dict[str, str]:
+        """Give labels with equal texts shared, and note those that Kubernetes would refuse. A null value is "", as the apiserver has it."""
+        good_keys, good_values = self.keys, self.values
+        result = {}
+        for key, text in labels.items() if labels else ():
+            value = text or ""
+            result[good_keys.get(key) or self._key(key, at, keys)] = good_values.get(value) or self._value(value, at, (*keys, key))
+        return result
+
+    def _key(self, key: str, at: Place, keys: Keys) -> str:
+        if problem := label_key_problem(key):
+            self.found.append(rules.bad_label(Place(at.path, at.document, (*at.keys, *keys, key), key=True), "label key", key, problem))
+            return key
+        return self.keys.setdefault(key, key)
+
+    def _value(self, value: str, at: Place, keys: Keys) -> str:
+        if problem := label_value_problem(value):
+            self.found.append(rules.bad_label(_down(at, keys), "label value", value, problem))
+            return value
+        return self.values.setdefault(value, value)
+
+    def block(self, text: str, at: Place, *keys: str | int, family: int = 0, pods: bool = True) -> Block | None:
+        """Read a CIDR, or note why it is none. `family` 0 takes both; `pods` says that pods are to have its addresses."""
+        try:
+            block = parse_block(text, pods=pods)
+        except CidrError as problem:
+            self.found.append(_refused_cidr(_down(at, keys), problem))
+            return None
+        if family and block.family != family:
+            self.found.append(rules.wrong_family(_down(at, keys), text, family))
+            return None
+        if block.family == 6 and str(block) != text:  # of IPv4 there is one spelling
+            self.found.append(rules.not_canonical(_down(at, keys), text, str(block)))
+        return block
+
+    def blocks(self, texts: Iterable[str], at: Place, *keys: str | int) -> tuple[Block, ...]:
+        """Read a list of CIDRs of either family that pods need not be able to live in; a wrong one is noted and left out."""
+        result = []
+        for index, text in enumerate(texts):
+            try:
+                block = parse_block(text, pods=False)
+            except CidrError:
+                block = None
+            if block is None or block.family == 6:  # the way with findings; few blocks need it
+                block = self.block(text, at, *keys, index, pods=False)
+            if block is not None:
+                result.append(block)
+        return tuple(result)
+
+    def ranges(self, texts: Iterable[str], at: Place, *, family: int = 0, pods: bool = True) -> tuple[Range, ...]:
+        """Read a list of CIDRs, each with its place, in the order as written."""
+        found = ((self.block(text, at / index, family=family, pods=pods), at / index) for index, text in enumerate(texts))
+        return tuple(Range(block, place) for block, place in found if block is not None)
+
+    def calico(self, text: str, at: Place) -> Selector:
+        """Read a Calico selector, or note why it is none and give `EVERY`."""
+        try:
+            return parse_calico(text)
+        except SelectorError as problem:
+            return self.bad_selector(problem, at)
+
+    def bad_selector(self, problem: SelectorError, at: Place) -> Selector:
+        """Note what is wrong with a selector; the compile ends after this stage, so any selector will do until then."""
+        place = Place(at.path, at.document, (*at.keys, *problem.keys), key=problem.at_key, offset=problem.offset)
+        self.found.append(rules.selector_syntax(place, problem.message, problem.help))
+        return EVERY
+
+
+def _down(at: Place, keys: Keys) -> Place:
+    """Give the place of a part. Made only for a finding: of a hundred thousand nodes, nearly all have none."""
+    return Place(at.path, at.document, (*at.keys, *keys)) if keys else at
+
+
+def _refused_cidr(at: Place, problem: CidrError) -> Diagnostic:
+    match problem.rule:
+        case "host bits":
+            return rules.host_bits(at, problem.reason, problem.better)
+        case "mapped":
+            return rules.mapped(at, problem.reason, problem.better)
+        case "syntax":
+            return rules.not_cidr(at, problem.reason, problem.better)
+        case _:
+            return rules.not_for_pods(at, problem.reason)

@@ -1,0 +1,1 @@
+"""A plan in, verified YAML out; decides nothing about blocks."""

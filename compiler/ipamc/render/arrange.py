@@ -1,0 +1,79 @@
+"""The plan to files: which objects stand in which file.
+
+`kustomize build` costs quadratic time in the number of objects, so nodes are cut into shards, each a kustomization of its own. A node's shard depends on
+its name and the shard count in the lock alone: nodes that come and go move nobody's file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cluster import Line, Mode, Plan, State, Want
+from ipamc.render.targets import TARGETS
+from ipamc.render.targets.context import File, Layout
+from ipamc.render.targets.kustomization import files as kustomizations
+
+
+def arrange(plan: Plan) -> tuple[File, ...]:
+    """Give every file below `rendered/`, kustomizations first, then in the order in which their objects are applied. O(nodes + lines)."""
+    layout = Layout(
+        plan=plan,
+        shards=_shards(plan),
+        held=_rendered(plan, plan.held, [line for line in plan.lock.lines if not line.pool and line.state is State.HELD]),
+        coming=_coming(plan),
+        masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},
+    )
+    files = tuple(file for target in TARGETS for file in target.files(layout))
+    return (*kustomizations(files), *files)
+
+
+def _masks(plan: Plan) -> Mapping[int, int]:
+    return {family: longest_prefix(plan.cluster, family, plan.lock.lines) for family in plan.cluster.families}
+
+
+def shard(node: str, count: int) -> int:
+    """Give the shard of a node: the first 8 bytes of SHA-256 of its name, modulo the shard count."""
+    return int.from_bytes(hashlib.sha256(node.encode()).digest()[:8], "big") % count
+
+
+def shard_name(number: int) -> str:
+    """Name a shard: three hexadecimal digits."""
+    return f"{number:03x}"
+
+
+def _shards(plan: Plan) -> tuple[tuple[str, tuple[Want, ...]], ...]:
+    shards: dict[int, list[Want]] = defaultdict(list)
+    for want in plan.wants:
+        shards[shard(want.node.name, plan.lock.shards)].append(want)
+    return tuple((shard_name(number), tuple(wants)) for number, wants in sorted(shards.items()))
+
+
+def _rendered(plan: Plan, held: Mapping[str, tuple[Line, ...]], outside: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
+    """Leave out what no object is written for, of the nodes that hold one of the lines `outside` every pool (see `Layout.held`)."""
+    nodes = {line.node for line in outside}
+    if not nodes:
+        return held
+    if plan.cluster.mode is Mode.MULTI_POOL:
+        return {node: tuple(line for line in lines if line.pool) for node, lines in held.items()}
+    return {node: lines for node, lines in held.items() if node not in nodes}
+
+
+def _coming(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
+    """Give the lines of each node that is being renumbered as they will be: pending lines in place of held ones.
+
+    They replace the held lines of their family; where nodes have blocks of several pools, those of their family and pool.
+    """
+    one = plan.cluster.mode.one_block
+    fresh: dict[str, list[Line]] = defaultdict(list)
+    for line in plan.lock.lines:
+        if line.state is State.PENDING:
+            fresh[line.node].append(line)
+    coming = {}
+    for node, lines in fresh.items():
+        replaced = {(line.block.family, "" if one else line.pool) for line in lines}
+        kept = [line for line in plan.held.get(node, ()) if (line.block.family, "" if one else line.pool) not in replaced]
+        coming[node] = tuple(sorted((*kept, *lines), key=lambda line: line.block))
+    return _rendered(plan, coming, [line for lines in coming.values() for line in lines if not line.pool])

@@ -1,0 +1,20 @@
+"""The kinds of manifest that ipamc writes. A target is one module here, one template of the same name, and one entry in `TARGETS`.
+
+The order of `TARGETS` is the order in which objects are applied: the root kustomization lists folders, and each folder its files, in that order.
+CiliumNodes come last: an operator in multi-pool mode that sees one before its CiliumPodIPPools empties it.
+"""
+
+from __future__ import annotations
+
+from ipamc.render.targets import cilium_config, cilium_node, component, helm_values, node, node_config, pod_ip_pool
+from ipamc.render.targets.context import Target
+
+TARGETS = (
+    Target("cilium_config", cilium_config.files),
+    Target("helm_values", helm_values.files),
+    Target("component", component.files),
+    Target("pod_ip_pool", pod_ip_pool.files),
+    Target("node_config", node_config.files),
+    Target("node", node.files),
+    Target("cilium_node", cilium_node.files),
+)

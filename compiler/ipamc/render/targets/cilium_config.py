@@ -1,0 +1,79 @@
+"""The keys of ConfigMap `cilium-config` that decide where addresses come from, as a partial ConfigMap.
+
+Values are strings; lists are joined by one space, which every version splits at (a comma only from 1.20 on). Keys of a family that is off are left out:
+the operator does not start with a CIDR list for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.model.cluster import Mode
+from ipamc.render.targets.context import File, Layout, texts
+from ipamc.render.targets.pod_ip_pool import shared_families
+
+TEMPLATE = "cilium_config.yaml.j2"
+
+
+def files(layout: Layout) -> Iterator[File]:
+    """Yield `cilium/configmap.yaml`, applied only where nobody else owns `cilium-config`."""
+    cluster = layout.plan.cluster
+    yield File("cilium/configmap.yaml", TEMPLATE, values(layout), applied=cluster.managed_by == "none")
+
+
+def values(layout: Layout) -> dict[str, object]:
+    """Give what the template writes."""
+    return {"namespace": layout.plan.cluster.namespace, "data": tuple(data(layout).items())}
+
+
+def data(layout: Layout) -> dict[str, str]:
+    """Give the ConfigMap's data, by key. What of a family or mode does not apply is not there."""
+    cluster = layout.plan.cluster
+    found = {"ipam": str(cluster.mode)}
+    for family in (4, 6):
+        found[f"enable-ipv{family}"] = "true" if family in cluster.families else "false"
+    if cluster.patch_nodes == "annotations":
+        found["annotate-k8s-node"] = "true"
+    for family, (cidrs, mask) in cluster_pools(layout).items():
+        found[f"cluster-pool-ipv{family}-cidr"] = " ".join(cidrs)
+        found[f"cluster-pool-ipv{family}-mask-size"] = str(mask)
+    if pools := auto_created(layout):
+        found["auto-create-cilium-pod-ip-pools"] = ",".join(f"{name}={_spec(families)}" for name, families in pools.items())
+    return dict(sorted(found.items()))
+
+
+def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
+    """Give (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges as written.
+
+    `unlisted` pools come first, because the operator serves nodes that nobody listed from the first range that is not full. The mask is the longest
+    prefix in use: with a shorter one the operator would book whole blocks for parts of them.
+    """
+    cluster = layout.plan.cluster
+    if cluster.mode is not Mode.CLUSTER_POOL:
+        return {}
+    pools = sorted(cluster.pools, key=lambda pool: (not pool.unlisted, pool.name))
+    found = {}
+    for family in sorted(cluster.families):
+        cidrs = texts(each.block for pool in pools if family in pool.families for each in pool.families[family].ranges)
+        if cidrs:
+            found[family] = (cidrs, layout.masks[family])
+    return found
+
+
+def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], int], ...]]:
+    """Give (family, CIDRs, mask) of the pools that the operator creates by its flag, by name. With `pinning: node` no pool is shared."""
+    cluster = layout.plan.cluster
+    if cluster.mode is not Mode.MULTI_POOL or cluster.pinning == "node":
+        return {}
+    found = {}
+    for pool in sorted(cluster.pools, key=lambda pool: pool.name):
+        if pool.name in cluster.auto_create:
+            families = tuple((family, texts(blocks), part.block_size) for family, part, blocks in shared_families(layout.plan, pool))
+            if families:
+                found[pool.name] = families
+    return found
+
+
+def _spec(families: tuple[tuple[int, tuple[str, ...], int], ...]) -> str:
+    """Write a pool in the flag's grammar and Helm's order (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec)."""
+    return ";".join(f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}" for family, cidrs, mask in families)

@@ -1,0 +1,49 @@
+"""A kustomize Component that patches what a rendered Cilium chart has: ConfigMap `cilium-config` and Deployment `cilium-operator`.
+
+Both patches are strategic, so a base without those objects fails the build. The operator reads its configuration at its start only: an annotation with
+the data's hash rolls it when the data changes. As a bystander it gets `--ipam=kubernetes`, which wins over the ConfigMap, and hands out nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+from ipamc.model.cluster import Mode
+from ipamc.render.targets import cilium_config
+from ipamc.render.targets.context import File, Layout
+
+TEMPLATE = "component.yaml.j2"
+
+FOLDER = "cilium/component"
+OPERATOR_ARGUMENT = "--ipam=kubernetes"
+
+
+def files(layout: Layout) -> Iterator[File]:
+    """Yield the files of `cilium/component/`, which no kustomization of ours names: the one that has Cilium in it does."""
+    namespace = layout.plan.cluster.namespace
+    yield File(f"{FOLDER}/cilium-config.yaml", cilium_config.TEMPLATE, cilium_config.values(layout), applied=False)
+    digest = hashlib.sha256(json.dumps(cilium_config.data(layout), sort_keys=True).encode()).hexdigest()
+    yield File(f"{FOLDER}/cilium-operator.yaml", TEMPLATE, {"namespace": namespace, "digest": digest}, applied=False)
+    patches: list[dict[str, str]] = [{"path": "cilium-config.yaml"}, {"path": "cilium-operator.yaml"}]
+    if bystander(layout):
+        operation = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": OPERATOR_ARGUMENT}
+        patches.append(
+            {
+                "patch": json.dumps([operation]),
+                "group": "apps",
+                "version": "v1",
+                "kind": "Deployment",
+                "name": "cilium-operator",
+                "namespace": namespace,
+            }
+        )
+    kustomization = {"api": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "sort": "", "resources": (), "patches": tuple(patches)}
+    yield File(f"{FOLDER}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
+
+
+def bystander(layout: Layout) -> bool:
+    """Tell whether the operator is to hand out nothing."""
+    cluster = layout.plan.cluster
+    return cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "bystander"

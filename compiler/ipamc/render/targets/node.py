@@ -1,0 +1,67 @@
+"""Partial Nodes for server-side apply: `spec.podCIDRs`, or the annotations that Cilium reads in their place.
+
+`metadata.uid` makes the apiserver refuse to create a ghost Node or to write to a re-created one. Argo CD and Flux are told never to delete a Node because
+its manifest went away. A planned node has no Node object: its kubelet makes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.model.cidr import Block
+from ipamc.model.cilium.versions import pod_cidr_annotation
+from ipamc.model.cluster import Cluster, Line, Mode, Node
+from ipamc.render.targets.context import File, Layout, renumber_path, texts
+
+TEMPLATE = "node.yaml.j2"
+
+Values = tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...]]
+"""Name, uid or "", annotations, podCIDRs."""
+
+
+def files(layout: Layout) -> Iterator[File]:
+    """Yield `nodes/<shard>/nodes.yaml`, and in kubernetes mode `renumber/<node>.yaml`."""
+    cluster = layout.plan.cluster
+    if cluster.patch_nodes == "none":
+        return
+    for shard, wants in layout.shards:
+        nodes = []
+        for want in wants:
+            node = want.node
+            lines = layout.held.get(node.name)
+            if lines and not node.planned:
+                blocks = pod_cidrs(cluster, lines)
+                if writable(cluster, node, blocks):
+                    nodes.append(_values(cluster, node, blocks, node.uid))
+        if nodes:
+            yield File(f"nodes/{shard}/nodes.yaml", TEMPLATE, {"nodes": nodes})
+    if cluster.mode is Mode.KUBERNETES:
+        for node, lines in layout.renumbered():
+            if not node.planned:
+                # To get other podCIDRs a node is deleted and joins again, so it will have another uid.
+                uid = node.uid if cluster.patch_nodes == "annotations" else ""
+                one = _values(cluster, node, pod_cidrs(cluster, lines), uid)
+                yield File(renumber_path(node.name), TEMPLATE, {"nodes": (one,)}, applied=False)
+
+
+def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
+    """Give a node's blocks as `spec.podCIDRs` lists them: in the order of `ipFamilies`."""
+    if len(lines) == 1:
+        return (lines[0].block,)
+    return tuple(line.block for family in cluster.families for line in lines if line.block.family == family)
+
+
+def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
+    """Tell whether the apiserver takes the Node: at most one block a family, and no change of podCIDRs that are there already.
+
+    What differs while a renumber is pending is held back; `review` says so.
+    """
+    if len(blocks) > 1 and len({block.family for block in blocks}) < len(blocks):
+        return False
+    return cluster.patch_nodes == "annotations" or not node.pod_cidrs or node.pod_cidrs == blocks
+
+
+def _values(cluster: Cluster, node: Node, blocks: tuple[Block, ...], uid: str) -> Values:
+    if cluster.patch_nodes == "annotations":
+        return node.name, uid, tuple(sorted((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)), ()
+    return node.name, uid, (), texts(blocks)

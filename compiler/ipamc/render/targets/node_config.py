@@ -1,0 +1,63 @@
+"""CiliumNodeConfigs: which pool a node's pods come from unless they say otherwise, in multi-pool mode.
+
+Where two CiliumNodeConfigs select one node the last name wins in Cilium, so they are made disjoint, whatever the names. With `pinning: node` there is one
+a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.model.cilium.versions import node_config_api, pre_allocation
+from ipamc.model.cluster import Cluster, Mode, Want
+from ipamc.render.targets.context import File, Layout
+from ipamc.render.targets.disjoint_selectors import HOSTNAME, LabelSelector, hostname, selectors
+from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
+
+TEMPLATE = "node_config.yaml.j2"
+
+Values = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]
+"""Name, defaults, matchExpressions, matchLabels."""
+
+
+def files(layout: Layout) -> Iterator[File]:
+    """Yield `cilium/nodeconfigs.yaml`, or with `pinning: node` `pools/<shard>/nodeconfigs.yaml`."""
+    cluster = layout.plan.cluster
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    if cluster.pinning == "pool":
+        configs = tuple(_of_pool(name, selector) for name, selector in selectors(layout.plan.wants))
+        if configs:
+            yield _file(cluster, "cilium/nodeconfigs.yaml", configs)
+    elif cluster.pinning == "node":
+        for shard, wants in layout.shards:
+            configs = tuple(filter(None, (_of_node(layout, want) for want in wants)))
+            if configs:
+                yield _file(cluster, f"pools/{shard}/nodeconfigs.yaml", configs)
+
+
+def _file(cluster: Cluster, path: str, configs: tuple[Values, ...]) -> File:
+    return File(path, TEMPLATE, {"api": node_config_api(cluster.cilium), "namespace": cluster.namespace, "configs": configs})
+
+
+def _of_pool(name: str, selector: LabelSelector) -> Values:
+    return name, (("ipam-default-ip-pool", name),), selector.expressions, selector.labels
+
+
+def _of_node(layout: Layout, want: Want) -> Values | None:
+    """Give the config of one node, or None if it holds no block of a pool.
+
+    Its default pool is that of its first candidate of which it holds blocks. Left alone an agent would ask for 8 more addresses than it uses, and wait
+    for them at its start; a smaller pre-allocation asks for what the blocks have.
+    """
+    name, version = want.node.name, layout.plan.cluster.cilium
+    groups = of_node(layout.held.get(name, ()))
+    if not groups:
+        return None
+    default = next((each.pool.name for each in want.offers if each.pool.name in groups), next(iter(groups)))
+    wished = []
+    for pool, families in groups.items():
+        number = pre_allocation(version, (block for blocks in families.values() for block in blocks), default=pool == default)
+        wished.append(f"{pinned_name(pool, name)}={number or 0}")
+    defaults = (("ipam-default-ip-pool", pinned_name(default, name)), ("ipam-multi-pool-pre-allocation", ",".join(wished)))
+    return name, defaults, (), ((HOSTNAME, hostname(want.node)),)

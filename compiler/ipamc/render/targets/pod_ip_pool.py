@@ -1,0 +1,115 @@
+"""CiliumPodIPPools: the pools as the operator of multi-pool mode knows them.
+
+Shared between nodes they hold a pool's ranges less what is reserved. With `pinning: node` there is one for each node and pool, of exactly that node's
+blocks, and none is shared: whatever the order of events, the operator can hand out nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Line, Mode, Plan, Pool, PoolFamily
+from ipamc.place.allocate.occupancy import blocks_over, lines_over
+from ipamc.render.targets.context import File, Layout, renumber_path, texts
+
+TEMPLATE = "pod_ip_pool.yaml.j2"
+
+Values = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...], int], ...]]
+"""Name, labels, (ipv4 or ipv6, CIDRs, maskSize)."""
+
+
+def files(layout: Layout) -> Iterator[File]:
+    """Yield `cilium/ippools.yaml`, or with `pinning: node` `pools/<shard>/ippools.yaml` and `renumber/<node>.yaml`."""
+    cluster = layout.plan.cluster
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    if cluster.pinning != "node":
+        shared = tuple(filter(None, (_shared(layout.plan, pool) for pool in cluster.pools if pool.name not in cluster.auto_create)))
+        if shared:
+            yield File("cilium/ippools.yaml", TEMPLATE, {"pools": shared})
+        return
+    pools = {pool.name: pool for pool in cluster.pools}
+    for shard, wants in layout.shards:
+        pinned = tuple(values for want in wants for values in _pinned(pools, want.node.name, layout.held.get(want.node.name, ())))
+        if pinned:
+            yield File(f"pools/{shard}/ippools.yaml", TEMPLATE, {"pools": pinned})
+    for node, lines in layout.renumbered():
+        yield File(renumber_path(node.name), TEMPLATE, {"pools": tuple(_pinned(pools, node.name, lines))}, applied=False)
+
+
+def pinned_name(pool: str, node: str) -> str:
+    """Name the CiliumPodIPPool of one node and pool. Unique as long as no pool's name has a dot (IPC0530)."""
+    return f"{pool}.{node}"
+
+
+def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
+    """Group a node's blocks by pool and family, pools by name, blocks in the order given."""
+    groups: dict[str, dict[int, tuple[Block, ...]]] = {}
+    for line in lines:
+        families = groups.setdefault(line.pool, {})
+        families[line.block.family] = (*families.get(line.block.family, ()), line.block)
+    return groups if len(groups) == 1 else dict(sorted(groups.items()))
+
+
+def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, ...]:
+    """Give a pool's ranges of one family less what is reserved, in the order as written.
+
+    `lines` are the lock's: a held block stays in the pool where it was reserved later, or its node would lose it. A piece smaller than a block, which
+    the operator could never use, is left out unless it belongs to a live or pending line. Without anything reserved this costs nothing; else
+    O(reserved log lines) by netaddr.
+    """
+    reserved = [each.block for each in pool.reserved if each.block.family == part.family]
+    if not reserved:
+        return tuple(each.block for each in part.ranges)
+    from netaddr import (  # type: ignore[import-untyped] # it has no types  # noqa: PLC0415 - 40 ms that only reserved addresses cost
+        IPNetwork,
+        IPSet,
+    )
+
+    def addresses(blocks: Iterable[Block]) -> Any:
+        return IPSet([IPNetwork((block.first, block.prefix), version=block.family) for block in blocks])
+
+    def less(blocks: Iterable[Block], without: Iterable[Block]) -> list[Block]:
+        rest = addresses(blocks) - addresses(without)
+        return [Block(part.family, network.first, network.prefixlen) for network in rest.iter_cidrs()]
+
+    def held(place: Block) -> list[Block]:
+        return [line.block for line in lines_over(lines, place) if line.in_use]
+
+    gone = less(reserved, {block for each in reserved for block in held(each)})
+    return tuple(
+        piece
+        for each in part.ranges
+        for piece in less([each.block], blocks_over(gone, each.block))
+        if piece.prefix <= part.block_size or held(piece)
+    )
+
+
+def _shared(plan: Plan, pool: Pool) -> Values | None:
+    """Give the CiliumPodIPPool of a whole pool, or None if nothing of it is left."""
+    families = tuple((f"ipv{family}", texts(blocks), part.block_size) for family, part, blocks in shared_families(plan, pool))
+    return (pool.name, _labels(pool), families) if families else None
+
+
+def shared_families(plan: Plan, pool: Pool) -> Iterator[tuple[int, PoolFamily, tuple[Block, ...]]]:
+    """Yield what of a pool Cilium is told, IPv4 first: the families of the cluster that have something left."""
+    for family, part in sorted(pool.families.items()):
+        if family in plan.cluster.families and (blocks := pieces(pool, part, plan.lock.lines)):
+            yield family, part, blocks
+
+
+def _pinned(pools: Mapping[str, Pool], node: str, lines: tuple[Line, ...]) -> Iterator[Values]:
+    """Yield the CiliumPodIPPools of one node, by pool."""
+    for name, families in of_node(lines).items():
+        yield (
+            pinned_name(name, node),
+            _labels(pools[name]) if name in pools else (),
+            tuple((f"ipv{family}", texts(blocks), max(block.prefix for block in blocks)) for family, blocks in sorted(families.items())),
+        )
+
+
+def _labels(pool: Pool) -> tuple[tuple[str, str], ...]:
+    """Give the labels that BGP adverts select a pool by."""
+    return tuple(sorted(pool.labels.items()))

@@ -1,0 +1,1 @@
+"""What a plan changes in, text out: one module a format."""

@@ -1,0 +1,42 @@
+"""The tables of claims as Markdown, for the README and for `ipamc explain versions`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
+from ipamc.model.cilium.versions import minors, text
+
+LEGEND = (
+    "A cell in **bold** was run: a server of that minor was seen to do so. A plain one was read in its source; one with a question mark is inferred. "
+    "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
+)
+
+
+def markdown() -> str:
+    """Give both tables under their legend: a row a capability, in the order of `TABLE`, a column a minor; then the kube-apiserver."""
+    return f"{LEGEND}\n\n{''.join(_table(*_cilium()))}\n{''.join(_table(*_apiserver()))}"
+
+
+def _cilium() -> tuple[Sequence[str], Iterator[Sequence[str]]]:
+    rows = ((row.modes, row.capability.value, *(_cell(row.of(each), row.known(each)) for each in minors()), row.decides) for row in TABLE)
+    return ("mode", "Cilium", *map(text, minors()), "ipamc"), rows
+
+
+def _apiserver() -> tuple[Sequence[str], Iterator[Sequence[str]]]:
+    return ("kube-apiserver", APISERVER, "ipamc"), ((each.text, _cell(True, each.known), each.decides) for each in APISERVER_TABLE)
+
+
+def _cell(yes: bool, known: Known) -> str:  # noqa: FBT001 - what the cell says
+    word = "yes" if yes else "no"
+    return {Known.RUN: f"**{word}**", Known.READ: word, Known.INFERRED: f"{word}?"}[known]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _line(head)
+    yield _line(["---"] * len(head))
+    yield from map(_line, rows)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"

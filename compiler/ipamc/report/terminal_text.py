@@ -1,0 +1,93 @@
+"""Text for a terminal: nothing in it acts on the terminal, and every cell is counted."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ipamc.model.diagnostics import At, Diagnostic, Severity, Span, count
+
+TAB = "    "
+BEFORE, AFTER = 60, 100
+"""Characters of a long line that are shown on either side of the caret."""
+LONGEST = 2000
+
+_SGR = {"error": "1;31", "warning": "1;33", "note": "1;36", "frame": "1;34", "strong": "1", "dim": "2"}
+
+
+def paint(text: str, style: str, *, colour: bool) -> str:
+    """Wrap text in the escapes of a style: a severity's word, frame, strong or dim."""
+    return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if colour else text
+
+
+def visible(text: str) -> str:
+    """Spell out what does not print: control characters, terminal escapes, characters that reorder or hide text, lone surrogates.
+
+    Text of more than LONGEST characters is cut: names in the input may be of any length.
+    """
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}…"
+    return text if text.isprintable() else "".join(map(_spell, text))
+
+
+def _spell(char: str) -> str:
+    if char.isprintable():
+        return char
+    if char in "\t\n\r":
+        return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}[char]
+    number = ord(char)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def width(text: str) -> int:
+    """Count the terminal cells of printable text: 2 for wide characters, 0 for those that combine with the one before."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.category(char) in {"Mn", "Me"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+
+
+class Excerpt(NamedTuple):
+    """A source line, ready to print, and the cells that the caret line underlines."""
+
+    text: str
+    indent: int
+    carets: int
+
+
+def excerpt(span: Span) -> Excerpt:
+    """Cut a span's source line around its columns. Costs the same for a line of a gigabyte."""
+    source = span.source
+    start = max(span.column - 1, 0)
+    end = max(span.end_column - 1, start)
+    left, right = 0, len(source)
+    if len(source) > BEFORE + AFTER:
+        left = max(start - BEFORE, 0)
+        right = min(max(end, start + 1), start + AFTER) + BEFORE
+    lead = "…" if left else ""
+    before, marked = _shown(source[left:start]), _shown(source[start : min(end, right)])
+    text = lead + before + _shown(source[start:right]) + ("…" if right < len(source) else "")
+    return Excerpt(text, width(lead + before) + max(start - len(source), 0), max(width(marked), 1))
+
+
+def _shown(text: str) -> str:
+    return visible(text.replace("\t", TAB))
+
+
+def where(at: At) -> str:
+    """Give `file:line:column`, as far as it is known."""
+    position = (at.line, at.column) if isinstance(at, Span) else (0, 0)
+    return ":".join((visible(at.path), *(str(number) for number in position if number)))
+
+
+def tally(findings: Iterable[Diagnostic]) -> str:
+    """Give the last line: `2 errors, 1 warning`."""
+    numbers = Counter(each.severity for each in findings)
+    return ", ".join(count(numbers[each], each.name.lower()) for each in Severity if numbers[each])

@@ -1,0 +1,1 @@
+"""A plan or a lock in, answers about it out; changes nothing."""

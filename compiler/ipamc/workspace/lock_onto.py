@@ -1,0 +1,140 @@
+"""`ipamc lock --onto REV`: the merge of a lock as a command, for forges that run no merge drivers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ipamc.cli.merge_driver import told
+from ipamc.lock.file import parse
+from ipamc.lock.merge.merge import merge
+from ipamc.model.cluster import State
+from ipamc.model.diagnostics import names
+from ipamc.workspace import disk, git
+from ipamc.workspace.disk import Trouble
+from ipamc.workspace.revision import below, known
+
+DEEPEST = 20
+"""Commits that are walked back from one whose lock is not sound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onto:
+    """What came of it. Nothing is written."""
+
+    before: bytes | None
+    """Our side: the work tree's lock, or what was taken in its place."""
+    lock: bytes | None
+    lines: tuple[str, ...]
+    """What to tell people: where the lock was taken from, and which newcomers gave way."""
+    rev: str
+    newcomers: frozenset[str]
+    """Nodes that hold blocks in the revision's lock alone."""
+
+    def refuse_strangers(self, leavers: set[str]) -> None:
+        """Raise Trouble if the compile takes newcomers of the revision for leavers: their inventory was not merged, and their blocks would be quarantined."""
+        if strangers := leavers & self.newcomers:
+            raise Trouble(
+                f"nodes of {self.rev} are not in the inventory here: {names(strangers)}; merge the inputs first: git merge {self.rev}"
+            )
+
+
+@dataclass(slots=True)
+class _Merger:
+    folder: str
+    rev: str
+    path: str
+    """The lock, below the repository's top."""
+    shown: str
+    """The lock, as the user would type it."""
+    other: bytes | None
+    """The lock of `rev`."""
+    lines: list[str] = field(default_factory=list)
+    done: bool = False
+    """Our side is a merge with the revision's lock already."""
+
+    def show(self, revision: str) -> bytes | None:
+        return git.show(self.folder, revision, self.path)
+
+    def ours(self) -> bytes | None:
+        """Give the work tree's lock; where it is lost or not sound, what git can make of it."""
+        text = disk.read_lock(self.folder)
+        if _is_sound(text, self.shown) and (text is not None or self.show("HEAD") is None):
+            return text
+        two, three = self.show(":2"), self.show(":3")
+        if two is not None and three is not None:  # a merge, rebase or cherry-pick that stopped here
+            self.lines.append(f"{self.shown}: not sound; both sides are taken from what git could not merge")
+            self.done = three == self.other
+            return self.merged(self.show(":1"), two, three)
+        return self.of_commit("HEAD", DEEPEST)
+
+    def of_commit(self, commit: str, steps: int) -> bytes | None:
+        """Give a commit's lock; where it is not sound, the merge of its parents' locks."""
+        text = self.show(commit)
+        if _is_sound(text, self.shown):
+            self.lines.append(f"{self.shown}: not sound; taken from {commit[:12]}")
+            return text
+        parents = git.parents(self.folder, commit)
+        if not parents or len(parents) > 2 or not steps:
+            raise Trouble(f"{self.shown} is not sound, nor is it in the commits before: git checkout a revision in which it is")
+        locks = [self.of_commit(parent, steps - 1) for parent in parents]
+        # Of a squashed merge only one side is in the history; what the other side added is placed again.
+        return locks[0] if len(locks) == 1 else self.merged(self.show(self.base(*parents)), *locks)
+
+    def base(self, one: str, two: str) -> str:
+        """Give the merge base of two commits."""
+        base = git.merge_base(self.folder, one, two)
+        if base is None:
+            raise Trouble(f"{one} and {two} have no common ancestor here: fetch more history (git fetch --unshallow)")
+        return base
+
+    def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:
+        """Merge two locks; the trunk's lines weigh most, then those of the revision."""
+        if ours is None or theirs is None:
+            return theirs if ours is None else ours
+        done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
+        if done.conflicts:
+            raise Trouble(f"{self.shown}: a person has to decide: {'; '.join(done.conflicts)}")
+        self.lines += told(self.shown, done.dropped, "the trunk", self.rev)
+        return done.text
+
+
+def onto(folder: str, rev: str) -> Onto:
+    """Merge a cluster's lock with that of a revision.
+
+    The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a textual merge went wrong), the sides of the merge that
+    stopped there are taken, or HEAD's lock; where HEAD is itself that merge, its parents' are merged first. Raises Trouble where git cannot tell, or where
+    a person has to decide.
+    """
+    top = git.root(folder)
+    if top is None:
+        raise Trouble(f"{folder} is not in a git repository: --onto needs one")
+    commit = known(folder, rev)
+    path = f"{below(top, folder)}/{disk.LOCK}"
+    merger = _Merger(folder, rev, path, f"{folder}/{disk.LOCK}", git.show(folder, commit, path))
+    base = merger.base("HEAD", commit)
+    ours = merger.ours()
+    if base != commit and not _is_sound(merger.other, merger.shown):
+        merger.other = merger.of_commit(commit, DEEPEST)
+    if merger.other is None or merger.done or base == commit:
+        return Onto(before=ours, lock=ours, lines=tuple(merger.lines), rev=rev, newcomers=frozenset())
+    before = merger.show(base)
+    text = merger.merged(before, ours, merger.other)
+    return Onto(
+        before=ours,
+        lock=text,
+        lines=tuple(merger.lines),
+        rev=rev,
+        newcomers=frozenset(_holders(merger.other) - _holders(before) - _holders(ours)),
+    )
+
+
+def _is_sound(text: bytes | None, path: str) -> bool:
+    if text is None:
+        return True
+    lock, found = parse(text, path)
+    return lock is not None and not found
+
+
+def _holders(text: bytes | None) -> set[str]:
+    lock = parse(text, "")[0] if text else None
+    return {line.node for line in lock.lines if line.state is State.HELD} if lock else set()

@@ -1,0 +1,441 @@
+"""`ipamc ci`: files that are written, clusters that changed, comments, merges."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ipamc.cli import main
+from ipamc.cli.ci import STEPS
+from tests.support.pipelines import ROOT, Repository, bash, inventory, steps, workflow
+
+FILES = {"gitlab": ".gitlab-ci.yml", "github": ".github/workflows/ipamc.yml"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    Repository(folder)
+    return folder
+
+
+@pytest.fixture
+def repository(made: Path, tmp_path: Path) -> Repository:
+    """Give a repository of one's own, as copied from one that was made once."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    found = Repository.__new__(Repository)
+    found.tools, found.folder = tmp_path / "bin", tmp_path / "clone"
+    script = (found.tools / "ipamc").read_text()
+    (found.tools / "ipamc").write_text(script.replace(str(made), str(tmp_path)))
+    path = f"{found.tools}:{os.environ['PATH']}"
+    found.environment = {"PATH": path, "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1", "SOURCE_DATE_EPOCH": "1795000000"}
+    found.run("git", "config", "user.name", "a")
+    found.run("git", "config", "user.email", "a@example.org")
+    found.run("git", "remote", "set-url", "origin", str(tmp_path / "origin.git"))
+    found.calls()
+    return found
+
+
+# Files.
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_help_of_every_step_teaches(step: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ci", step, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"ipamc ci {step}" in text.split("Examples:")[1]
+    assert "Exit codes:" in text
+
+
+@pytest.mark.parametrize("forge", FILES)
+def test_writing_again_gives_the_same_bytes(repository: Repository, forge: str) -> None:
+    before = (repository.folder / FILES[forge]).read_text()
+    assert f"{FILES[forge]}: unchanged" in repository.run("ipamc", "ci", forge)
+    assert repository.run("ipamc", "ci", forge, "--output", "-") == before
+    repository.write(FILES[forge], before + "# edited\n")
+    assert "written" in repository.run("ipamc", "ci", forge)
+    assert (repository.folder / FILES[forge]).read_text() == before
+
+
+@pytest.mark.parametrize("forge", FILES)
+def test_never_over_a_file_of_somebody_else(repository: Repository, forge: str) -> None:
+    repository.write(FILES[forge], "mine: true\n")
+    said = repository.run("ipamc", "ci", forge, code=1)
+    assert f"error: {FILES[forge]} was not written by ipamc" in said
+    assert f"'ipamc ci {forge} --output FILE'" in said
+    assert (repository.folder / FILES[forge]).read_text() == "mine: true\n"
+    assert "written" in repository.run("ipamc", "ci", forge, "--output", "ci/ipamc.yml")
+
+
+def test_only_at_the_top_of_the_repository(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repository.folder / "clusters")
+    assert main(["ci", "gitlab"]) == 1
+    assert "run it at the top of the repository" in capsys.readouterr().err
+
+
+def test_the_branch_of_the_workflow_is_quoted(repository: Repository) -> None:
+    text = repository.run("ipamc", "ci", "github", "--branch", "a: b#c", "--output", "-")
+    assert workflow(text)["on"]["push"]["branches"] == ["a: b#c"]
+
+
+@pytest.mark.parametrize("path", sorted(FILES.values()))
+def test_what_is_written_promises_what_it_should(repository: Repository, path: str) -> None:
+    text = (repository.folder / path).read_text()
+    assert "force-conflicts" not in text
+    assert "--token" not in text
+
+
+def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) -> None:
+    found = workflow((repository.folder / FILES["github"]).read_text())
+    assert found["permissions"] == {}
+    assert {name: job["permissions"] for name, job in found["jobs"].items() if "write" in str(job["permissions"])} == {
+        "plan": {"contents": "read", "pull-requests": "write"},
+        "merge": {"contents": "write"},
+    }
+    uses = {step["uses"] for job in found["jobs"].values() for step in job["steps"] if "uses" in step}
+    assert uses == {"actions/checkout@v5.0.0", "actions/setup-python@v6.0.0"}
+    scripts = [step["run"] for job in found["jobs"].values() for step in job["steps"] if "run" in step]
+    assert not [script for script in scripts if "${{" in script]  # what people may choose reaches a shell by its environment alone
+
+
+def test_argocd_prunes_and_deletes_nothing() -> None:
+    text = main_prints("argocd", "--repo", "https://example.org/fleet.git")
+    spec = yaml.safe_load(text)["spec"]
+    assert spec["syncPolicy"] == {"applicationsSync": "create-update", "preserveResourcesOnDeletion": True}
+    policy = spec["template"]["spec"]["syncPolicy"]
+    assert policy["automated"] == {"prune": False, "selfHeal": False}
+    assert {"ServerSideApply=true", "RespectIgnoreDifferences=true"} <= set(policy["syncOptions"])
+    assert "/spec/ipam/pools" in spec["template"]["spec"]["ignoreDifferences"][0]["jsonPointers"]
+
+
+def test_argocd_finds_every_part_of_every_cluster_and_nothing_else() -> None:
+    spec = yaml.safe_load(main_prints("argocd", "--repo", "https://example.org/fleet.git"))["spec"]
+    patterns = [each["path"] for each in spec["generators"][0]["git"]["directories"]]
+    found = sorted(path.relative_to(ROOT).as_posix() for pattern in patterns for path in ROOT.glob(pattern) if path.is_dir())
+    kustomizations = sorted(path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("clusters/*/rendered/*/**/kustomization.yaml"))
+    assert found == [path for path in kustomizations if not path.endswith("/component")]
+
+
+def test_flux_applies_every_shard_after_cilium_and_prunes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    items = [each for each in yaml.safe_load_all(main_prints("flux", "bgp")) if each]
+    assert [(each["metadata"]["name"], each["spec"].get("dependsOn")) for each in items] == [
+        ("bgp-cilium", None),
+        ("bgp-nodes-000", [{"name": "bgp-cilium"}]),
+        ("bgp-ciliumnodes-000", [{"name": "bgp-cilium"}]),
+    ]
+    assert all(each["spec"]["prune"] is False and (ROOT / each["spec"]["path"] / "kustomization.yaml").exists() for each in items)
+
+
+def test_flux_for_a_fleet_names_the_secret_of_each_cluster(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    items = [each for each in yaml.safe_load_all(main_prints("flux", "--remote")) if each]
+    assert {each["spec"]["kubeConfig"]["secretRef"]["name"] for each in items} == {
+        f"{folder.name}-kubeconfig" for folder in (ROOT / "clusters").iterdir() if folder.is_dir()
+    }
+    assert main(["ci", "flux"]) == 64
+    assert "--remote" in capsys.readouterr().err
+
+
+def main_prints(*arguments: str) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        assert main(["ci", *arguments, "--output", "-"]) == 0
+    return output.getvalue()
+
+
+# Clusters that changed.
+
+
+def names(repository: Repository, *options: str) -> list[str]:
+    out = subprocess.run(
+        ["ipamc", "ci", "matrix", "--format", "names", *options],
+        cwd=repository.folder,
+        env=repository.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return out.stdout.split()
+
+
+@pytest.mark.parametrize("path", ["nodes.yaml", "ipam.lock", "rendered/cilium/configmap.yaml", "new/deep.yaml"])
+def test_inputs_lock_and_rendered_change_a_cluster(repository: Repository, path: str) -> None:
+    repository.run("git", "checkout", "-q", "-b", "feature")
+    file = repository.folder / "clusters/red" / path
+    repository.write(f"clusters/red/{path}", (file.read_text() if file.exists() else "") + "# changed\n")
+    repository.write("README.md", "changed")
+    repository.commit("feature")
+    assert names(repository, "--base", "origin/main") == ["red"]
+    assert names(repository) == ["blue", "red"]
+
+
+def test_what_changed_on_the_target_meanwhile_is_not_ours(repository: Repository) -> None:
+    repository.branch("feature", "red", "n2")
+    repository.run("git", "checkout", "-q", "main")
+    repository.write("clusters/blue/more.yaml", inventory("n9"))
+    repository.commit("theirs")
+    repository.run("git", "checkout", "-q", "feature")
+    assert names(repository, "--base", "main") == ["red"]
+
+
+@pytest.mark.parametrize("base", ["0" * 40, "nowhere"])
+def test_where_git_cannot_tell_every_cluster_is_listed(repository: Repository, base: str) -> None:
+    said = repository.run("ipamc", "ci", "matrix", "--format", "names", "--base", base)
+    assert f"every cluster is listed, for want of {base}: git knows no such revision here" in said
+    assert {"blue", "red"} <= set(said.splitlines())
+
+
+def test_a_shallow_clone_is_said(repository: Repository, tmp_path: Path) -> None:
+    repository.branch("feature", "red", "n2")
+    repository.run("git", "push", "-q", "origin", "feature")
+    repository.run("git", "clone", "-q", "--depth", "1", "--no-single-branch", f"file://{tmp_path}/origin.git", str(tmp_path / "shallow"))
+    repository.folder = tmp_path / "shallow"
+    repository.run("git", "checkout", "-q", "feature")
+    assert "a shallow clone?" in repository.run("ipamc", "ci", "matrix", "--format", "names", "--base", "origin/main")
+
+
+def test_a_deleted_cluster_has_no_job_and_is_said(repository: Repository) -> None:
+    shutil.rmtree(repository.folder / "clusters/red")
+    repository.commit("gone")
+    said = repository.run("ipamc", "ci", "matrix", "--format", "github", "--base", "origin/main")
+    assert "deleted, and left as they are in the clusters: red" in said
+    assert "has_work=false" in said
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "a b", "a\nb", "UP"])
+def test_a_folder_that_is_no_name_stops_everything(repository: Repository, name: str) -> None:
+    (repository.folder / "clusters" / name).mkdir()
+    said = repository.run("ipamc", "ci", "matrix", "--format", "github", code=1)
+    assert "is no name for a cluster" in said
+    assert "matrix=" not in said
+
+
+# The steps of the workflow, by bash.
+
+
+def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) -> None:
+    text = (repository.folder / FILES["github"]).read_text()
+    repository.branch("feature", "red", "n2")
+    repository.run("git", "checkout", "-q", "main")
+    repository.run("git", "merge", "-q", "--no-ff", "--no-edit", "feature")  # what GitHub checks out
+    output, summary = tmp_path / "output", tmp_path / "summary"
+    shared: dict[str, Any] = {"BASE": "HEAD^1", "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
+    (find,) = steps(text, "changes")
+    repository.run(*bash(find), STAGE="compile", **shared)
+    lines = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    assert lines["has_work"] == "true"
+    (entry,) = json.loads(lines["matrix"])["include"]
+    assert entry == {"name": "red", "targets": "red", "environment": "red"}
+    (check,) = steps(text, "compile")
+    repository.run(*bash(check), TARGETS=entry["targets"])
+    plan, _, finish = steps(text, "plan")
+    repository.run(*bash(plan), **shared)
+    assert summary.read_text() == (repository.folder / "plan.md").read_text() != ""
+    repository.run(*bash(finish), CODE="0")
+    repository.run(*bash(finish), CODE="1", code=1)
+    assert any(call.startswith("plan --base HEAD^1 --format markdown red") for call in repository.calls())
+
+
+def test_a_stale_commit_fails_the_pull_request(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "-b", "feature")
+    repository.write("clusters/red/more.yaml", inventory("n2"))
+    repository.commit("not compiled")
+    (check,) = steps((repository.folder / FILES["github"]).read_text(), "compile")
+    assert "n2" in repository.run(*bash(check), TARGETS="red", code=123)
+
+
+@pytest.mark.parametrize(
+    ("results", "code"),
+    [
+        ("success success success skipped", 0),
+        ("success skipped skipped skipped", 0),
+        ("success failure success skipped", 1),
+        ("success cancelled", 1),
+    ],
+)
+def test_the_last_job_sums_up(repository: Repository, results: str, code: int) -> None:
+    (script,) = steps((repository.folder / FILES["github"]).read_text(), "done")
+    repository.run(*bash(script), RESULTS=results, code=code)
+
+
+# One comment.
+
+
+class Forge(BaseHTTPRequestHandler):
+    """An API that keeps comments, as GitHub and GitLab do; each request is remembered."""
+
+    comments: list[dict[str, Any]]
+    requests: list[tuple[str, str, str]]
+    refuses: int = 0
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its signature
+        """Say nothing."""
+
+    def answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else {}
+        self.requests.append((self.command, self.path, self.headers.get("Authorization") or self.headers.get("Private-Token") or ""))
+        found: Any = {}
+        if self.command == "GET":
+            page = int(self.path.rpartition("page=")[2])
+            found = self.comments[(page - 1) * 100 : page * 100]
+        elif self.command == "POST":
+            self.comments.append({"id": len(self.comments), **body})
+        else:
+            self.comments[int(self.path.rpartition("/")[2])].update(body)
+        data = json.dumps(found).encode()
+        self.send_response(self.refuses or 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PATCH = do_PUT = answer  # noqa: N815 - its names
+
+
+@pytest.fixture
+def forge() -> Iterator[tuple[type[Forge], str]]:
+    handler = type("OneForge", (Forge,), {"comments": [], "requests": [], "refuses": 0})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield handler, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def on_github(url: str) -> dict[str, Any]:
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_API_URL": url,
+        "GITHUB_REPOSITORY": "o/r",
+        "GITHUB_REF": "refs/pull/7/merge",
+        "GITHUB_TOKEN": "t0ken",
+    }
+
+
+def on_gitlab(url: str) -> dict[str, Any]:
+    return {"GITLAB_CI": "true", "CI_API_V4_URL": url, "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7", "IPAMC_TOKEN": "t0ken"}
+
+
+@pytest.mark.parametrize(
+    ("where", "create", "update", "secret"),
+    [
+        (on_github, ("POST", "/repos/o/r/issues/7/comments"), ("PATCH", "/repos/o/r/issues/comments/150"), "Bearer t0ken"),
+        (on_gitlab, ("POST", "/projects/5/merge_requests/7/notes"), ("PUT", "/projects/5/merge_requests/7/notes/150"), "t0ken"),
+    ],
+)
+def test_one_comment_is_brought_up_to_date(
+    repository: Repository, forge: tuple[type[Forge], str], where: Any, create: Any, update: Any, secret: str
+) -> None:
+    handler, url = forge
+    handler.comments += [{"id": index, "body": f"a person says: {index} <!-- ipamc ci comment -->"} for index in range(150)]
+    repository.write("plan.md", "### one\n")
+    assert "comment posted" in repository.run("ipamc", "ci", "comment", "plan.md", **where(url))
+    repository.write("plan.md", "### two\n")
+    said = repository.run("ipamc", "ci", "comment", "plan.md", **where(url))
+    assert "comment brought up to date" in said
+    assert "t0ken" not in said
+    assert len(handler.comments) == 151
+    assert handler.comments[-1]["body"] == "<!-- ipamc ci comment -->\n### two\n"
+    writes = [(method, path) for method, path, _ in handler.requests if method != "GET"]
+    assert writes == [create, update]
+    assert {given for _, _, given in handler.requests} == {secret}
+
+
+def test_a_long_plan_is_cut_and_says_so(repository: Repository, forge: tuple[type[Forge], str]) -> None:
+    handler, url = forge
+    repository.write("plan.md", "x" * 70_000)
+    repository.run("ipamc", "ci", "comment", "plan.md", **on_github(url))
+    body = handler.comments[0]["body"]
+    assert len(body) < 65_536
+    assert body.endswith("… and 5,000 more characters: see the job's log.\n")
+
+
+def test_a_forge_that_refuses_fails_the_job(repository: Repository, forge: tuple[type[Forge], str]) -> None:
+    handler, url = forge
+    handler.refuses = 403
+    repository.write("plan.md", "x")
+    said = repository.run("ipamc", "ci", "comment", "plan.md", code=1, **on_github(url))
+    assert "error: GET" in said
+    assert "403" in said
+    assert "t0ken" not in said
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, "this is no job of GitHub or GitLab"),
+        ({**on_github("http://127.0.0.1:9"), "GITHUB_TOKEN": ""}, "there is no GITHUB_TOKEN"),
+        ({**on_github("http://127.0.0.1:9"), "GITHUB_REF": "refs/heads/main"}, "this is no merge request or pull request"),
+        ({**on_gitlab("http://127.0.0.1:9"), "IPAMC_TOKEN": ""}, "there is no IPAMC_TOKEN"),
+    ],
+)
+def test_nowhere_to_post_is_no_failure(repository: Repository, environment: dict[str, Any], said: str) -> None:
+    repository.write("plan.md", "x")
+    assert f"no comment posted: {said}" in repository.run("ipamc", "ci", "comment", "plan.md", **environment)
+
+
+# The target branch, merged in.
+
+
+def test_two_branches_that_take_one_block_merge_by_rule_and_are_pushed(repository: Repository) -> None:
+    for driver in ("ipamc", "ipamc-rendered"):
+        repository.run("git", "config", "--remove-section", f"merge.{driver}")  # a job's clone has none
+    repository.branch("feature", "red", "n-feature", file="feature")
+    repository.branch("other", "red", "n-other", file="other")
+    repository.run("git", "push", "-q", "origin", "other:main", "feature")
+    repository.run("git", "fetch", "-q", "origin")
+    repository.run("git", "checkout", "-q", "feature")
+    published = repository.run("git", "show", "origin/main:clusters/red/ipam.lock").splitlines()
+    (script,) = steps((repository.folder / FILES["github"]).read_text(), "merge")
+    repository.run(*bash(script), TARGET="main", GITHUB_REF="refs/heads/feature")
+    merged = (repository.folder / "clusters/red/ipam.lock").read_text().splitlines()
+    assert set(published) <= set(merged)
+    assert any('"node":"n-feature"' in line for line in merged)
+    repository.run("ipamc", "compile", "--locked", "--check")
+    assert repository.run("git", "status", "--porcelain") == ""
+    assert repository.run("git", "rev-list", "--count", "--merges", "origin/main..HEAD").strip() == "1"
+    assert (
+        repository.run("git", "ls-remote", "origin", "refs/heads/feature").split()[0] == repository.run("git", "rev-parse", "HEAD").strip()
+    )
+    assert "merged already" in repository.run("ipamc", "ci", "merge", "origin/main")
+
+
+@pytest.mark.parametrize("damage", ["conflict", "refused"])
+def test_what_a_person_has_to_decide_leaves_everything_as_it_was(repository: Repository, damage: str) -> None:
+    repository.branch("feature", "red", "n2")
+    repository.run("git", "checkout", "-q", "main")
+    repository.write(
+        "clusters/red/more.yaml" if damage == "conflict" else "clusters/red/again.yaml", inventory("n3" if damage == "conflict" else "n2")
+    )
+    repository.run("ipamc", "compile")
+    repository.commit("main")
+    repository.run("git", "checkout", "-q", "feature")
+    before = repository.run("git", "rev-parse", "HEAD")
+    said = repository.run("ipamc", "ci", "merge", "main", code=1)
+    assert ("a person has to decide, both sides changed: clusters/red/more.yaml" if damage == "conflict" else "error[") in said
+    assert repository.run("git", "rev-parse", "HEAD") == before
+    assert repository.run("git", "status", "--porcelain") == ""
+
+
+def test_changes_that_are_not_committed_are_left_alone(repository: Repository) -> None:
+    repository.branch("feature", "red", "n2")
+    repository.run("git", "checkout", "-q", "main")
+    repository.write("clusters/red/more.yaml", "mine")
+    assert "not committed" in repository.run("ipamc", "ci", "merge", "feature", code=1)
+    assert (repository.folder / "clusters/red/more.yaml").read_text() == "mine"
+    assert "git knows no revision 'nowhere'" in repository.run("ipamc", "ci", "merge", "nowhere", code=1)

@@ -1,0 +1,111 @@
+"""Clusters to jobs: order, limits, and nothing dropped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, github, gitlab, is_name, is_part, jobs, parts, touched
+from ipamc.cli.ci.pipelines import rendered
+
+LARGE = ("cilium", "nodes/000", "nodes/001", "ciliumnodes/000", "ciliumnodes/001")
+
+
+def test_parts_come_in_the_order_in_which_they_are_applied() -> None:
+    found = parts(["ciliumnodes/000", "nodes/010", "cilium/component", "pools/000", "nodes/00f", "cilium", "seeds/000"])
+    assert found == ("cilium", "pools/000", "nodes/00f", "nodes/010", "ciliumnodes/000")
+
+
+@pytest.mark.parametrize("text", ["lab", "lab-1.example", "0", "a" * 253])
+def test_names_of_clusters(text: str) -> None:
+    assert is_name(text)
+
+
+@pytest.mark.parametrize("text", ["", "Lab", "a b", "$(id)", "a;b", "a\nb", "-a", "a/b", "a..b", "ä", "a" * 254, "a'b", "${{ x }}"])
+def test_what_could_mean_something_to_a_shell_is_no_name(text: str) -> None:
+    assert not is_name(text)
+    assert not is_part(f"nodes/{text}")
+
+
+def test_files_belong_to_clusters() -> None:
+    paths = [
+        "README.md",
+        "clusters/b/ipam.lock",
+        "clusters/a/deep/x.yaml",
+        "clusters/b/rendered/cilium/x",
+        "clusters/.schemas/x",
+        "clusters/x",
+    ]
+    assert touched(paths, "clusters/") == ["a", "b"]
+
+
+def test_a_cluster_is_a_job() -> None:
+    planned = jobs({"b": LARGE, "a": ()}, apply=False, large=0, most=9)
+    assert [job.targets for job in planned] == [("a",), ("b",)]
+
+
+def test_to_apply_a_large_one_is_a_job_a_shard() -> None:
+    planned = jobs({"a": LARGE, "b": LARGE[:3]}, apply=True, large=3, most=9)
+    assert [job.name for job in planned] == ["a/nodes/000", "a/nodes/001", "a/ciliumnodes/000", "a/ciliumnodes/001", "b"]
+    assert {job.environment for job in planned} == {"a", "b"}
+
+
+def test_no_cluster_no_job() -> None:
+    assert jobs({}, apply=True, large=8, most=9) == ()
+    assert github(()) == 'has_work=false\nmatrix={"include":[]}\n'
+
+
+@pytest.mark.parametrize("number", [256, 257, 1000, 5000])
+def test_github_gets_at_most_256_jobs_and_nothing_is_dropped(number: int) -> None:
+    clusters = {f"c{index:04}": () for index in range(number)}
+    planned = jobs(clusters, apply=False, large=8, most=GITHUB_JOBS)
+    lines = dict(line.split("=", 1) for line in github(planned).splitlines())
+    include = json.loads(lines["matrix"])["include"]
+    assert lines["has_work"] == "true"
+    assert len(include) == GITHUB_JOBS
+    assert [target for entry in include for target in entry["targets"].split()] == sorted(clusters)
+    sizes = {len(entry["targets"].split()) for entry in include}
+    assert max(sizes) - min(sizes) <= 1
+    assert len(github(planned).encode("utf-16")) < 1 << 20
+    assert len({entry["name"] for entry in include}) == GITHUB_JOBS
+
+
+def child(number: int, *, apply: bool, name: str = "c{:04}") -> str:
+    planned = jobs({name.format(index): () for index in range(number)}, apply=apply, large=8, most=GITLAB_JOBS)
+    return rendered("gitlab-child", gitlab(planned, apply=apply, base="0" * 40, version="1"))
+
+
+@pytest.mark.parametrize("apply", [False, True])
+def test_gitlab_gets_a_matrix_within_its_limit(apply: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    document = yaml.safe_load(child(200, apply=apply))
+    entries = document["apply" if apply else "compile"]["parallel"]["matrix"]
+    assert [entry["TARGETS"] for entry in entries] == [f"c{index:04}" for index in range(200)]
+
+
+@pytest.mark.parametrize("apply", [False, True])
+@pytest.mark.parametrize("name", ["c{:04}", "a" * 249 + "{:04}"])
+def test_gitlab_gets_jobs_of_their_own_beyond(apply: bool, name: str) -> None:  # noqa: FBT001 - a parameter of the test
+    document = yaml.safe_load(child(1000, apply=apply, name=name))
+    found = {title: body for title, body in document.items() if "TARGETS" in (body or {}).get("variables", {})}
+    assert len(found) == GITLAB_JOBS
+    assert max(map(len, found)) < 255
+    assert [target for body in found.values() for target in body["variables"]["TARGETS"].split()] == [
+        name.format(index) for index in range(1000)
+    ]
+    assert all("ENVIRONMENT" in body["variables"] for body in found.values()) == apply
+
+
+def test_a_long_name_is_no_matrix_entry() -> None:
+    document = yaml.safe_load(child(1, apply=False, name="a" * 249 + "{:04}"))
+    assert "compile" not in document
+    assert all(len(title) < 255 for title in document)
+
+
+def test_the_largest_child_is_far_below_what_gitlab_reads() -> None:
+    assert len(child(5000, apply=True)) < 100_000
+
+
+def test_an_empty_child_has_a_job() -> None:
+    assert yaml.safe_load(child(0, apply=True))["nothing to do"]["script"]

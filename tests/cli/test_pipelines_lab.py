@@ -1,0 +1,98 @@
+"""Generated pipelines on this machine: GitLab's by gitlab-ci-local, parent and child, GitHub's by actionlint. `make ci-lab` installs both and runs this."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.pipelines import Repository, inventory
+
+LAB = os.environ.get("IPAMC_PIPELINES", "")
+"""The folder that `.ci/pipelines` prints."""
+
+pytestmark = pytest.mark.skipif(not LAB, reason="no gitlab-ci-local and no actionlint: run make ci-lab, which installs them")
+
+MERGE_REQUEST = ("--variable", "CI_MERGE_REQUEST_IID=7", "--variable", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main")
+NEW_KEY = 'unexpected key "queue" for "concurrency"'
+"""GitHub has it since May 2026, actionlint 1.7.12 does not know it yet."""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """Give a repository in which one of two clusters changed on a branch."""
+    found = Repository(tmp_path)
+    found.branch("feature", "red", "n2")
+    found.calls()
+    return found
+
+
+def gitlab(repository: Repository, *options: str, code: int = 0) -> str:
+    """Run a pipeline of GitLab."""
+    program = f"{LAB}/node_modules/gitlab-ci-local/dist/index.js"
+    return repository.run(
+        f"{LAB}/node_modules/.bin/node", program, "--force-shell-executor", "--shell-isolation", "--no-color", *options, code=code
+    )
+
+
+def test_a_merge_request_compiles_the_cluster_that_changed(repository: Repository) -> None:
+    said = gitlab(repository, *MERGE_REQUEST)
+    assert "[ipamc-check] -> compile: [red]" in said
+    assert "[blue]" not in said
+    calls = repository.calls()
+    assert calls[0] == "ci matrix --format gitlab --stage compile --base origin/main --output ipamc-child.yml"
+    assert "compile --locked --check --report gitlab=ipamc-findings.json red" in calls
+    assert any(call.startswith("plan --base") and call.endswith("--format markdown red") for call in calls)
+    assert "ci comment plan.md" in calls
+
+
+def test_a_child_that_fails_is_seen_to_fail(repository: Repository) -> None:
+    gitlab(repository, *MERGE_REQUEST)
+    child = (repository.folder / "ipamc-child.yml").read_text()
+    gitlab(repository, "--file", "ipamc-child.yml")
+    repository.write("clusters/red/more.yaml", inventory("n2", "n3"))
+    repository.commit("not compiled")
+    gitlab(repository, *MERGE_REQUEST)  # the parent's exit code hides its child's
+    assert (repository.folder / "ipamc-child.yml").read_text() == child
+    said = gitlab(repository, "--file", "ipamc-child.yml", code=1)
+    assert "n3" in said
+    assert "FAIL  compile: [red]" in said
+
+
+def test_the_child_compiles_the_merged_result(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "main")
+    repository.write("clusters/red/later.yaml", inventory("n2"))  # either side is sound, and git merges them; together they have n2 twice
+    repository.run("ipamc", "compile")
+    repository.commit("the target goes on")
+    repository.run("git", "push", "-q", "origin", "main")
+    repository.run("git", "checkout", "-q", "feature")
+    gitlab(repository, *MERGE_REQUEST)
+    said = gitlab(repository, "--file", "ipamc-child.yml", code=1)
+    assert "FAIL  compile: [red]" in said
+    assert "clusters/red/later.yaml" in said
+
+
+def test_nothing_changed_is_a_pipeline_that_passes(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "-b", "docs", "main")
+    repository.write("README.md", "more")
+    repository.commit("docs")
+    assert "no cluster changed" in gitlab(repository, *MERGE_REQUEST)
+    assert "PASS  nothing to do" in gitlab(repository, "--file", "ipamc-child.yml")
+
+
+def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Repository) -> None:
+    before = repository.run("git", "rev-parse", "main").strip()
+    repository.run("git", "checkout", "-q", "main")
+    repository.run("git", "merge", "-q", "--no-ff", "--no-edit", "feature")
+    (repository.tools / "kubectl").write_text('#!/bin/sh\necho "error: context \\"red\\" does not exist" >&2\nexit 1\n')
+    (repository.tools / "kubectl").chmod(0o755)
+    gitlab(repository, "--variable", f"CI_COMMIT_BEFORE_SHA={before}")
+    calls = repository.calls()
+    assert calls[0] == f"ci matrix --format gitlab --stage apply --base {before} --output ipamc-child.yml"
+    assert calls[1:] == ["compile --locked --check red", "ci apply --trunk origin/main red"]
+    assert "red: " in gitlab(repository, "--file", "ipamc-child.yml", code=1)
+
+
+def test_the_workflow_passes_actionlint(repository: Repository) -> None:
+    assert repository.run(f"{LAB}/actionlint", "-no-color", "-ignore", NEW_KEY, ".github/workflows/ipamc.yml") == ""

@@ -1,0 +1,461 @@
+"""Plans against revisions of real repositories, and what holds for every plan. What a plan tells is shown by the cases under tests/cases/plan."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipamc.cli import main, plan, runner
+from ipamc.report.plan import markdown as plan_markdown
+from ipamc.report.plan.markdown import LONGEST, code, mark
+from ipamc.review.diff.document import GATES, Document, Planned, Status
+from ipamc.workspace import disk
+from tests.support import casefile
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: NAME}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: a}
+spec:
+  ipv4: {cidrs: [10.0.0.0/22], blockSize: 27}
+---
+apiVersion: ipamc/v1alpha1
+kind: NodeInventory
+nodes: [{name: n1}, {name: n2}]
+"""
+CASES = sorted((casefile.ROOT / "plan").glob("*.txtar"))
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit(message: str = "a change") -> None:
+    git("add", "-A")
+    git("-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-q", "--allow-empty", "-m", message)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Give a repository with two compiled clusters on its branch main, as the working directory."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(runner, "_processors", lambda: 1)
+    monkeypatch.chdir(tmp_path)
+    for name in ("blue", "red"):
+        start(tmp_path, name)
+    git("init", "-q", "-b", "main")
+    assert main(["compile"]) == 0
+    commit("both clusters")
+    capsys.readouterr()
+    return tmp_path
+
+
+def start(repository: Path, name: str) -> None:
+    folder = repository / "clusters" / name
+    folder.mkdir(parents=True)
+    (folder / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
+
+
+def edit(repository: Path, old: str, new: str, name: str = "blue", file: str = "cluster.yaml") -> None:
+    path = repository / "clusters" / name / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and ".git" not in path.parts}
+
+
+def plan_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """Run a plan for programs; give its clusters by name."""
+    main(["plan", "--format", "json", *arguments])
+    return {each["cluster"]: each for each in json.loads(capsys.readouterr().out)["clusters"]}
+
+
+# Against the disk, and against a revision.
+
+
+@pytest.mark.usefixtures("repository")
+def test_nothing_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    for base in ([], ["--base", "HEAD"]):
+        assert main(["plan", "--detailed-exitcode", *base]) == 0
+        assert capsys.readouterr() == ("no changes: blue, red\n\n2 clusters: 0 renumbered · +0 · −0 · 4 unchanged\n", "")  # noqa: RUF001 - a minus
+
+
+def test_a_plan_writes_nothing_and_says_what_a_compile_would_do(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    before = tree(repository)
+    assert main(["plan", "--detailed-exitcode"]) == 2
+    assert "+ n3 10.0.0.64/27 a first fit\n" in capsys.readouterr().out
+    assert main(["plan"]) == 0
+    assert tree(repository) == before
+
+
+def test_what_is_committed_on_a_branch_is_told_against_its_base_alone(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    assert main(["compile"]) == 0
+    commit()
+    assert main(["plan", "--detailed-exitcode"]) == 0
+    assert main(["plan", "--detailed-exitcode", "--base", "HEAD~1"]) == 2
+    capsys.readouterr()
+    assert plan_of(capsys, "--base", "HEAD~1")["blue"]["added"] == [
+        {"node": "n3", "block": "10.0.0.64/27", "pool": "a", "state": "held", "origin": "first fit"}
+    ]
+
+
+def test_the_base_is_what_was_committed_and_is_not_compiled_again(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Somebody committed a node without its line, and broke a flag by hand: the plan is against what the live cluster got."""
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    edit(repository, 'enable-ipv6: "false"', 'enable-ipv6: "true"', file="rendered/cilium/configmap.yaml")
+    commit()
+    blue = plan_of(capsys, "--base", "HEAD")["blue"]
+    assert [each["node"] for each in blue["added"]] == ["n3"]
+    assert blue["flags"] == [{"name": "enable-ipv6", "old": "true", "new": "false"}]
+
+
+def test_a_base_whose_documents_are_not_understood_still_has_its_lock(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "blockSize: 27", "blockSize: 27, shinyNewField: 1")
+    commit()
+    edit(repository, ", shinyNewField: 1", "")
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    blue = plan_of(capsys, "--base", "HEAD")["blue"]
+    assert (blue["poolsKnown"], blue["pools"], [each["node"] for each in blue["added"]]) == (False, [], ["n3"])
+    assert blue["capacity"][0]["before"] is None
+
+
+def test_blocks_of_nobody_take_room_on_both_sides(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The base's inventory is read only where it counts: beside CiliumNodes, one of which has no node here."""
+    seen = "apiVersion: cilium.io/v2\nkind: CiliumNode\nmetadata: {name: %s}\nspec: {ipam: {podCIDRs: [%s]}}\n"
+    ghost, known = seen % ("ghost", "10.0.3.0/27"), seen % ("n1", "10.0.0.0/27")
+    (repository / "clusters/blue/seen.yaml").write_text(f"{ghost}---\n{known}")
+    assert main(["compile", "blue"]) == 0
+    commit()
+    (repository / "clusters/blue/note.yaml").write_text("# a file more, so that the sides differ\n")
+    capsys.readouterr()
+    (room,) = plan_of(capsys, "--base", "HEAD")["blue"]["capacity"]
+    assert room["before"] == room["after"]
+    assert room["before"]["blocks"]["free"] == 29
+
+
+def test_a_damaged_lock_of_the_base_is_said(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sound = (repository / "clusters/blue/ipam.lock").read_text()
+    (repository / "clusters/blue/ipam.lock").write_text(sound.replace('"node":"n2"', '"node": "n2"'))
+    commit()
+    (repository / "clusters/blue/ipam.lock").write_text(sound)
+    assert main(["plan", "--base", "HEAD"]) == 1
+    captured = capsys.readouterr()
+    assert "no changes: red\n" in captured.out
+    assert captured.err.startswith("error: blue: failed: HEAD:clusters/blue/ipam.lock is not sound there (")
+
+
+def test_many_processes_give_the_same(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "10.0.0.0/22", "10.9.0.0/22", name="red")
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    assert main(["plan", "--base", "HEAD", "--format", "json", "--jobs", "2"]) == 1
+    many = capsys.readouterr()
+    assert main(["plan", "--base", "HEAD", "--format", "json", "--jobs", "1"]) == 1
+    assert capsys.readouterr() == many
+
+
+def test_a_base_that_was_never_compiled(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git("rm", "-rq", "--cached", "clusters/blue/ipam.lock", "clusters/blue/rendered")
+    git("-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-q", "-m", "inputs alone")
+    edit(repository, "blockSize: 27", "blockSize: 26")
+    blue = plan_of(capsys, "--base", "HEAD")["blue"]
+    assert (blue["status"], blue["nodes"]["added"]) == ("planned", 2)
+    assert blue["pools"][0]["fields"] == [{"name": "ipv4.blockSize", "old": ["27"], "new": ["26"], "whole": True}]
+
+
+# What is refused, and how a pipeline learns of it.
+
+
+def test_a_revert_is_refused_after_the_whole_plan(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    assert main(["compile"]) == 0
+    commit()
+    git("-c", "user.name=n", "-c", "user.email=e@example.org", "revert", "--no-edit", "HEAD")
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD~1"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.startswith("blue: 1 vanished · 0 renumbered · ")
+    assert captured.out.endswith("2 clusters: 1 vanished · 0 renumbered · +0 · −0 · 4 unchanged\n")  # noqa: RUF001 - a minus
+    assert "refused: blue: 1 line vanished from the lock: n3 (10.0.0.64/27)\n" in captured.err
+    assert "to have it back: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue" in captured.err
+    git("checkout", "HEAD~1", "--", "clusters/blue/ipam.lock")
+    assert main(["compile", "blue"]) == 0
+    assert main(["plan", "--base", "HEAD~1"]) == 0, "the way out is one"
+    assert "- n3 10.0.0.64/27 a held → quarantined 2026-11-21\n" in capsys.readouterr().out
+
+
+def test_a_branch_that_is_behind_is_told_so(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git("checkout", "-q", "-b", "topic")
+    git("checkout", "-q", "main")
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    assert main(["compile"]) == 0
+    commit()
+    git("checkout", "-q", "topic")
+    capsys.readouterr()
+    assert main(["plan", "--base", "main"]) == 1
+    assert "note: main has commits that are not merged here" in capsys.readouterr().err
+    assert main(["plan", "--base", git("merge-base", "HEAD", "main")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("gate", "arguments", "said"),
+    [
+        ("renumber", ["--renumber", "n1"], "blue: 1 node renumbered (--fail-on renumber): n1"),
+        ("leave", ["--leave", "n2"], "blue: 1 node left (--fail-on leave): n2"),
+        ("release", ["--release", "n0"], "blue: 1 block released (--fail-on release): 10.0.0.64/27"),
+    ],
+)
+def test_consent_in_the_lock_is_shown_and_still_fails(
+    repository: Path, gate: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = repository / "clusters/blue/ipam.lock"
+    lock.write_text(lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n0","quarantined":"2026-11-20"}\n')
+    commit()
+    if gate == "leave":
+        edit(repository, ", {name: n2}", "")
+    assert main(["lock", "blue", *arguments]) == 0
+    assert main(["plan", "--base", "HEAD", "--fail-on", ",".join({*GATES} - {gate})]) == 0
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD", "--fail-on", gate]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.endswith(f"refused: {said}\n")
+    assert captured.out.startswith("blue: ")
+
+
+def test_a_renumber_fails_only_where_it_begins(repository: Path) -> None:
+    assert main(["lock", "blue", "--renumber", "n1"]) == 0
+    assert main(["plan", "--base", "HEAD", "--fail-on", "renumber"]) == 1
+    commit()
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    assert main(["plan", "--base", "HEAD", "--fail-on", "renumber"]) == 0
+
+
+def test_a_pool_that_runs_short_fails_where_it_gets_worse(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "{name: n2}", ", ".join(f"{{name: n{number}}}" for number in range(2, 31)))
+    assert main(["plan", "--base", "HEAD", "--fail-on", "capacity"]) == 1
+    assert "refused: blue: 1 pool with little room left (--fail-on capacity): a (IPv4)\n" in capsys.readouterr().err
+    assert main(["compile"]) == 0
+    commit()
+    assert main(["plan", "--base", "HEAD", "--fail-on", "capacity"]) == 0
+
+
+@pytest.mark.usefixtures("repository")
+def test_words_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--fail-on", "renumber,typo"]) == 64
+    assert "'typo' is none of renumber, release, leave, capacity" in capsys.readouterr().err
+    assert plan.GATES == GATES
+
+
+def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "10.0.0.0/22", "10.9.0.0/22", name="red")
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    assert main(["plan", "--detailed-exitcode", "--base", "HEAD"]) == 1
+    captured = capsys.readouterr()
+    assert "+ n3 10.0.0.64/27 a first fit\n" in captured.out
+    assert "red: refused: 1 error, and so there is nothing to compare\n" in captured.out
+    assert "error[IPC0410]" in captured.err
+    assert captured.err.endswith("error: red: refused: 1 error, and so there is nothing to compare\n")
+
+
+# Clusters that come, go, and change their names.
+
+
+def test_a_new_cluster(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start(repository, "green")
+    assert main(["plan", "--base", "HEAD", "--detailed-exitcode"]) == 2
+    out = capsys.readouterr().out
+    assert "green: 0 renumbered · +2 · −0 · 0 unchanged; new: HEAD has no such cluster\n" in out  # noqa: RUF001 - a minus
+    assert plan_of(capsys, "--base", "HEAD", "green")["green"]["status"] == "new"
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    git("rm", "-rq", "clusters/red")
+    assert main(["plan", "--base", "HEAD"]) == 0
+    captured = capsys.readouterr()
+    assert "red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster." in captured.out
+    assert captured.err.endswith("To have it back: git checkout HEAD -- clusters/red\n")
+    assert main(["plan", "--base", "HEAD", "--detailed-exitcode", "red"]) == 2
+    assert main(["plan", "--base", "HEAD", "--fail-on", "leave", "red"]) == 1
+    assert main(["plan", "--base", "HEAD", "blu"]) == 64
+    assert main(["plan", "red"]) == 64
+
+
+def test_the_last_cluster_may_be_deleted(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git("rm", "-rq", "clusters")
+    assert not (repository / "clusters").exists()
+    assert list(plan_of(capsys, "--base", "HEAD")) == ["blue", "red"]
+    commit()
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "there is no folder clusters/ here" in capsys.readouterr().err
+
+
+def test_a_renamed_cluster_is_compared_with_what_it_was(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git("mv", "clusters/red", "clusters/rouge")
+    edit(repository, "name: red", "name: rouge", name="rouge")
+    edit(repository, '"cluster":"red"', '"cluster":"rouge"', name="rouge", file="ipam.lock")
+    lock = repository / "clusters/rouge/ipam.lock"
+    found = plan_of(capsys, "--base", "HEAD")
+    assert list(found) == ["blue", "rouge"]
+    assert found["rouge"]["status"] == "renamed"
+    assert found["rouge"]["said"] == "it is red in HEAD, and is compared with that"
+    assert found["rouge"]["nodes"]["unchanged"] == 2
+    lock.write_text("".join(lock.read_text().splitlines(keepends=True)[:-1]))
+    edit(repository, ", {name: n2}", "", name="rouge")
+    assert [each["node"] for each in plan_of(capsys, "--base", "HEAD")["rouge"]["vanished"]] == ["n2"]
+
+
+# Where git cannot help.
+
+
+def test_no_repository(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / ".git").rename(repository / "elsewhere")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
+    assert main(["plan"]) == 0
+    capsys.readouterr()
+    assert main(["plan", "--base", "main"]) == 1
+    assert capsys.readouterr() == ("", "error: this is no git repository, and --base needs one: leave it away to compare with the disk\n")
+
+
+@pytest.mark.parametrize("name", ["origin/main", "--upload-pack=x", "HEAD:clusters"])
+@pytest.mark.usefixtures("repository")
+def test_an_unknown_revision(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", f"--base={name}"]) == 1
+    assert capsys.readouterr() == ("", f"error: git knows no revision {name!r} here: fetch it, or check its name\n")
+
+
+def test_a_shallow_clone_without_the_base(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = git("rev-parse", "HEAD")
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    commit()
+    clone = tmp_path_factory.mktemp("clone")
+    git("clone", "-q", "--depth=1", f"file://{repository}", str(clone))
+    monkeypatch.chdir(clone)
+    capsys.readouterr()
+    assert main(["plan", "--base", first]) == 1
+    assert f"error: this clone is shallow, and lacks {first!r}: git fetch --unshallow" in capsys.readouterr().err
+    git("fetch", "-q", "--unshallow")
+    assert main(["plan", "--base", first]) == 0
+
+
+def test_from_a_folder_below(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    monkeypatch.chdir(repository / "clusters" / "blue")
+    (found,) = plan_of(capsys, "--base", "HEAD", ".").values()
+    assert [each["node"] for each in found["added"]] == ["n3"]
+    assert found["rendered"]["written"] == ["ciliumnodes/000/ciliumnodes.yaml"]
+
+
+# Every plan for programs keeps its schema.
+
+
+def strict(schema: Any) -> Any:
+    """Give a schema in which no object may have a field that it does not name."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: strict(value) for key, value in schema.items()}
+    return {**inner, "additionalProperties": False} if schema.get("type") == "object" and "properties" in schema else inner
+
+
+SCHEMA = json.loads(disk.assets("schemas")["plan.output.json"])
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_plans_keep_their_schema(path: Path) -> None:
+    case = casefile.load(path)
+    wanted = casefile.Case(case.header, {**case.files, "want/plan.json": ""})
+    jsonschema.Draft202012Validator(strict(SCHEMA)).validate(json.loads(casefile.compiled(wanted).produced["plan.json"]))
+
+
+def test_the_schema_is_one_and_describes_all_that_the_cases_show() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    origins = {origin for path in CASES for origin in re.findall(r'"origin": "(.*)"', path.read_text())}
+    assert origins <= set(SCHEMA["$defs"]["added"]["properties"]["origin"]["enum"])
+
+
+# Comments.
+
+
+class Text(HTMLParser):
+    """The text of a piece of HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the parser's signature
+        self.found.append(("tag", tag))
+
+    def handle_data(self, data: str) -> None:
+        self.found.append(("text", data))
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=40))
+def test_a_name_is_text(name: str) -> None:
+    """Whatever a name is, it reads as itself, in one element, with no character that Markdown acts on."""
+    shown = code(name)
+    parser = Text()
+    parser.feed(shown)
+    parser.close()
+    assert parser.found == [("tag", "code"), ("text", name)]
+    inner = re.sub(r"&#\d+;", "", shown.removeprefix("<code>").removesuffix("</code>"))
+    assert not set(inner) & set("`*_[]<>|\\!#@~&\"'\n")
+
+
+@pytest.mark.parametrize("clusters", [1, 30, 3000])
+def test_a_comment_fits_and_says_what_it_leaves_out(clusters: int) -> None:
+    said = "x" * 500
+    document = Document(
+        base="main",
+        clusters=tuple(Planned(name=f"cluster-{number:04}", status=Status.REFUSED, said=said) for number in range(clusters)),
+    )
+    text = plan_markdown.render(document)
+    assert len(text) <= LONGEST + 200
+    shown = text.count(said)
+    assert (f"Cut to fit into a comment: {clusters - shown:,} clusters" in text) == (shown < clusters)
+    assert f"{clusters:,} cluster" in text.splitlines()[2]
+
+
+def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(repository, "10.0.0.0/22", "10.0.0.0/16")
+    edit(repository, "{name: n2}", ", ".join(f"{{name: node-with-a-rather-long-name-{number}}}" for number in range(1500)))
+    assert main(["plan", "--format", "markdown", "blue"]) == 0
+    text = capsys.readouterr().out
+    assert len(text) <= LONGEST
+    shown = text.count("+ node-with-a-rather")
+    assert shown in plan_markdown.LIMITS
+    assert f"… and {1500 - shown:,} more" in text
+    assert text.endswith(f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** All of it: <code>ipamc plan blue</code>\n")
+    assert "### ✅ 0 renumbered · +1,500 · −1 · 1 unchanged\n" in text  # noqa: RUF001 - a minus
+
+
+def test_comments_about_different_clusters_have_different_marks() -> None:
+    assert mark(Document(base="", clusters=())) == "<!-- ipamc:plan -->"
+    assert mark(Document(base="", clusters=(), scope=("a--b", "c"))) == "<!-- ipamc:plan a-%2Db c -->"

@@ -1,0 +1,321 @@
+"""Locks through real git: merge, rebase, cherry-pick and revert with the driver that `ipamc init` sets up, and `lock --onto` where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lock.test_merge import lock
+
+ROOT = Path(__file__).parents[2]
+LOCK = "clusters/lab/ipam.lock"
+
+
+class Repository:
+    """A git repository with one cluster, in which `ipamc` is on the PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "a repository"
+        self.folder.mkdir()
+        tools = folder / "bin"
+        tools.mkdir()
+        (tools / "ipamc").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ipamc "$@"\n')
+        (tools / "ipamc").chmod(0o755)
+        self.environment = {
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "compiler"),
+            "HOME": str(folder),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_EDITOR": "true",
+            "SOURCE_DATE_EPOCH": "1795000000",
+        }
+        for name in ("AUTHOR", "COMMITTER"):
+            self.environment |= {f"GIT_{name}_NAME": "a", f"GIT_{name}_EMAIL": "a@example.org"}
+        self.git("init", "-q", "-b", "main")
+        self.ipamc("init", "lab")
+        self.commit(nodes=("m",), file="nodes")
+
+    def run(self, *command: str, fine: bool = True) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
+        assert not fine or done.returncode == 0, (command, done.stdout, done.stderr)
+        return done
+
+    def git(self, *arguments: str, fine: bool = True) -> subprocess.CompletedProcess[str]:
+        return self.run("git", *arguments, fine=fine)
+
+    def ipamc(self, *arguments: str, fine: bool = True) -> subprocess.CompletedProcess[str]:
+        return self.run("ipamc", *arguments, fine=fine)
+
+    def commit(self, *, nodes: tuple[str, ...] = (), file: str = "more") -> None:
+        """Compile nodes in, and commit."""
+        if nodes:
+            items = [{"name": node} for node in nodes]
+            text = json.dumps({"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": items})
+            (self.folder / f"clusters/lab/{file}.yaml").write_text(text)
+        self.ipamc("compile")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", file)
+
+    def branch(self, name: str, start: str, *, nodes: tuple[str, ...]) -> None:
+        self.git("checkout", "-q", "-b", name, start)
+        self.commit(nodes=nodes, file=name)
+
+    def held(self, revision: str = "") -> dict[str, str]:
+        """Give the held block of each node, of a revision or in the work tree."""
+        text = self.git("show", f"{revision}:{LOCK}").stdout if revision else (self.folder / LOCK).read_text()
+        lines = [json.loads(row) for row in text.splitlines()[1:]]
+        assert len({line["block"] for line in lines}) == len(lines)
+        return {line["node"]: line["block"] for line in lines if not line.keys() & {"left", "next", "released"}}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """Two branches that each add nodes: each took the blocks that the other took, too."""
+    made = Repository(tmp_path)
+    made.branch("one", "main", nodes=("b1", "b2"))
+    made.branch("two", "main", nodes=("a1", "c1"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("start", "command"),
+    [
+        ("one", ("merge", "-m", "merged", "two")),
+        ("two", ("merge", "-m", "merged", "one")),
+        ("one", ("rebase", "two")),
+        ("two", ("rebase", "one")),
+        ("one", ("cherry-pick", "two")),
+        ("two", ("cherry-pick", "one")),
+    ],
+)
+def test_two_branches_meet_without_a_person(repository: Repository, start: str, command: tuple[str, ...]) -> None:
+    before = repository.held("main")
+    repository.git("checkout", "-q", "-b", "here", start)
+    done = repository.git(*command)
+    assert f"{LOCK}: dropped 10.244.1.0/24 of node b1, which a1 has" in done.stdout + done.stderr
+    kept = repository.held()
+    assert (kept["m"], kept["a1"]) == (before["m"], "10.244.1.0/24")
+    repository.commit()
+    held = repository.held()
+    assert held.keys() == {"m", "a1", "b1", "b2", "c1"}
+    assert {node: held[node] for node in kept} == kept
+    repository.ipamc("compile", "--locked", "--check")
+
+
+def test_what_the_trunk_has_published_stays(repository: Repository) -> None:
+    repository.git("config", "ipamc.trunk", "one")
+    repository.git("checkout", "-q", "two")
+    done = repository.git("rebase", "one")
+    assert "dropped 10.244.1.0/24 of node a1, which b1 has" in done.stdout + done.stderr
+    repository.commit()
+    published = repository.held("one")
+    assert {node: repository.held()[node] for node in published} == published
+
+
+def test_a_reverted_merge_brings_lines_back_and_loses_none(repository: Repository) -> None:
+    repository.git("checkout", "-q", "two")
+    repository.git("revert", "--no-edit", "HEAD")
+    repository.ipamc("lock", "--check")
+    assert repository.held() == repository.held("main")
+
+
+def as_forges_do(repository: Repository, how: str) -> None:
+    """Have git merge locks by its own `union`, or as `text`, from now on."""
+    (repository.folder / ".git/info").mkdir(exist_ok=True)
+    (repository.folder / ".git/info/attributes").write_text(f"ipam.lock merge={how}\n")
+
+
+def sound(repository: Repository) -> dict[str, str]:
+    """Compile and commit; give who holds what in a repository where that leaves nothing to do."""
+    repository.commit()
+    repository.ipamc("compile", "--locked", "--check")
+    return repository.held()
+
+
+EVERYONE = {"m", "a1", "b1", "b2", "c1"}
+
+
+def test_lock_onto_repairs_what_a_forge_merged_as_text(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "forged", "one")
+    as_forges_do(repository, "union")
+    repository.git("merge", "-q", "-m", "forged", "two")
+    refused = repository.ipamc("compile", fine=False)
+    assert (refused.returncode, "IPC0407" in refused.stderr) == (1, True)
+    assert "b1" in refused.stderr
+    assert "a1" in refused.stderr
+    told = repository.ipamc("lock", "--onto", "two", "--check", fine=False)
+    assert (told.returncode, "dropped 10.244.1.0/24 of node b1, which a1 has on two" in told.stderr) == (1, True)
+    assert repository.ipamc("compile", fine=False).returncode == 1
+    repository.ipamc("lock", "--onto", "two")
+    held = sound(repository)
+    assert held.keys() == EVERYONE
+    assert held["a1"] == "10.244.1.0/24"
+
+
+def test_lock_onto_repairs_a_broken_merge_below_head(repository: Repository) -> None:
+    as_forges_do(repository, "union")
+    repository.git("checkout", "-q", "-b", "forged", "one")
+    repository.git("merge", "-q", "-m", "forged", "two")
+    repository.git("commit", "-q", "--allow-empty", "-m", "nobody looked")
+    repository.ipamc("lock", "--onto", "HEAD")
+    assert sound(repository).keys() == EVERYONE
+    repository.git("checkout", "-q", "-b", "three", "main")
+    repository.commit(nodes=("d1",), file="three")
+    as_forges_do(repository, "ipamc")
+    repository.git("merge", "-m", "the broken merge is in its history", "forged")
+    assert sound(repository).keys() == {*EVERYONE, "d1"}
+
+
+def test_lock_onto_repairs_a_squashed_merge(repository: Repository) -> None:
+    as_forges_do(repository, "union")
+    repository.git("checkout", "-q", "-b", "forged", "one")
+    repository.git("merge", "-q", "--squash", "two")
+    repository.git("commit", "-q", "-m", "squashed")
+    repository.ipamc("lock", "--onto", "HEAD")
+    held, published = sound(repository), repository.held("one")
+    assert held.keys() == EVERYONE
+    assert {node: held[node] for node in published} == published
+
+
+@pytest.mark.parametrize("command", [("merge", "two"), ("rebase", "two"), ("cherry-pick", "two")])
+def test_lock_onto_goes_on_where_a_merge_without_the_driver_stopped(repository: Repository, command: tuple[str, ...]) -> None:
+    as_forges_do(repository, "text")
+    repository.git("checkout", "-q", "-b", "here", "one")
+    assert repository.git(*command, fine=False).returncode == 1
+    assert "<<<<<<<" in (repository.folder / LOCK).read_text()
+    told = repository.ipamc("lock", "--onto", "two").stderr
+    assert "which a1 has on two" in told
+    held, published = repository.held(), repository.held("two")
+    assert held.keys() == EVERYONE
+    assert {node: held[node] for node in published} == published
+    repository.ipamc("compile")
+    repository.ipamc("compile", "--locked", "--check")
+
+
+def test_lock_onto_twice_and_where_there_is_nothing_to_merge(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "here", "one")
+    before = (repository.folder / LOCK).read_text()
+    repository.ipamc("lock", "--onto", "main")
+    assert (repository.folder / LOCK).read_text() == before
+    repository.git("merge", "--no-commit", "two")
+    repository.ipamc("lock", "--onto", "two")
+    after = (repository.folder / LOCK).read_text()
+    repository.ipamc("lock", "--onto", "two")
+    assert (repository.folder / LOCK).read_text() == after
+    assert repository.held().keys() == EVERYONE
+
+
+def test_lock_onto_restores_a_lost_lock(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "here", "one")
+    before = (repository.folder / LOCK).read_text()
+    (repository.folder / LOCK).unlink()
+    repository.ipamc("lock", "--onto", "main")
+    assert (repository.folder / LOCK).read_text() == before
+
+
+def test_lock_onto_wants_the_inputs_merged(repository: Repository) -> None:
+    """Else it would take the newcomers of the other branch for leavers."""
+    repository.git("checkout", "-q", "-b", "here", "one")
+    before = (repository.folder / LOCK).read_text()
+    refused = repository.ipamc("lock", "--onto", "two", fine=False)
+    assert refused.returncode == 1
+    assert refused.stderr == "error: nodes of two are not in the inventory here: a1, c1; merge the inputs first: git merge two\n"
+    assert (repository.folder / LOCK).read_text() == before
+
+
+def test_lock_onto_says_clearly_what_it_cannot_do(repository: Repository, tmp_path: Path) -> None:
+    unknown = repository.ipamc("lock", "--onto", "nope", fine=False)
+    assert (unknown.returncode, unknown.stderr) == (1, "error: git knows no revision 'nope' here: fetch it, or check its name\n")
+    shallow = tmp_path / "shallow"
+    repository.git("checkout", "-q", "one")
+    repository.git("clone", "-q", "--depth", "1", "--no-single-branch", f"file://{repository.folder}", str(shallow))
+    repository.folder = shallow
+    apart = repository.ipamc("lock", "--onto", "origin/two", fine=False)
+    assert apart.returncode == 1
+    assert "fetch more history" in apart.stderr
+
+
+def test_one_node_renumbered_to_two_places_is_left_to_a_person(repository: Repository) -> None:
+    for name, taken in (("left", "x1"), ("right", "")):
+        repository.git("checkout", "-q", "-b", name, "main")
+        if taken:
+            repository.commit(nodes=(taken,), file=name)
+        repository.ipamc("lock", "lab", "--renumber", "m")
+        repository.commit()
+    done = repository.git("merge", "left", fine=False)
+    assert done.returncode == 1
+    assert "conflict: node m is renumbered to two places" in done.stdout + done.stderr
+    assert "<<<<<<<" in (repository.folder / LOCK).read_text()
+    assert repository.ipamc("compile", fine=False).returncode == 1
+
+
+# What git does with the settings of `ipamc init`.
+
+ODD = "it's a $(touch x) place/lab/ipam.lock"
+
+
+def fork(repository: Repository, ours: bytes, theirs: bytes) -> subprocess.CompletedProcess[str]:
+    """Merge two locks that stand at an odd path."""
+    path = repository.folder / ODD
+    path.parent.mkdir(parents=True)
+    for branch, text in (("base", lock("")), ("theirs", theirs), ("ours", ours)):
+        repository.git("checkout", "-q", "-b", branch, "main" if branch == "base" else "base")
+        path.write_bytes(text)
+        repository.git("add", "-A")
+        repository.git("commit", "-q", "-m", branch)
+    return repository.git("merge", "-m", "merged", "theirs", fine=False)
+
+
+def test_the_driver_is_told_odd_paths_as_they_are(repository: Repository) -> None:
+    done = fork(repository, lock("0/26 b"), lock("0/26 a"))
+    assert done.returncode == 0
+    assert f"{ODD}: dropped 10.0.0.0/26 of node b, which a has; compile places it again\n" in done.stdout + done.stderr
+    assert (repository.folder / ODD).read_bytes() == lock("0/26 a")
+    assert not (repository.folder / "x").exists()
+
+
+def test_what_is_no_lock_is_left_to_a_person(repository: Repository) -> None:
+    done = fork(repository, lock("0/26 b"), b"rubbish\n")
+    assert done.returncode == 1
+    assert f"{ODD}: conflict: theirs: line 1: not the header line of a lock" in done.stdout + done.stderr
+    assert (repository.folder / ODD).read_text().startswith("<<<<<<< ours\n")
+
+
+def test_without_ipamc_on_the_path_nothing_is_forgotten(repository: Repository) -> None:
+    """Where a driver cannot run, git leaves our side alone, without a marker."""
+    repository.environment["PATH"] = os.environ["PATH"]
+    done = fork(repository, lock("0/26 b"), lock("0/26 a"))
+    assert done.returncode == 1
+    assert f"ipamc is not on the PATH, so this was merged as text: {ODD}\n" in done.stdout + done.stderr
+    text = (repository.folder / ODD).read_text()
+    assert "<<<<<<< ours" in text
+    assert '"node":"a"' in text
+    assert '"node":"b"' in text
+
+
+def test_the_trunk_is_where_the_clones_origin_points(repository: Repository) -> None:
+    clone = repository.folder.parent / "clone"
+    repository.git("checkout", "-q", "one")
+    repository.git("clone", "-q", str(repository.folder), str(clone))
+    repository.folder = clone
+    repository.ipamc("init")
+    repository.git("checkout", "-q", "two")
+    done = repository.git("merge", "-m", "merged", "origin/one")
+    assert "dropped 10.244.1.0/24 of node a1, which b1 has on the trunk; compile places it again" in done.stdout + done.stderr
+    published = repository.held("origin/one")
+    repository.commit()
+    assert {node: repository.held()[node] for node in published} == published
+
+
+def test_the_driver_is_quick(repository: Repository) -> None:
+    code = "import atexit, sys, ipamc.cli; atexit.register(lambda: print(*sys.modules)); sys.exit(ipamc.cli.main(sys.argv[1:]))"
+    for name, text in (("O", b""), ("A", lock("0/26 b")), ("B", lock("64/26 a"))):
+        (repository.folder / name).write_bytes(text)
+    done = repository.run(sys.executable, "-c", code, "merge-driver", "O", "A", "B", "ipam.lock")
+    assert (repository.folder / "A").read_bytes() == lock("0/26 b, 64/26 a")
+    assert not {"yaml", "jinja2", "jsonschema", "rich", "netaddr", "ipamc.pipeline"} & set(done.stdout.split())

@@ -1,0 +1,152 @@
+"""The version table: that each cell says what was seen, that the compiler does as it says, that the README has it; and the arithmetic that rests on it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ipamc.catalogue import catalogue
+from ipamc.model.cidr import parse_block
+from ipamc.model.cilium.features import FIRST, LAST, Capability
+from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, READ_AT, TABLE, Known, Row
+from ipamc.model.cilium.versions import can, known, minors, needed_addresses, pre_allocation, since, text, until
+from ipamc.model.cluster import Version
+from ipamc.model.diagnostics import Diagnostic
+from ipamc.report.support_table import markdown
+from tests.support import casefile
+
+README = Path(__file__).parents[2] / "README.md"
+PACKAGE = Path(__file__).parents[2] / "compiler" / "ipamc"
+SERVERS = Path(__file__).parents[1] / "e2e" / "servers"
+MINORS = {minor for _, minor in minors()}
+ROWS = [path for path in sorted(casefile.ROOT.rglob("*.txtar")) if casefile.load(path).shows]
+DECIDED = {row.capability for row in TABLE if row.decides}
+"""What the compiler rests on."""
+DIFFERENT = {row.capability for row in TABLE if (row.since, row.until) != (FIRST[1], LAST[1])}
+"""What is not so in every minor."""
+
+
+def test_every_capability_has_one_row_with_a_source() -> None:
+    assert sorted(row.capability.name for row in TABLE) == sorted(each.name for each in Capability)
+    assert all(row.source and row.modes for row in TABLE)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.capability.name)
+def test_a_row_is_about_minors_that_are_known(row: Row) -> None:
+    assert READ_AT.keys() == MINORS
+    assert {row.since, row.until} <= MINORS
+    assert row.since <= row.until
+    assert {*row.run, *row.inferred} <= MINORS
+    assert not {*row.run} & {*row.inferred}
+
+
+def test_a_minor_is_run_where_it_was_and_read_elsewhere() -> None:
+    cells = {minor: (can((1, minor), Capability.DO_NOT_GC), known((1, minor), Capability.DO_NOT_GC)) for minor in (14, 17, 18)}
+    assert cells == {14: (False, Known.READ), 17: (False, Known.RUN), 18: (True, Known.RUN)}
+    assert known((1, 13), Capability.CRD_NATIVE_ONLY) is Known.INFERRED
+
+
+def test_what_was_run_is_what_the_servers_are() -> None:
+    """Nothing is called run without a server in tests/e2e that shows it, of the release that is named."""
+    for minor in {minor for row in TABLE for minor in row.run}:
+        assert f"github.com/cilium/cilium v{READ_AT[minor]}" in required(f"cilium-1.{minor}")
+    assert f"k8s.io/kubernetes v{APISERVER}" in required("kubernetes")
+
+
+def required(server: str) -> set[str]:
+    """Read `module version` of everything that a server is built of."""
+    lines = (SERVERS / server / "go.mod").read_text().splitlines()
+    return {line.partition(" //")[0].removeprefix("require").strip() for line in lines}
+
+
+def test_what_was_removed_has_a_last_minor() -> None:
+    assert [can((1, minor), Capability.METALLB) for minor in (11, 16, 17)] == [True, True, False]
+    assert (text(since(Capability.METALLB)), text(until(Capability.METALLB))) == ("1.11", "1.16")
+    assert not can((2, 0), Capability.MULTI_POOL)
+
+
+def test_codes_of_the_tables_are_in_the_catalogue() -> None:
+    named = {code for each in (*TABLE, *APISERVER_TABLE) for code in re.findall(r"IPC\d{4}", each.decides)}
+    assert named <= catalogue().keys()
+
+
+def asked() -> Iterator[str]:
+    """Give the name of every capability that the code asks about."""
+    for path in PACKAGE.rglob("*.py"):
+        if path.name not in {"features.py", "support.py"}:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Capability":
+                    yield node.attr
+
+
+def test_the_code_asks_about_what_differs_and_decides() -> None:
+    """A row that claims to decide something does; what decides nothing says so."""
+    assert {Capability[name] for name in asked()} == DECIDED & DIFFERENT
+
+
+def test_every_row_that_decides_has_a_case() -> None:
+    assert {each for path in ROWS for each in casefile.load(path).shows} == DECIDED
+
+
+@pytest.mark.parametrize("path", ROWS, ids=lambda path: path.stem)
+def test_outcomes_change_where_the_table_says(path: Path) -> None:
+    """From one minor to the next a case is refused for other reasons, or gives other files, if and only if a capability that it shows comes or goes."""
+    case = casefile.load(path)
+    outcomes = {version: _but_for_the_version(version, casefile.compiled(each)) for version, each in case.each.items()}
+    changes = [text(later) for earlier, later in pairwise(minors()) if outcomes[earlier] != outcomes[later]]
+    edges = [text(later) for earlier, later in pairwise(minors()) if any(can(earlier, each) != can(later, each) for each in case.shows)]
+    assert changes == edges
+
+
+def _but_for_the_version(version: Version, outcome: casefile.Outcome) -> tuple[list[str], dict[str, str]]:
+    def message(finding: Diagnostic) -> str:
+        return f"{finding.code} {finding.message}".replace(f"Cilium {text(version)}", "Cilium 1.x")
+
+    return sorted(map(message, outcome.found)), {name: text for name, text in outcome.produced.items() if name != "report"}
+
+
+def test_the_readme_has_the_tables(update: bool) -> None:  # noqa: FBT001 - a fixture
+    """`pytest tests/model/test_versions.py --update` writes them."""
+    before, start, rest = README.read_text(encoding="utf-8").partition("<!-- ipamc explain versions -->\n")
+    _, end, after = rest.partition("<!-- end -->\n")
+    assert start
+    assert end
+    wanted = f"{before}{start}{markdown()}{end}{after}"
+    if update:
+        README.write_text(wanted, encoding="utf-8")
+        return
+    assert README.read_text(encoding="utf-8") == wanted
+
+
+@pytest.mark.parametrize(
+    ("in_use", "ahead", "needed"),
+    [(1, 16, 32), (15, 16, 32), (16, 16, 32), (17, 16, 48), (0, 8, 8), (240, 8, 248), (241, 8, 256), (5, 0, 5)],
+)
+def test_needed_addresses_are_ciliums(in_use: int, ahead: int, needed: int) -> None:
+    assert needed_addresses(in_use, ahead) == needed
+
+
+@pytest.mark.parametrize(
+    ("blocks", "default", "version", "number"),
+    [
+        ("10.0.0.0/24", True, 18, 8),
+        ("10.0.0.0/27", True, 18, 8),  # 16 of 30
+        ("10.0.0.0/28", True, 18, 7),  # 14 of 14
+        ("10.0.0.0/29", True, 18, 3),  # 6 of 6
+        ("10.0.0.0/30", True, 18, None),  # 4 of 2
+        ("10.0.0.0/30 10.0.0.4/30", True, 18, 1),  # 4 of 4
+        ("10.0.0.0/30", False, 18, 2),
+        ("10.0.0.0/31", False, 17, 2),
+        ("10.0.0.0/31", False, 16, None),
+        ("10.0.0.0/24 fd00::/124", True, 18, 7),  # each family by itself
+        ("10.0.0.0/24 fd00::/64", True, 18, 8),
+        ("", False, 18, None),
+    ],
+)
+def test_pre_allocation(blocks: str, default: bool, version: int, number: int | None) -> None:  # noqa: FBT001 - a table
+    assert pre_allocation((1, version), map(parse_block, blocks.split()), default=default) == number

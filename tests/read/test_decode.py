@@ -1,0 +1,409 @@
+"""The shape of documents: the typed fast path and the JSON Schemas agree, and what is refused is explained."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity, Span
+from ipamc.read import locate, read
+from ipamc.read.explain_shape import Mistyped, explain, mistyped
+from ipamc.read.kinds import KINDS, Kind
+from ipamc.workspace.disk import assets
+
+SCHEMAS = {name: text for name, text in assets("schemas").items() if name.endswith(".schema.json")}
+LABELS = {"rack": "r1"}
+FOREIGN = {"name": "n1", "labels": LABELS, "uid": "u", "deletionTimestamp": None}
+SELECTORS = [
+    {"key": "rack", "operator": "In", "values": ["r1"]},
+    {"key": "gpu", "operator": "Exists"},
+]
+FULL: dict[str, dict[str, Any]] = {
+    "cluster.schema.json": {
+        "apiVersion": "ipamc/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "c", "labels": LABELS, "annotations": {"a": "b"}},
+        "spec": {
+            "cilium": {
+                "version": "1.18",
+                "managedBy": "helm",
+                "namespace": "cilium",
+                "routingMode": "native",
+                "nativeRoutingCIDR": "10.0.0.0/8",
+            },
+            "kubernetes": {"version": "v1.33.4"},
+            "ipam": {"mode": "multi-pool", "operator": "adopt", "pinning": "node", "autoCreate": ["default"]},
+            "ipFamilies": ["IPv4", "IPv6"],
+            "excludedCIDRs": ["10.96.0.0/12"],
+            "unmatchedNodes": "skip",
+            "unpooled": "hold",
+            "quarantineDays": "never",
+            "budget": {"leave": 10},
+            "bgp": "metallb",
+            "addressSpace": "fabric",
+            "patchNodes": "annotations",
+            "output": {"shardSize": 10, "nodeObjects": "create"},
+        },
+    },
+    "ippool.schema.json": {
+        "apiVersion": "ipamc/v1alpha1",
+        "kind": "IPPool",
+        "metadata": {"name": "p", "labels": LABELS, "annotations": {}},
+        "spec": {
+            "ipv4": {"cidrs": ["10.0.0.0/16"], "blockSize": 24},
+            "ipv6": {"cidrs": ["fd00::/48"], "blockSize": 64},
+            "nodeSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
+            "priority": -3,
+            "overflow": ["q"],
+            "blocksPerNode": 2,
+            "blockSizes": [
+                {"nodeSelector": "large == 'yes'", "ipv4": 23},
+                {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}]}, "ipv6": 62},
+            ],
+            "reserved": ["10.0.0.0/24"],
+            "pins": {"node-1": ["10.0.1.0/24"]},
+            "unlisted": True,
+            "disabled": False,
+        },
+    },
+    "nodeinventory.schema.json": {
+        "apiVersion": "ipamc/v1alpha1",
+        "kind": "NodeInventory",
+        "metadata": {"name": "n", "labels": {}, "annotations": {}},
+        "nodes": [
+            {"name": "n1", "labels": LABELS, "uid": "u", "podCIDRs": ["10.0.0.0/24"], "maxPods": 110, "planned": True},
+            {"name": "n2"},
+        ],
+    },
+    "calico-ippool.schema.json": {
+        "apiVersion": "projectcalico.org/v3",
+        "kind": "IPPool",
+        "metadata": {**FOREIGN, "labels": {"a": None}, "generation": 3},
+        "spec": {
+            "cidr": "10.0.0.0/16",
+            "blockSize": 26,
+            "nodeSelector": "all()",
+            "namespaceSelector": None,
+            "disabled": False,
+            "allowedUses": ["Workload"],
+            "assignmentMode": "Manual",
+            "ipipMode": "Never",
+        },
+    },
+    "clustercidr.schema.json": {
+        "apiVersion": "networking.x-k8s.io/v1",
+        "kind": "ClusterCIDR",
+        "metadata": FOREIGN,
+        "spec": {"perNodeHostBits": 8, "ipv4": "10.0.0.0/16", "ipv6": None, "nodeSelector": {"nodeSelectorTerms": []}},
+    },
+    "node.schema.json": {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": FOREIGN,
+        "spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"], "taints": None},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": "192.168.0.1"}],
+            "allocatable": {"pods": "110"},
+            "capacity": {"pods": 110},
+        },
+    },
+    "ciliumnode.schema.json": {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumNode",
+        "metadata": FOREIGN,
+        "spec": {"ipam": {"podCIDRs": ["10.0.0.0/24"], "pools": {"allocated": [{"pool": "p", "cidrs": ["10.0.0.0/24"]}], "requested": []}}},
+    },
+}
+BY_SCHEMA = {kind.schema: kind for kind in KINDS}
+
+
+def schema(name: str) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(SCHEMAS[name])
+    return parsed
+
+
+def fast(kind: Kind, document: object) -> bool:
+    try:
+        msgspec.convert(document, kind.shape)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def slow(kind: Kind, document: object) -> list[Diagnostic]:
+    said = explain(document, schema(kind.schema), Place("x"))
+    return [mistyped(each, "") if isinstance(each, Mistyped) else each for each in said]
+
+
+def paths(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield keys
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from paths(each, (*keys, key))
+
+
+def test_every_kind_has_a_schema_and_a_full_example() -> None:
+    assert set(SCHEMAS) == {kind.schema for kind in KINDS} == set(FULL)
+    for name in SCHEMAS:
+        jsonschema.Draft202012Validator.check_schema(schema(name))
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_full_examples_are_accepted_and_use_every_field(name: str) -> None:
+    assert fast(BY_SCHEMA[name], FULL[name])
+    assert slow(BY_SCHEMA[name], FULL[name]) == []
+    written = {key for keys in paths(FULL[name]) for key in keys if isinstance(key, str)}
+    known = {key for keys in paths(schema(name)) for key, below in zip(keys[1:], keys[:-1], strict=True) if below == "properties"}
+    assert known <= written
+
+
+junk: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        None,
+        True,
+        0,
+        1,
+        -1,
+        33,
+        129,
+        1.0,
+        1.5,
+        10**30,
+        "",
+        "x",
+        "27",
+        "never",
+        "none",
+        "IPv4",
+        [],
+        ["IPv4", "IPv4"],
+        ["x"],
+        [None],
+        [[]],
+        {},
+        {"x": "y"},
+    ]
+)
+
+
+@settings(max_examples=400)
+@given(st.sampled_from(sorted(FULL)), st.data())
+def test_fast_and_slow_path_accept_the_same_documents(name: str, data: st.DataObject) -> None:
+    kind, document = BY_SCHEMA[name], json.loads(json.dumps(FULL[name]))
+    for _ in range(data.draw(st.integers(1, 3))):
+        places = [keys for keys in paths(document) if keys and keys[0] not in {"apiVersion", "kind"}]
+        if not places:
+            break
+        *above, last = data.draw(st.sampled_from(places))
+        owner: Any = document
+        for key in above:
+            owner = owner[key]
+        change = data.draw(st.sampled_from(["replace", "remove", "add", "rename"]))
+        if change == "replace":
+            owner[last] = copy.deepcopy(data.draw(junk))
+        elif change == "remove":
+            del owner[last]
+        elif isinstance(owner, dict):
+            owner[f"{last}x"] = copy.deepcopy(owner[last]) if change == "add" else owner.pop(last)
+    found = slow(kind, document)
+    assert fast(kind, document) == (not found)
+    assert all(re.match(r"IPC000[67]$", each.code) and not re.search(r"[A-Z]xpected|\$|required property", each.message) for each in found)
+
+
+@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize("value", [None, 1, 1.5, True, "text", [], {}])
+def test_every_field_refuses_the_same_values(name: str, value: object) -> None:
+    kind = BY_SCHEMA[name]
+    for keys in paths(FULL[name]):
+        if not keys or keys[0] in {"apiVersion", "kind"}:
+            continue
+        document = copy.deepcopy(FULL[name])
+        owner: Any = document
+        for key in keys[:-1]:
+            owner = owner[key]
+        owner[keys[-1]] = value
+        assert fast(kind, document) == (not slow(kind, document)), (keys, value)
+
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: c}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+"""
+
+
+def findings(source: str, path: str = "c/x.yaml") -> list[str]:
+    """Read a Cluster and one more file; give `line:column text: message; help` for each finding."""
+    sources = {"c/cluster.yaml": CLUSTER.encode(), path: source.encode()}
+    try:
+        found: Any = read("c", "c", sources, SCHEMAS)[1]
+    except Refused as refused:
+        found = refused.diagnostics
+    shown = []
+    for each in locate(found, sources):
+        assert isinstance(each.at, Span)
+        mark = "" if each.severity is Severity.ERROR else "w "
+        shown.append(f"{mark}{each.code} {each.at.line}:{each.at.column} {each.message}; {each.help}".removesuffix("; "))
+    return shown
+
+
+def pool(spec: str) -> str:
+    return f"apiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {{name: p}}\nspec: {spec}\n"
+
+
+GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (f"{{{GOOD}, prioritty: 3}}", ["IPC0006 4:53 unknown field 'prioritty' in spec; did you mean 'priority'?"]),
+        ("{ipv4: {cidrs: [10.0.0.0/16]}}", ["IPC0007 4:15 spec.ipv4 has no blockSize; write for example blockSize: 27"]),
+        ("{}", ["IPC0007 4:7 spec has no ipv4 or ipv6; write ipv4 or ipv6"]),
+        ("null", ["IPC0007 4:7 null, and spec wants a mapping; leave the field out, or give it a value"]),
+        ("", ["IPC0007 4:1 null, and spec wants a mapping; leave the field out, or give it a value"]),
+        (f"{{{GOOD}, reserved: ~}}", ["IPC0007 4:63 null, and reserved wants a list; leave the field out, or give it a value"]),
+        (
+            f"{{{GOOD}, reserved: 10.0.0.0/24}}",
+            ["IPC0007 4:63 10.0.0.0/24 is text, and reserved wants a list; write reserved: [10.0.0.0/24]"],
+        ),
+        (f"{{{GOOD}, unlisted: yes}}", ["IPC0007 4:63 yes is text, and unlisted wants true or false; write unlisted: true"]),
+        (f"{{{GOOD}, disabled: 'false'}}", ["IPC0007 4:63 'false' is text, and disabled wants true or false; write disabled: false"]),
+        (f"{{{GOOD}, priority: 1_000}}", ["IPC0007 4:63 1_000 is text, and priority wants an integer; write priority: 1000"]),
+        (f"{{{GOOD}, priority: 1.0}}", ["IPC0007 4:63 1.0 is a number, and priority wants an integer"]),
+        (f"{{{GOOD}, priority: [1]}}", ["IPC0007 4:63 a list, and priority wants an integer"]),
+        (f"{{{GOOD}, blocksPerNode: 0}}", ["IPC0007 4:68 0 is less than 1, the least that blocksPerNode can be"]),
+        (f"{{{GOOD}, overflow: [7]}}", ['IPC0007 4:64 7 is a number, and an item of overflow wants text; write "7"']),
+        (
+            f"{{{GOOD}, nodeSelector: {{matchLabels: {{rack: 1.20}}}}}}",
+            ['IPC0007 4:88 1.20 is a number, and rack wants text; write rack: "1.20"'],
+        ),
+        (
+            f"{{{GOOD}, nodeSelector: {{matchLables: {{}}}}}}",
+            ["IPC0006 4:68 unknown field 'matchLables' in spec.nodeSelector; did you mean 'matchLabels'?"],
+        ),
+        (
+            f"{{{GOOD}, blockSizes: [{{nodeSelector: x}}]}}",
+            ["IPC0007 4:67 spec.blockSizes[0] has no ipv4 or ipv6; write ipv4 or ipv6"],
+        ),
+        (
+            "{ipv4: {cidrs: [], blockSize: 99}}",
+            [
+                "IPC0007 4:22 cidrs is empty; leave it out, or give it a value",
+                "IPC0007 4:37 99 is more than 32, the most that blockSize can be",
+            ],
+        ),
+    ],
+)
+def test_explanations(spec: str, expected: list[str]) -> None:
+    assert findings(pool(spec)) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("name: c", "name: ''", "IPC0007 3:18 name is empty; leave it out, or give it a value"),
+        ("cluster-pool}", "cluster-pool}\n  ipFamilies: [IPv4, IPv4]", "IPC0007 7:15 ipFamilies has an item twice; remove one of the two"),
+        ("cluster-pool}", "cluster-pool}\n  quarantineDays: -1", "IPC0007 7:19 -1 is less than 0, the least that quarantineDays can be"),
+        ("cluster-pool}", "cluster-pool}\n  bgp: off", "IPC0007 7:8 'off' is not one of none, metallb or control-plane"),
+        (
+            "cluster-pool",
+            "clusterpool",
+            "IPC0007 6:16 'clusterpool' is not one of kubernetes, cluster-pool, multi-pool or crd; did you mean 'cluster-pool'?",
+        ),
+        (", managedBy: helm", "", "IPC0007 5:12 spec.cilium has no managedBy; write managedBy: helm, kustomize or none"),
+    ],
+)
+def test_explanations_of_a_cluster(old: str, new: str, expected: str) -> None:
+    sources = {"c/cluster.yaml": CLUSTER.replace(old, new).encode()}
+    with pytest.raises(Refused) as refused:
+        read("c", "c", sources, SCHEMAS)
+    (found,) = locate(refused.value.diagnostics, sources)
+    assert isinstance(found.at, Span)
+    assert f"{found.code} {found.at.line}:{found.at.column} {found.message}; {found.help}".removesuffix("; ") == expected
+
+
+@pytest.mark.parametrize("name", ["cluster.schema.json", "ippool.schema.json", "nodeinventory.schema.json"])
+def test_the_defaults_that_editors_show_are_those_of_the_reader(name: str) -> None:
+    kind = BY_SCHEMA[name]
+
+    def without(value: Any, schema: Any) -> Any:
+        """Drop everything that has a default."""
+        if isinstance(value, list):
+            return [without(each, schema.get("items", {})) for each in value]
+        if not isinstance(value, dict):
+            return value
+        known = schema.get("properties", {})
+        return {key: without(each, known.get(key, {})) for key, each in value.items() if "default" not in known.get(key, {})}
+
+    def filled(value: Any, schema: Any) -> Any:
+        """Write every default out."""
+        if isinstance(value, list):
+            return [filled(each, schema.get("items", {})) for each in value]
+        if not isinstance(value, dict):
+            return value
+        known = schema.get("properties", {})
+        defaults = {key: each["default"] for key, each in known.items() if "default" in each}
+        return {key: filled(each, known.get(key, {})) for key, each in {**defaults, **value}.items()}
+
+    bare = without(FULL[name], schema(name))
+    assert msgspec.convert(bare, kind.shape) == msgspec.convert(filled(bare, schema(name)), kind.shape)
+    assert bare != filled(bare, schema(name))
+
+
+def test_versions_without_quotes_keep_their_text() -> None:
+    sources = {"c/cluster.yaml": CLUSTER.replace('"1.18"', "1.20").encode()}
+    with pytest.raises(Refused) as refused:
+        read("c", "c", sources, SCHEMAS)
+    (found,) = refused.value.diagnostics
+    assert (found.message, found.help) == ("1.20 is a number, and version wants text", 'write version: "1.20"')
+
+
+def test_ambiguous_text_is_a_warning_where_text_is_wanted_and_nothing_elsewhere() -> None:
+    source = """\
+apiVersion: v1
+kind: Node
+metadata:
+  name: n1
+  labels: {rack: 08, on: x, "off": "1e3"}
+  annotations: {a: on, 3: 08}
+  weird: yes
+"""
+    assert findings(source) == [
+        'w IPC0008 5:18 08 is text to YAML 1.1 readers and the number 8 to YAML 1.2 readers; it is read as text; write rack: "08"',
+        'w IPC0008 5:22 on is true to YAML 1.1 readers and text to YAML 1.2 readers; it is read as text; write "on"',
+    ]
+
+
+def test_keys_that_are_no_text() -> None:
+    source = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {9: x, true: z}}}\n"
+    assert findings(source) == [
+        'IPC0007 4:62 9 as a key is not text; write "9"',
+        'IPC0007 4:68 true as a key is not text; write "true"',
+    ]
+
+
+def test_json_is_explained_alike() -> None:
+    source = '{"apiVersion": "v1", "kind": "NodeList", "items": [\n{"metadata": {"name": 7}},\n{"metadata": {"labels": {"a": 1}}}]}'
+    assert findings(source, "c/x.json") == [
+        'IPC0007 2:23 7 is a number, and name wants text; write name: "7"',
+        "IPC0007 3:15 metadata has no name; add name",
+        'IPC0007 3:31 1 is a number, and a wants text; write a: "1"',
+    ]
+
+
+def test_nulls_in_foreign_kinds_are_absent_fields() -> None:
+    source = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": null, "uid": null}, "spec": null, "status": {"addresses": null}}'
+    assert findings(source, "c/x.json") == []

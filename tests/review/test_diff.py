@@ -1,0 +1,141 @@
+"""Laws of the comparison of two locks, against brute force: nothing that differs goes untold, and nobody is renumbered in silence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Line, Plan, State
+from ipamc.review.diff.lock_lines import LineChanges, compare_lines
+from tests.support import builders
+
+POOLS = (builders.pool("a", "10.0.0.0/28", size=30), builders.pool("b", "10.0.0.16/28", size=30))
+STATES: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {},
+    {"state": State.PENDING},
+    {"state": State.QUARANTINED, "since": "2026-11-20"},
+    {"state": State.QUARANTINED, "since": "2026-11-20", "moved": True},
+    {"state": State.RELEASED},
+)
+
+TODAY = "2026-11-21"
+"""Every quarantine is over."""
+
+
+@st.composite
+def locks(draw: st.DrawFn) -> tuple[Line, ...]:
+    """Draw disjoint lines of few nodes in few places, each node with at most one held and one pending line, and that only beside a held one."""
+    lines: list[Line] = []
+    at = 0
+    while at < 32:
+        prefix = draw(st.sampled_from([30, 30, 31]))
+        block = Block(4, (10 << 24) + at, prefix)
+        at += block.size
+        node, state = draw(st.sampled_from("abcde")), draw(st.sampled_from(STATES))
+        line = Line(block=block, pool=builders.owner(POOLS, block), node=node, **state)
+        rivals = [each for each in lines if each.node == node and each.state is line.state]
+        if draw(st.booleans()) and not (rivals and (line.in_use)):
+            lines.append(line)
+    live = {line.node for line in lines if line.state is State.HELD}
+    return tuple(line for line in lines if line.state is not State.PENDING or line.node in live)
+
+
+def plan_with(lines: tuple[Line, ...]) -> Plan:
+    held = {line.node: (line,) for line in lines if line.state is State.HELD}
+    plan = builders.plan("cluster-pool", POOLS, {}, nodes=map(builders.node, held))
+    return replace(plan, lock=replace(plan.lock, lines=lines), held=held)
+
+
+def compared(before: tuple[Line, ...], after: tuple[Line, ...]) -> LineChanges:
+    return compare_lines(before, plan_with(after), {}, TODAY)
+
+
+def told(changes: LineChanges) -> set[Block]:
+    """Give every block that a comparison mentions."""
+    lines = [*(each.line for each in changes.added), *(each.line for each in (*changes.left, *changes.released)), *changes.vanished]
+    for renumber in (*changes.pending, *changes.settled):
+        lines += [*renumber.old, *renumber.new]
+    for each in changes.repooled:
+        lines += each.lines
+    return {line.block for line in lines}
+
+
+def held(lines: tuple[Line, ...]) -> dict[str, Block]:
+    return {line.node: line.block for line in lines if line.state is State.HELD}
+
+
+@given(locks())
+def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
+    changes = compared(lines, lines)
+    assert told(changes) == set()
+    assert changes.counts.unchanged == len(held(lines))
+    assert {each.node for each in changes.standing} == {line.node for line in lines if line.state is State.PENDING}
+
+
+@given(locks(), locks())
+def test_every_line_that_differs_is_told(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
+    """But for waiting lines whose addresses were given out again: these end as they are meant to."""
+    old, new = ({line.block: line for line in lines} for lines in (before, after))
+    differ = {block for block in old.keys() | new.keys() if old.get(block) != new.get(block)}
+    ended = {block for block in old.keys() - new.keys() if any(block.overlaps(other) for other in new)}
+    waited = {block for block in ended if not (old[block].in_use)}
+    assert differ - waited <= told(compared(before, after)) <= differ | set(held(after).values())
+
+
+@given(locks(), locks())
+def test_a_node_that_held_a_block_and_holds_another_is_renumbered(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
+    old, new = held(before), held(after)
+    changes = compared(before, after)
+    assert {each.node for each in changes.settled} == {node for node in old.keys() & new.keys() if old[node] != new[node]}
+    assert all([line.block for line in each.new] == [new[each.node]] for each in changes.settled)
+
+
+@given(locks(), locks())
+def test_a_line_vanished_if_no_line_lies_over_it(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
+    gone = [line for line in before if not any(line.block.overlaps(each.block) for each in after)]
+    assert list(compared(before, after).vanished) == gone
+
+
+@given(locks(), locks())
+def test_nodes_are_counted_once(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
+    counts, old, new = compared(before, after).counts, held(before), held(after)
+    assert counts.renumbered + counts.added + counts.unchanged == len(new)
+    assert counts.added == len(new.keys() - old.keys() - {each.node for each in compared(before, after).pending})
+    assert counts.left <= len(old.keys() - new.keys())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("10.0.0.0/30", "10.0.0.16/30", "from pool a to b, by consent"),
+        ("10.0.0.0/30", "10.0.0.4/31", "from a /30 to a /31, by consent"),
+        ("10.0.0.0/30", "10.0.0.4/30", "by consent"),
+        ("10.0.0.0/30", "10.0.0.8/30", "to its pin, by consent"),
+    ],
+)
+def test_why_a_node_is_to_move(before: str, after: str, why: str) -> None:
+    pools = (builders.pool("a", "10.0.0.0/28", size=30, pins={"n": builders.ranges("10.0.0.8/30")}), POOLS[1])
+    was, now = (builders.plan("cluster-pool", pools, {"n": blocks}) for blocks in ([before], [before, f"pending {after}"]))
+    (move,) = compare_lines(was.lock.lines, now, {}, TODAY).pending
+    assert move.why == why
+
+
+@pytest.mark.parametrize(("over", "wanted"), [("2026-11-19", ["gone"]), ("2026-11-20", [])])
+def test_what_was_given_out_in_its_quarantine_was_released(over: str, wanted: list[str]) -> None:
+    """Nobody sees the `--release` of which only the newcomer is left; the day on which its old holder left gives it away."""
+    block = Block(4, 10 << 24, 30)
+    changes = compare_lines(
+        [Line(block=block, pool="a", node="gone", state=State.QUARANTINED, since="2026-11-20")],
+        plan_with((Line(block=block, pool="a", node="new"),)),
+        {},
+        over,
+    )
+    assert [(each.line.node, each.to) for each in changes.released] == [(node, "new") for node in wanted]
+    assert [(each.origin, each.of) for each in changes.added] == [("re-used", "gone")]

@@ -1,0 +1,62 @@
+"""`ipamc why` never says what a compile does not do: every node of every case, held against what the compiler makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from ipamc.cli.show import survey
+from ipamc.model.cluster import Cluster, Consent, Lock
+from ipamc.model.diagnostics import Refused
+from ipamc.pipeline import Inputs, compile_cluster
+from ipamc.review.explain_node import Trace, trace
+from tests.support import casefile
+from tests.test_cases import CASES
+
+OF_THE_INVENTORY = {"held", "pending", "newcomer", "returning", "skipped", "unmatched", "refused"}
+OF_STRANGERS = {"leaving", "quarantined", "released", "unlisted", "pinned"}
+SERVING = {"first", "serves", "stands in"}
+
+
+def traces(cluster: Cluster, lock: Lock, today: str) -> Iterator[Trace]:
+    names = {node.name for node in cluster.nodes} | {line.node for line in lock.lines} | {each.name for each in cluster.cilium_nodes}
+    for name in sorted(names):
+        found = trace(cluster, lock, name, today)
+        assert found
+        yield found
+
+
+def read(path: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
+    case = casefile.load(casefile.ROOT / path)
+    for each in list(case.each.values())[-1:] or (case,):
+        inputs = replace(casefile.inputs(each), consent=Consent(), locked=False)
+        try:
+            yield inputs, *survey(inputs)
+        except Refused:
+            continue
+
+
+@pytest.mark.parametrize("path", [path.relative_to(casefile.ROOT).as_posix() for path in CASES])
+def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
+    for inputs, cluster, lock in read(path):
+        inventory = {node.name for node in cluster.nodes}
+        try:
+            plan = compile_cluster(inputs).plan
+        except Refused:
+            plan = None
+        for found in traces(cluster, lock, inputs.today):
+            assert found.status in (OF_THE_INVENTORY if found.node in inventory else OF_STRANGERS)
+            if found.node in inventory:
+                assert {seen.pool.name for seen in found.pools} == {pool.name for pool in cluster.pools}
+                assert all(seen.why for seen in found.pools)
+            if plan is None:
+                continue
+            mine = {line.block for each in (lock, plan.lock) for line in each.lines if line.node == found.node}
+            assert {step.line.block for step in found.steps} == mine
+            serving = {seen.pool.name for seen in found.pools if seen.verdict in SERVING}
+            for step in found.steps:
+                if not step.number and step.origin in {"first fit", "re-used", "pin"}:
+                    assert step.line.pool in serving
+            assert (found.status in {"skipped", "unmatched", "refused"}) == (found.node in inventory and not plan.held.get(found.node))

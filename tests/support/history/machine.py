@@ -1,0 +1,403 @@
+"""Random histories of one cluster: people edit, agree and wait, the live cluster shows what it has, and every step is compiled and judged.
+
+A step that is refused is not merged: the next one starts from where it did.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from ipamc.lock.file import dumps, load
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Consent
+from ipamc.model.diagnostics import Refused
+from tests.support.history import edits
+from tests.support.history.checks import Row, Step, judge, judge_refusal, rows
+from tests.support.history.edits import inside, pick
+from tests.support.history.model import NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
+
+some = st.integers(0, 63)
+"""Which one, of however many there are; or where, in the window."""
+few = st.sampled_from([1, 1, 2, 4])
+rarely = st.sampled_from([False, False, False, False, True])
+family = st.sampled_from([4, 6])
+names = st.sampled_from(NODE_NAMES)
+racks = st.sampled_from(RACKS)
+sizes = st.sampled_from([27, 28, 28, 29])
+widths = st.sampled_from([24, 25, 25, 26, 27])
+pools = st.sampled_from(POOL_NAMES)
+quarantines = st.sampled_from([7, 3, 2, 0, "never"])
+
+
+def has(*states: str) -> Callable[[History], bool]:
+    """Let a rule apply where the lock has lines of a state."""
+    return lambda history: any(row.state in states for row in history.rows)
+
+
+class History(RuleBasedStateMachine):
+    """One cluster over time."""
+
+    mode: ClassVar[str]
+    steps: ClassVar[Counter[str]] = Counter()
+    """How many steps were done, were refused, and why."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock: str | None = None
+        self.rows: list[Row] = []
+        self.files: dict[str, str] = {}
+        self.today = date(2026, 11, 21)
+        self.waiting = 0
+        self.world = World(self.mode, [4])
+        self.next = copy.deepcopy(self.world)
+
+    # The step.
+
+    def commit(self, consent: Consent | None = None) -> bool:
+        """Compile what was edited and judge the outcome; without consent, maybe only together with the edits to come. Tell whether it was accepted."""
+        if consent is None and self.waiting:
+            self.waiting -= 1
+            self.steps["edits held back"] += 1
+            return False
+        self.waiting = 0
+        if consent is None and self.lock is not None and self.next == self.world:
+            return False  # nothing to do, as was seen when this was compiled last
+        self.steps["steps"] += 1
+        consent = consent or Consent()
+        today = self.today.isoformat()
+        try:
+            result = compiled(self.next, self.lock, self.files, today=today, consent=consent)
+        except Refused as refused:
+            judge_refusal(refused.diagnostics)
+            self.steps["refused"] += 1
+            self.steps.update({each.code for each in refused.diagnostics if each.severity.name == "ERROR"})
+            self.next = copy.deepcopy(self.world)
+            return False
+        step = Step.of(self.next, consent, self.today, self.lock, result.lock)
+        judge(step)
+        self.steps.update(step.events())
+        self.steps.update(
+            f"by {name}" for name in ("rename", "release", "renumber", "settle", "leave", "reshard") if getattr(consent, name)
+        )
+        self._is_canonical(result.lock, result.plan.cluster)
+        later = (self.today + timedelta(days=1000)).isoformat()
+        again = compiled(self.next, result.lock, dict(result.files), today=later, locked=True)
+        assert again.lock == result.lock
+        assert again.files == result.files
+        self.world, self.lock, self.rows, self.files = self.next, result.lock, step.after, dict(result.files)
+        self.today += timedelta(days=1)
+        self.next = copy.deepcopy(self.world)
+        return True
+
+    def restore(self, world: World, lock: str, files: dict[str, str]) -> None:
+        """Go on from another state."""
+        self.world, self.lock, self.rows, self.files = world, lock, rows(lock), files
+        self.next, self.waiting = copy.deepcopy(world), 0
+
+    @staticmethod
+    def _is_canonical(text: str, cluster: Any) -> None:
+        lock, found = load(text.encode(), "ipam.lock", cluster, Consent(), rendered=True)
+        assert found == []
+        assert dumps(lock) == text
+
+    def node(self, which: int) -> str | None:
+        """Name a node of the inventory."""
+        return pick(list(self.next.nodes), which)
+
+    def pool(self, which: int) -> Pool | None:
+        """Give a pool."""
+        return pick(list(self.next.pools.values()), which)
+
+    # The beginning.
+
+    @initialize(
+        families=st.sampled_from([[4], [6], [4, 6], [6, 4]]),
+        options=st.tuples(rarely, rarely, rarely, rarely, st.integers(0, 2)),
+        quarantine=quarantines,
+        width=st.sampled_from([24, 25, 26, 26]),
+        size=sizes,
+        nodes=st.integers(0, 6),
+    )
+    def begin(
+        self, families: list[int], options: tuple[bool, bool, bool, bool, int], quarantine: int | str, width: int, size: int, nodes: int
+    ) -> None:
+        hold, skip, patched, adopt, pinning = options
+        spec: dict[str, Any] = {"quarantineDays": quarantine, "output": {"shardSize": 3, "nodeObjects": "create"}}
+        spec |= {"unpooled": "hold"} if hold else {}
+        spec |= {"unmatchedNodes": "skip"} if skip else {}
+        if self.mode == "kubernetes" and patched:
+            spec["patchNodes"] = "annotations"
+        if self.mode == "multi-pool":
+            spec["ipam"] = {"pinning": ("pool", "node", "none")[pinning]}
+        self.next = World(self.mode, families, spec)
+        self.next.pools["default"] = Pool({each: [cell(each, 0, width)] for each in families}, size)
+        self.next.pools["p"] = Pool({each: [cell(each, 20, 26)] for each in families}, size, RACKS[0])
+        if self.mode == "cluster-pool" and adopt:
+            spec["ipam"] = {"operator": "adopt"}
+            self.next.pools["t"] = Pool({each: [cell(each, 63, 27)] for each in families}, 29, unlisted=True)
+        for number in range(min(nodes, 1 << size - width)):
+            self.next.nodes[NODE_NAMES[number]] = Node(RACKS[number % 3], live=number % 2 == 0)
+        self.commit()
+
+    # Nodes.
+
+    @rule(first=some, count=few, rack=racks, large=rarely, planned=rarely, live=st.booleans())
+    def nodes_join(self, first: int, count: int, rack: str, *, large: bool, planned: bool, live: bool) -> None:
+        for number in range(count):
+            name = NODE_NAMES[(first + number * 3) % len(NODE_NAMES)]
+            self.next.nodes.setdefault(name, Node(rack, large=large, planned=planned, live=live and not planned))
+        self.commit()
+
+    @precondition(has("quarantined"))
+    @rule(which=some, count=few, live=st.booleans())
+    def nodes_return(self, which: int, count: int, *, live: bool) -> None:
+        for number in range(count):
+            if row := pick([row for row in self.rows if row.state == "quarantined"], which + number):
+                self.next.nodes.setdefault(row.node, Node(RACKS[which % 3], live=live))
+        self.commit()
+
+    @precondition(lambda self: self.next.nodes)
+    @rule(which=some, count=few, agreed=st.sampled_from(["nobody", "each", "all", "all", "a stranger"]))
+    def nodes_leave(self, which: int, count: int, agreed: str) -> None:
+        gone = set()
+        for _ in range(count):
+            if name := self.node(which):
+                del self.next.nodes[name]
+                gone.add(name)
+        leave = {"nobody": set(), "each": gone, "all": {"all"}, "a stranger": {"stranger"}}[agreed]
+        self.commit(Consent(leave=frozenset(leave)) if leave else None)
+
+    @precondition(lambda self: self.next.nodes)
+    @rule(which=some, kind=st.sampled_from(["rack", "size", "plan", "plan"]), rack=racks)
+    def a_node_is_edited(self, which: int, kind: str, rack: str) -> None:
+        if name := self.node(which):
+            node = self.next.nodes[name]
+            if kind == "rack":
+                node.rack = rack
+            elif kind == "size":
+                node.large = not node.large
+            elif node.to_come:
+                node.live = True
+            elif not node.pod_cidrs:
+                node.planned, node.live = not node.planned, not node.live
+        self.commit()
+
+    @rule(which=some, new=names, gone=st.booleans())
+    def a_node_is_replaced(self, which: int, new: str, *, gone: bool) -> None:
+        """Let one take over from another, that leaves now or is gone; the new one may come later."""
+        left = [row.node for row in self.rows if row.state == "quarantined"] if gone else []
+        old = pick(left, which) or self.node(which)
+        if old and old in self.next.nodes and new not in self.next.nodes:
+            node = self.next.nodes.pop(old)
+            self.next.nodes[new] = Node(node.rack, large=node.large, live=node.live)
+        if old:
+            self.commit(Consent(rename=((old, new),)))
+
+    # Pools and the cluster.
+
+    @rule(name=pools, where=some, width=widths, size=sizes, rack=racks, families=st.sampled_from([[4, 6], [4, 6], [4], [6]]))
+    def a_pool_comes_or_goes(self, name: str, where: int, width: int, size: int, rack: str, families: list[int]) -> None:
+        families = [each for each in families if each in self.next.families] or self.next.families
+        if name in self.next.pools:
+            edits.remove(self.next, name)
+        else:
+            self.next.pools[name] = Pool({each: [cell(each, where, width)] for each in families}, size, rack)
+        self.commit()
+
+    @rule(which=some, kind=st.sampled_from(["grows", "shrinks", "splits"]), family=family, where=some, width=widths, name=pools)
+    def ranges_change(self, which: int, kind: str, family: int, where: int, width: int, name: str) -> None:
+        if pool := self.pool(which):
+            if kind == "grows":
+                edits.grow(pool, family, where, width)
+            elif kind == "shrinks":
+                edits.shrink(pool, family, where)
+            else:
+                edits.split(self.next, pool, family, name)
+        self.commit()
+
+    @rule(
+        which=some,
+        kind=st.sampled_from(["name", "off", "sizes", "rack", "priority", "several", "overflow", "overflow"]),
+        name=pools,
+        size=sizes,
+        number=st.integers(0, 2),
+    )
+    def a_pool_is_edited(self, which: int, kind: str, name: str, size: int, number: int) -> None:
+        if pool := self.pool(which):
+            match kind:
+                case "name":
+                    edits.rename(self.next, list(self.next.pools)[which % len(self.next.pools)], name)
+                case "off":
+                    pool.disabled = not pool.disabled
+                case "sizes":
+                    pool.size, pool.large = size, (0, 26, 29)[number]
+                case "rack":
+                    pool.rack = ("", "x", "y")[number]
+                case "priority":
+                    pool.priority = number
+                case "several":
+                    pool.per_node = 1 + number % 2
+                case "overflow":
+                    pool.overflow = [] if pool.overflow else [name]
+        self.commit()
+
+    @rule(
+        which=some, kind=st.sampled_from(["reserved", "excluded", "pin", "its own"]), node=names, family=family, where=some, agreed=rarely
+    )
+    def addresses_are_kept_or_not(self, which: int, kind: str, node: str, family: int, where: int, *, agreed: bool) -> None:
+        """Reserve, exclude or pin some, also what a node has or had; with consent that what waits there is released."""
+        pool = self.pool(which)
+        if pool is None:
+            return
+        row = pick(self.rows, where)
+        block = inside(pool, family, where, (27, 28, 28, 30)[where % 4])
+        if kind in {"reserved", "excluded"}:
+            edits.keep(self.next, pool, block, excluded=kind == "excluded")
+        elif kind == "pin" or row is None:
+            edits.pin(pool, node, block)
+        else:
+            edits.pin(self.next.pools.get(row.pool, pool), row.node, row.block)
+        self.commit(Consent(release=frozenset([str(block)])) if agreed else None)
+
+    @rule(
+        kind=st.sampled_from(["families", "quarantine", "rules", "shards"]),
+        families=st.sampled_from([[4], [6], [4, 6], [6, 4]]),
+        quarantine=quarantines,
+        hold=rarely,
+        skip=rarely,
+    )
+    def the_cluster_is_edited(self, kind: str, families: list[int], quarantine: int | str, *, hold: bool, skip: bool) -> None:
+        if kind == "families":
+            self.next.families = families
+        elif kind == "quarantine":
+            self.next.spec["quarantineDays"] = quarantine
+        elif kind == "rules":
+            self.next.spec |= {"unpooled": "hold" if hold else "refuse", "unmatchedNodes": "skip" if skip else "error"}
+        self.commit(Consent(reshard=True) if kind == "shards" else None)
+
+    # Consent.
+
+    @precondition(has("held"))
+    @rule(which=some, kind=st.sampled_from(["node", "node", "node", "block", "block", "wider", "pool", "typo"]), more=rarely)
+    def somebody_is_renumbered(self, which: int, kind: str, *, more: bool) -> None:
+        live = [row for row in self.rows if row.state == "held"]
+        targets = [_target(row, kind) for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None])]
+        if targets:
+            consent = Consent(renumber=tuple(sorted(set(targets))))
+            if self.commit(consent):  # asking again changes nothing for who waits
+                before = self._on_the_move()
+                self.commit(consent)
+                assert before.items() <= self._on_the_move().items()
+
+    @precondition(has("pending"))
+    @rule(which=some, typo=rarely)
+    def somebody_has_moved(self, which: int, *, typo: bool) -> None:
+        if row := pick(self.rows if typo else [row for row in self.rows if row.state == "pending"], which):
+            self.commit(Consent(settle=frozenset([row.node])))
+
+    @precondition(has("quarantined", "pending"))
+    @rule(which=some, kind=st.sampled_from(["node", "node", "block", "block", "wider", "typo"]), typo=rarely)
+    def lines_are_released(self, which: int, kind: str, *, typo: bool) -> None:
+        if row := pick(self.rows if typo else [row for row in self.rows if row.state in {"quarantined", "pending"}], which):
+            self.commit(Consent(release=frozenset([_target(row, kind)])))
+
+    # The live cluster.
+
+    @rule(which=some, every=st.booleans())
+    def the_cluster_shows_what_it_was_given(self, which: int, *, every: bool) -> None:
+        self._nothing_new()
+        live: dict[str, list[Block]] = {}
+        for row in self.rows:
+            if row.state == "held" and row.node in self.next.nodes:
+                live.setdefault(row.node, []).append(row.block)
+        chosen = pick(list(live), which)
+        for node, blocks in live.items():
+            if every or node == chosen:
+                self.next.show(node, blocks)
+        self.commit()
+
+    @precondition(has("pending"))
+    @rule(which=some, part=st.booleans())
+    def a_node_shows_its_next_blocks(self, which: int, *, part: bool) -> None:
+        self._nothing_new()
+        waiting = [row for row in self.rows if row.state == "pending" and row.node in self.next.nodes]
+        if row := pick(waiting, which):
+            mine = [each for each in self.rows if each.node == row.node]
+            moving = {(each.block.family, "" if self.next.one_block else each.pool) for each in mine if each.state == "pending"}
+            coming = [each.block for each in mine if each.state == "pending"]
+            staying = [
+                each.block
+                for each in mine
+                if each.state == "held" and (each.block.family, "" if self.next.one_block else each.pool) not in moving
+            ]
+            self.next.show(row.node, coming[:1] if part else sorted([*coming, *staying]))
+        self.commit()
+
+    @rule(node=names, which=some, family=family, where=some, width=st.sampled_from([27, 28, 28, 29]), listed=st.booleans(), stray=rarely)
+    def the_cluster_shows_something(self, node: str, which: int, family: int, where: int, width: int, *, listed: bool, stray: bool) -> None:
+        """A node that joined by itself, one that was forgotten, or one that is not what it was told to be."""
+        family = family if stray or family in self.next.families else self.next.families[0]
+        pool = self.pool(which)
+        block = inside(pool, family, where, width) if pool and not stray else cell(family, where, width)
+        if listed or self.mode == "kubernetes":
+            self.next.nodes.setdefault(node, Node("x", live=True))
+        self.next.show(node, [block] if self.next.one_block else sorted({*self.next.shown(node)[:1], block}))
+        self.commit()
+
+    @precondition(has("quarantined", "released"))
+    @rule(which=some)
+    def a_node_shows_what_it_left(self, which: int) -> None:
+        """Or what another one left: it was restored from a backup."""
+        left = [row for row in self.rows if row.state in {"quarantined", "released"}]
+        row = pick(left, which)
+        name = row.node if row and (row.node in self.next.nodes or self.mode != "kubernetes") else self.node(which)
+        if row and name:
+            self.next.show(name, [row.block])
+        self.commit()
+
+    @rule(which=some, every=rarely)
+    def the_cluster_is_not_looked_at(self, which: int, *, every: bool) -> None:
+        """Nothing is shown: the export is without it, or the node was created again."""
+        for name, node in self.next.nodes.items():
+            if every or name == self.node(which):
+                node.pod_cidrs = []
+        if shown := pick(list(self.next.cilium_nodes), which):
+            del self.next.cilium_nodes[shown]
+        if every:
+            self.next.cilium_nodes = {}
+        self.commit()
+
+    # Time.
+
+    @rule(days=st.sampled_from([2, 5, 6, 30]))
+    def days_pass(self, days: int) -> None:
+        self.today += timedelta(days=days)
+        self.commit()
+
+    @rule(edits=st.integers(1, 3))
+    def several_things_are_edited_at_once(self, edits: int) -> None:
+        self.waiting = edits
+
+    def _on_the_move(self) -> dict[tuple[str, int, str], list[Row]]:
+        """Give what is renumbered: the blocks that it has, and those that it waits for. What it left long ago others may be given meanwhile."""
+        found: dict[tuple[str, int, str], list[Row]] = {}
+        for row in self.rows:
+            if row.state in {"held", "pending"}:
+                found.setdefault((row.node, row.block.family, "" if self.world.one_block else row.pool), []).append(row)
+        return {group: mine for group, mine in found.items() if any(row.state == "pending" for row in mine)}
+
+    def _nothing_new(self) -> None:
+        """Forget edits that were held back: what the cluster shows is of what it was told."""
+        self.next, self.waiting = copy.deepcopy(self.world), 0
+
+
+def _target(row: Row, kind: str) -> str:
+    wider = Block(row.block.family, row.block.first & -(row.block.size * 4), row.block.prefix - 2)
+    return {"node": row.node, "block": str(row.block), "wider": str(wider), "pool": f"pool/{row.pool}", "typo": "nobody"}[kind]
