@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from ipamc.cli.command import Verb
+from ipamc.cli.findings import format_option
 from ipamc.cli.terminal import today
-from ipamc.workspace.clusters import clusters_argument, find, format_option
+from ipamc.workspace.clusters import clusters_argument, find
 
 
 @click.command(

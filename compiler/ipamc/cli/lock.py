@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipamc.cli.command import Verb
+from ipamc.cli.findings import format_option
 from ipamc.cli.terminal import today
-from ipamc.workspace.clusters import clusters_argument, find, format_option
+from ipamc.workspace.clusters import clusters_argument, find
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Consent

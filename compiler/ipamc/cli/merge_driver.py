@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
-from ipamc.model.cluster import State
+from ipamc.report.dropped_lines import told
 from ipamc.report.terminal_text import visible
 from ipamc.workspace import disk, git
-
-if TYPE_CHECKING:
-    from ipamc.lock.merge.resolve import Dropped
 
 
 @click.command(
@@ -44,22 +40,3 @@ def command(*, base: str, ours: str, theirs: str, path: str) -> int:
     for conflict in merged.conflicts:
         say(visible(f"{path}: conflict: {conflict}"))
     return REFUSED if merged.conflicts else DONE
-
-
-def told(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
-    """Say who gave way to whom, a line each. `trunks` are the names of those that were asked."""
-    return [visible(f"{path}: dropped {_told(each, trunks)}") for each in dropped]
-
-
-def _told(dropped: Dropped, trunks: tuple[str, ...]) -> str:
-    line, holder = dropped.line, dropped.holder
-    if holder.node == line.node:
-        why = f"which has {holder.block}"
-    else:
-        why = f"which {holder.node} {f'left on {holder.since}' if holder.since else 'has'}"
-    if dropped.trunk is not None:
-        why += f" on {trunks[dropped.trunk]}"
-    again = (
-        f"to move {line.node} all the same: ipamc lock --renumber {line.node}" if line.state is State.PENDING else "compile places it again"
-    )
-    return f"{line.block} of node {line.node}, {why}; {again}"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
-from ipamc.cli.findings import Problems, print_findings
+from ipamc.cli.findings import Problems, format_option, print_findings
 from ipamc.model.diagnostics import Log, Refused
-from ipamc.workspace.clusters import clusters_argument, find, format_option, inputs_of
+from ipamc.workspace.clusters import clusters_argument, find, inputs_of
 from ipamc.workspace.history import at_option, look_back
 
 if TYPE_CHECKING:

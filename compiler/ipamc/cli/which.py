@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
-from ipamc.cli.findings import Problems, print_findings
+from ipamc.cli.findings import Problems, format_option, print_findings
 from ipamc.cli.query import Asked, asked
 from ipamc.cli.terminal import progress, say
 from ipamc.model.cluster import State
 from ipamc.model.diagnostics import count
 from ipamc.workspace import disk
-from ipamc.workspace.clusters import clusters_argument, find, format_option, inputs_of, name_of
+from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
 from ipamc.workspace.history import Past, at_option, look_back
 
 if TYPE_CHECKING:

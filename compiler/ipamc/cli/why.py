@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
-from ipamc.cli.findings import Problems, print_findings
+from ipamc.cli.findings import Problems, format_option, print_findings
 from ipamc.cli.query import node_name
 from ipamc.cli.terminal import progress, say, today
 from ipamc.model.diagnostics import count
-from ipamc.workspace.clusters import clusters_argument, find, format_option, inputs_of
+from ipamc.workspace.clusters import clusters_argument, find, inputs_of
 from ipamc.workspace.history import Past, at_option, look_back
 
 if TYPE_CHECKING:

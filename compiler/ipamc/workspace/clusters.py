@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ipamc.cli.findings import format_option
 from ipamc.model.diagnostics import Refused
 from ipamc.workspace import disk
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
     from ipamc.model.cluster import Consent
     from ipamc.pipeline import Inputs
-
-__all__ = ["clusters_argument", "find", "format_option", "inputs_of", "name_of"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

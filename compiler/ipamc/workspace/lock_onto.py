@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ipamc.cli.merge_driver import told
 from ipamc.lock.file import parse
 from ipamc.lock.merge.merge import merge
 from ipamc.model.cluster import State
 from ipamc.model.diagnostics import names
+from ipamc.report.dropped_lines import told
 from ipamc.workspace import disk, git
 from ipamc.workspace.disk import Trouble
 from ipamc.workspace.revision import below, known

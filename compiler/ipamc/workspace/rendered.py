@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ipamc.cli.ci.jobs import KINDS, parts
+from ipamc.render.parts import KINDS, parts
 from ipamc.workspace import disk
 from ipamc.workspace.disk import Trouble
 

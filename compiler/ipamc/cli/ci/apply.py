@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from ipamc.cli.ci.jobs import FIRST, is_name, is_part, touched
+from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
+from ipamc.render.parts import FIRST, is_part
 from ipamc.workspace import disk, git
 from ipamc.workspace.disk import Trouble
 from ipamc.workspace.kubectl import Kube

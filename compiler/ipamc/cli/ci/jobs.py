@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ipamc.render.parts import FIRST
+
 GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""
 GITLAB_JOBS = 200
@@ -20,29 +22,13 @@ LONGEST = 200
 LARGE = 8
 """Shards that one job still applies; a cluster with more gets a job for each."""
 
-FIRST = "cilium"
-"""The part that is applied before all others."""
-KINDS = ("pools", "nodes", "ciliumnodes")
-"""Folders of shards, in the order in which they are applied."""
-
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
-_PART = re.compile(rf"{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
 
 
 def is_name(text: str) -> bool:
     """Tell whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
     return len(text) <= 253 and _NAME(text) is not None
-
-
-def is_part(text: str) -> bool:
-    """Tell whether a path below `rendered/` is that of a part."""
-    return _PART(text) is not None
-
-
-def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Give the parts among paths below `rendered/`, in the order in which they are applied: `cilium`, then pools, nodes and ciliumnodes by shard."""
-    return tuple(sorted(filter(is_part, set(paths)), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path)))
 
 
 def touched(paths: Iterable[str], below: str) -> list[str]:

@@ -90,7 +90,8 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
 
     CLUSTER is a name below clusters/; without one, all of them, which takes --remote. Run it again when a cluster has new shards.
     """
-    from ipamc.cli.ci.jobs import FIRST, is_name
+    from ipamc.cli.ci.jobs import is_name
+    from ipamc.render.parts import FIRST
     from ipamc.workspace.rendered import parts_of
 
     folders = find(clusters)

@@ -1,0 +1,30 @@
+"""Lines that a merge of locks dropped, as text: who gave way to whom, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipamc.model.cluster import State
+from ipamc.report.terminal_text import visible
+
+if TYPE_CHECKING:
+    from ipamc.lock.merge.resolve import Dropped
+
+
+def told(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
+    """Say who gave way to whom, a line each. `trunks` are the names of those that were asked."""
+    return [visible(f"{path}: dropped {_told(each, trunks)}") for each in dropped]
+
+
+def _told(dropped: Dropped, trunks: tuple[str, ...]) -> str:
+    line, holder = dropped.line, dropped.holder
+    if holder.node == line.node:
+        why = f"which has {holder.block}"
+    else:
+        why = f"which {holder.node} {f'left on {holder.since}' if holder.since else 'has'}"
+    if dropped.trunk is not None:
+        why += f" on {trunks[dropped.trunk]}"
+    again = (
+        f"to move {line.node} all the same: ipamc lock --renumber {line.node}" if line.state is State.PENDING else "compile places it again"
+    )
+    return f"{line.block} of node {line.node}, {why}; {again}"
