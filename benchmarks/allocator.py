@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, Want
+from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line, Lock
+from ipamc.model.plan import Demand, Offer, Reconciled, Want
 from ipamc.model.selector import EVERY
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.reconcile.demand import held_by_node
@@ -39,14 +41,14 @@ def cluster(pools: list[Pool], family: int = 4) -> Cluster:
     )
 
 
-def newcomers(offers: list[Offer], number: int, family: int = 4) -> tuple[Lacking, ...]:
-    return tuple(Lacking(Want(Node(f"node-{index:06}", {}, AT), (offers[index % len(offers)],)), (family,)) for index in range(number))
+def newcomers(offers: list[Offer], number: int, family: int = 4) -> tuple[Demand, ...]:
+    return tuple(Demand(Want(Node(f"node-{index:06}", {}, AT), (offers[index % len(offers)],)), (family,)) for index in range(number))
 
 
-def standing(lacking: tuple[Lacking, ...], lines: list[Line]) -> Standing:
+def standing(lacking: tuple[Demand, ...], lines: list[Line]) -> Reconciled:
     lines.sort(key=lambda line: line.block)
     lock = Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1, lines=tuple(lines))
-    return Standing(lock=lock, held=held_by_node(lock.lines), lacking=lacking)
+    return Reconciled(lock=lock, held=held_by_node(lock.lines), lacking=lacking)
 
 
 def held(of: Pool, number: int, step: int = 1, **state: Any) -> list[Line]:
@@ -63,7 +65,7 @@ def three_sizes(pools: list[Pool], family: int, *sizes: int) -> list[Offer]:
     return offers
 
 
-def cases() -> list[tuple[str, Cluster, Standing]]:
+def cases() -> list[tuple[str, Cluster, Reconciled]]:
     ten, six = [pool(index) for index in range(10)], [pool(index, family=6, prefix=48, size=64) for index in range(10)]
     large, one = pool(0, prefix=8, size=26), pool(0, prefix=15, size=32)
     full = Pool(name="full", at=AT, families=pool(0, prefix=28, size=28).families, selector=EVERY, selector_at=AT)

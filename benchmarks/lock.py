@@ -14,7 +14,8 @@ from allocator import best, cases
 
 from ipamc.check.plan import review
 from ipamc.lock.file import dumps, load
-from ipamc.model.cluster import Cluster, Consent
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Consent
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.reconcile import settle

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from ipamc.lock.file import dumps
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Lock, Mode
+from ipamc.model.cluster import Mode
+from ipamc.model.lock import Line, Lock
 
 RUNS = 9
 ROOT = Path(__file__).parent.parent

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.model.cluster import Consent
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Consent
 from ipamc.pipeline import compile_cluster
 from tests.support import casefile
 

@@ -9,8 +9,8 @@ import pytest
 
 from ipamc.cli import summary
 from ipamc.lock.file import parse
-from ipamc.model.cluster import Lock
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Lock
 from ipamc.pipeline import compile_cluster
 from ipamc.review.diff import Side, compare
 from tests.support import casefile

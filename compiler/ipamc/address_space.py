@@ -18,9 +18,10 @@ from typing import NamedTuple
 from ipamc.lock.file import Record, load, skim
 from ipamc.lock.rules import row_at
 from ipamc.model.cidr import Block, CidrError, parse_block
-from ipamc.model.cluster import Cluster, Consent, Line, Lock, State
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
-from ipamc.model.range_index import Territory
+from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.range_index import RangeIndex
 from ipamc.read import locate, read
 
 _FIELD = b"addressSpace"
@@ -121,8 +122,8 @@ def lines_of(lock: Lock) -> list[Held]:
 
 def claims(cluster: Cluster, held: Iterable[Held], lock_path: str, written: bytes | None) -> Claims:
     """Give all that a cluster claims. `written` is the lock's text on the disk, where lines are shown. O(lines)."""
-    territory = Territory(cluster.pools)
-    outside = [each for each in held if territory.of(each[0]) is None]
+    range_index = RangeIndex(cluster.pools)
+    outside = [each for each in held if range_index.of(each[0]) is None]
     ranges = [Claim(each.block, each.at, pool.name) for pool in cluster.pools for part in pool.families.values() for each in part.ranges]
     lines = list(_lines(outside, lock_path, written))
     return Claims(cluster=cluster.name, space=cluster.address_space, at=cluster.field("spec", "addressSpace"), claims=(*ranges, *lines))

@@ -10,8 +10,9 @@ from ipamc.check.limits import config_map_too_large
 from ipamc.check.plan import review
 from ipamc.check.published import check_published
 from ipamc.lock.file import dumps, load
-from ipamc.model.cluster import Consent, Plan
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
+from ipamc.model.lock import Consent
+from ipamc.model.plan import Plan
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.reconcile import settle

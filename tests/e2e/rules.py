@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import pytest
 
-from ipamc.model.cluster import Consent
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
+from ipamc.model.lock import Consent
 from ipamc.pipeline import compile_cluster
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import inputs_of

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from ipamc.lock.file import dumps
 from ipamc.lock.lookup import Found, of, over
 from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import Line, Lock, Mode, State
+from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Line, Lock, State
 
 NODES = ("n1", "n2", "n10", "n1.example")
 HEAD = b'{"lock":1,"cluster":"lab","mode":"multi-pool","shards":1}\n'

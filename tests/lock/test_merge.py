@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from ipamc.lock.file import dumps, parse
 from ipamc.lock.merge.merge import Merged, merge
 from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import Line, Lock, Mode, State
+from ipamc.model.cluster import Mode
+from ipamc.model.lock import Line, Lock, State
 
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 29))
 

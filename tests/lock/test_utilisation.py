@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from ipamc.lock.utilisation import PoolUse, Use, lines_in, utilisation
 from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import CiliumNode, Cluster, Line, Lock, Mode, Pool, PoolFamily, Range, State
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.selector import Selector
 
 AT = Place("pools.yaml")

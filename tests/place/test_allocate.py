@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Lacking, Line, Mode, Offer, Pool, PoolFamily, Range, Stale, Standing, State
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Demand, Offer, Reconciled, Stale
 from ipamc.place.allocate.allocate import allocate
 from tests.support.brute_force import brute_force
 from tests.support.pools import AT, TODAY, block, cluster, offer, pool, standing, want
@@ -47,7 +49,7 @@ class World:
     """What an allocation is given."""
 
     cluster: Cluster
-    standing: Standing
+    standing: Reconciled
 
 
 @st.composite
@@ -100,7 +102,7 @@ def a_pool(draw: st.DrawFn, name: str, families: tuple[int, ...], slots: tuple[i
 
 
 @st.composite
-def wants(draw: st.DrawFn, node: str, pools: list[Pool], families: tuple[int, ...], mode: Mode) -> list[Lacking]:
+def wants(draw: st.DrawFn, node: str, pools: list[Pool], families: tuple[int, ...], mode: Mode) -> list[Demand]:
     def some_offer(of: Pool, instead: tuple[Offer, ...] = ()) -> Offer:
         other = draw(st.integers(-2, 2))
         return Offer(of, {family: min(part.block_size + other, BITS[family]) for family, part in of.families.items()}, instead)
@@ -112,9 +114,9 @@ def wants(draw: st.DrawFn, node: str, pools: list[Pool], families: tuple[int, ..
     made = want(node, *offers)
     if not mode.one_block:
         counts = [{family: draw(st.integers(1, 3)) for family in families if family in each.sizes} for each in offers]
-        return [Lacking(made, tuple(count), each, count) for each, count in zip(offers, counts, strict=True)]
+        return [Demand(made, tuple(count), each, count) for each, count in zip(offers, counts, strict=True)]
     missing = draw(st.lists(st.sampled_from(families), unique=True))
-    return [Lacking(made, tuple(family for family in families if family in missing))] if missing else []
+    return [Demand(made, tuple(family for family in families if family in missing))] if missing else []
 
 
 @settings(max_examples=400, deadline=None)
@@ -176,7 +178,7 @@ def test_order_of_input_does_not_matter_and_a_second_run_changes_nothing(world: 
     assert (after.lock, after.held, nothing) == (plan.lock, plan.held, [])
 
 
-def placed(made: Cluster, given: Standing) -> dict[str, list[str]]:
+def placed(made: Cluster, given: Reconciled) -> dict[str, list[str]]:
     """Give the new blocks by node, with their origins."""
     plan, found = allocate(made, (), given, TODAY)
     assert found == []
@@ -187,12 +189,12 @@ def placed(made: Cluster, given: Standing) -> dict[str, list[str]]:
     return result
 
 
-def refusal(made: Cluster, given: Standing) -> list[str]:
+def refusal(made: Cluster, given: Reconciled) -> list[str]:
     return [f"{each.code} {each.message}" for each in allocate(made, (), given, TODAY)[1]]
 
 
-def lacks(name: str, *offers: Offer, families: tuple[int, ...] = (4,)) -> Lacking:
-    return Lacking(want(name, *offers), families)
+def lacks(name: str, *offers: Offer, families: tuple[int, ...] = (4,)) -> Demand:
+    return Demand(want(name, *offers), families)
 
 
 def test_names_decide_the_order() -> None:
@@ -248,9 +250,9 @@ def test_multi_pool_gives_every_block_that_is_missing() -> None:
     rack = pool("rack", "10.0.0.0/26", pins={"a": ["10.0.0.32/28"]})
     needs = offer(rack)
     made = cluster(rack, mode=Mode.MULTI_POOL)
-    given = standing(["10.0.0.0/28 x"], [Lacking(want("a", needs), (4,), needs, {4: 3})])
+    given = standing(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 3})])
     assert placed(made, given) == {"a": ["10.0.0.16/28 first fit", "10.0.0.32/28 pin", "10.0.0.48/28 first fit"]}
-    given = standing(["10.0.0.0/28 x"], [Lacking(want("a", needs), (4,), needs, {4: 4})])
+    given = standing(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 4})])
     assert refusal(made, given) == ["IPC0303 pool rack has no room for 1 node: a; IPv4 /28: 4 blocks, 4 held"]
 
 
@@ -266,8 +268,8 @@ def test_a_closed_pool_gives_pins_and_nothing_else(closed: str) -> None:
     }
     needs = offer(shut)
     multi = replace(made, mode=Mode.MULTI_POOL)
-    assert placed(multi, standing(lacking=[Lacking(want("a", needs), (4,), needs, {4: 1})])) == {"a": ["10.0.0.64/27 pin"]}
-    on_its_way = standing(["10.0.0.64/27 a pending"], [Lacking(want("a", needs), (4,), needs, {4: 1})])
+    assert placed(multi, standing(lacking=[Demand(want("a", needs), (4,), needs, {4: 1})])) == {"a": ["10.0.0.64/27 pin"]}
+    on_its_way = standing(["10.0.0.64/27 a pending"], [Demand(want("a", needs), (4,), needs, {4: 1})])
     assert placed(multi, on_its_way) == {}
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.model.cluster import Node, Plan, Pool
+from ipamc.model.cluster import Node, Pool
+from ipamc.model.plan import Plan
 from ipamc.model.selector import parse_node_selector
 from tests.support.builders import AT, node, plan, pool, ranges, read, rendered
 

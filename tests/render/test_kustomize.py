@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.cluster import Plan
+from ipamc.model.plan import Plan
 from ipamc.render.targets.context import File
 from ipamc.render.yaml import emit
 from tests.render.test_yaml import PLAIN, QUOTED

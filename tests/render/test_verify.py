@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from ipamc.cli import main
 from ipamc.cli.schema import by_kind
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Plan
 from ipamc.model.diagnostics import Diagnostic, Span
+from ipamc.model.plan import Plan
 from ipamc.render.arrange import arrange
 from ipamc.render.targets.context import File
 from ipamc.render.verify import problems, samples, verify

@@ -6,8 +6,9 @@ import pytest
 
 from ipamc.lock.utilisation import PoolUse, utilisation
 from ipamc.model.cidr import parse_block
-from ipamc.model.cluster import Cluster, Line, Lock, Mode, Pool, PoolFamily, Range, State
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.selector import Selector
 from ipamc.report.utilisation import number, records, state, table
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Plan, State
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Plan
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from tests.support import builders
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from ipamc.cli.show import survey
-from ipamc.model.cluster import Cluster, Consent, Lock
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Consent, Lock
 from ipamc.pipeline import Inputs, compile_cluster
 from ipamc.review.explain_node import Trace, trace
 from tests.support import casefile

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Lacking, Line, Offer, Pool, Standing, State
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Demand, Offer, Reconciled
 
 
 @dataclass
@@ -72,7 +74,7 @@ class BruteForce:
             self.take(node, offer.pool, place, "")
         return has
 
-    def walk(self, lacking: Lacking, missing: list[int]) -> None:
+    def walk(self, lacking: Demand, missing: list[int]) -> None:
         """Place a block of each missing family."""
         node = lacking.want.node.name
         for offer in lacking.want.offers:
@@ -92,7 +94,7 @@ class BruteForce:
         if missing:
             self.refused.add(("IPC0307", node))
 
-    def pins(self, lacking: Lacking) -> dict[int, int]:
+    def pins(self, lacking: Demand) -> dict[int, int]:
         """Place the pins of a node; give how many blocks of each family are missing then."""
         node = lacking.want.node.name
         missing = dict(lacking.count) if lacking.offer else dict.fromkeys(lacking.families, 1)
@@ -120,7 +122,7 @@ class BruteForce:
         return {family: number for family, number in missing.items() if number}
 
 
-def brute_force(cluster: Cluster, standing: Standing, today: str) -> BruteForce:
+def brute_force(cluster: Cluster, standing: Reconciled, today: str) -> BruteForce:
     """Place what is lacking, the slow way."""
     kept = [each.block for pool in cluster.pools for each in pool.reserved]
     kept += [each.block for pool in cluster.pools for some in pool.pins.values() for each in some]

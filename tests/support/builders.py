@@ -9,8 +9,10 @@ import yaml
 from ruamel.yaml import YAML
 
 from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import CiliumNode, Cluster, Line, Lock, Mode, Node, Plan, Pool, PoolFamily, Range, State
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line, Lock, State
+from ipamc.model.plan import Plan
 from ipamc.model.selector import EVERY, parse_calico
 from ipamc.place.candidates import assign
 from ipamc.render.arrange import arrange

@@ -44,8 +44,9 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.support import Known
 from ipamc.model.cilium.versions import known, minors
 from ipamc.model.cilium.versions import text as minor_text
-from ipamc.model.cluster import Consent, Version
+from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span, count
+from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.report import explanation
 from ipamc.report.findings import report

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from ipamc.model.cilium.versions import text
-from ipamc.model.cluster import Consent
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, compile_cluster
 from ipamc.workspace.clusters import inputs_of
 from tests.support import casefile

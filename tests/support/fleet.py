@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ipamc.model.cluster import Consent
+from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.workspace.disk import assets
 

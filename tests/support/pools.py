@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import Cluster, Lacking, Line, Lock, Mode, Node, Offer, Pool, PoolFamily, Range, Standing, State, Want
+from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line, Lock, State
+from ipamc.model.plan import Demand, Offer, Reconciled, Want
 from ipamc.model.selector import EVERY
 from ipamc.place.reconcile.demand import held_by_node
 
@@ -98,7 +100,7 @@ def line(text: str) -> Line:
     )
 
 
-def standing(lines: Iterable[str | Line] = (), lacking: Iterable[Lacking] = (), taken: Iterable[str] = ()) -> Standing:
+def standing(lines: Iterable[str | Line] = (), lacking: Iterable[Demand] = (), taken: Iterable[str] = ()) -> Reconciled:
     made = [line(each) if isinstance(each, str) else each for each in lines]
     lock = Lock(
         cluster="lab",
@@ -107,4 +109,4 @@ def standing(lines: Iterable[str | Line] = (), lacking: Iterable[Lacking] = (), 
         lines=tuple(sorted(made, key=lambda each: each.block)),
         path="clusters/lab/ipam.lock",
     )
-    return Standing(lock=lock, held=held_by_node(lock.lines), lacking=tuple(lacking), taken=ranges(*taken))
+    return Reconciled(lock=lock, held=held_by_node(lock.lines), lacking=tuple(lacking), taken=ranges(*taken))

@@ -11,9 +11,11 @@ from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block, usable
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, pre_allocation
-from ipamc.model.cluster import Line, Mode, Node, Plan, Pool
+from ipamc.model.cluster import Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
-from ipamc.model.range_index import Territory
+from ipamc.model.lock import Line
+from ipamc.model.plan import Plan
+from ipamc.model.range_index import RangeIndex
 
 CRD_ENTRIES = 4096
 """Addresses in one CiliumNode: an object of more is slow to patch and nears etcd's 1.5 MiB."""
@@ -133,10 +135,10 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     in each family. A node whose blocks have fewer waits for ever for addresses that the operator cannot give.
     """
     tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
-    territory = Territory(plan.cluster.pools)
+    range_index = RangeIndex(plan.cluster.pools)
     for want in plan.wants:
         lines: tuple[Line, ...] = plan.held.get(want.node.name, ())
-        grounds = {ground.pool.name: ground.pool for line in lines if (ground := territory.of(line.block))}
+        grounds = {ground.pool.name: ground.pool for line in lines if (ground := range_index.of(line.block))}
         default = want.offers[0].pool.name if want.offers else ""
         for name, pool in sorted(grounds.items()):
             blocks = [line.block for line in lines if line.pool == name]

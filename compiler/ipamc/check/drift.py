@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.model.cluster import Mode, Plan, State
+from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+from ipamc.model.lock import State
+from ipamc.model.plan import Plan
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:

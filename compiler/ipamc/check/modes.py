@@ -8,8 +8,9 @@ from ipamc.check.pools import ipv6_too_wide
 from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.versions import can, since, text
-from ipamc.model.cluster import Cluster, Line, Mode
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note
+from ipamc.model.lock import Line
 
 
 def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:

@@ -18,8 +18,9 @@ from ipamc.check.modes import adopt_without_unlisted
 from ipamc.check.multi_pool import default_pool_lacks_family
 from ipamc.check.pools import ipv6_too_wide
 from ipamc.model.cilium.cluster_mask import longest_prefix
-from ipamc.model.cluster import Mode, Plan
+from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.plan import Plan
 
 
 def review(plan: Plan) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.range_index import Territory, first_overlap
+from ipamc.model.range_index import RangeIndex, first_overlap
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's limits for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
@@ -99,13 +99,13 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
 
     A pod could get the address of a node, and routes to the node would lead to the pod. Reserve the node network inside the pool, or move the range.
     """
-    territory = Territory(cluster.pools)
+    range_index = RangeIndex(cluster.pools)
     found: dict[Range, list[tuple[Node, Block]]] = {}
     owners: dict[Range, Pool] = {}
     for node in cluster.nodes:
         for family, number in node.internal_ips:
             address = Block(family, number, 32 if family == 4 else 128)
-            ground = territory.of(address)
+            ground = range_index.of(address)
             if ground and first_overlap(ground.pool.reserved, address) is None:
                 found.setdefault(ground.range, []).append((node, address))
                 owners[ground.range] = ground.pool

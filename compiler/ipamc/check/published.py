@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ipamc.check.multi_pool import mask_size_changed
-from ipamc.model.cluster import Cluster, Line, Lock, Mode, State
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
+from ipamc.model.lock import Line, Lock, State
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 

@@ -32,7 +32,7 @@ def command(*, clusters: tuple[str, ...], locked: bool, check: bool, jobs: int |
     are the same already are not touched.
     """
     from ipamc.cli.runner import Job, compile_all, conclude
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
 
     day, consent = today(), Consent()
     todo = [Job(folder=folder, today=day, consent=consent, locked=locked, check=check) for folder in find(clusters)]

@@ -12,7 +12,7 @@ from ipamc.cli.terminal import today
 from ipamc.workspace.clusters import clusters_argument, find
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
 
 TARGETED = ("renumber", "settle", "release", "rename")
 """Consents that name something of one cluster."""
@@ -74,7 +74,7 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **
 
 
 def _consent(given: dict[str, Any]) -> Consent:
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
 
     pairs = []
     for text in given["rename"]:

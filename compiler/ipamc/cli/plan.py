@@ -11,8 +11,8 @@ import click
 from ipamc.cli.command import CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, report_option
 from ipamc.cli.terminal import colour, say, today, trouble
-from ipamc.model.cluster import State
 from ipamc.model.diagnostics import Refused, Severity, count
+from ipamc.model.lock import State
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
 
@@ -160,7 +160,7 @@ def run(job: Job) -> Planned:
 
 
 def _run(job: Job, name: str) -> Planned:
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
     from ipamc.pipeline import compile_cluster
     from ipamc.review.diff import compare, nothing
     from ipamc.review.diff.document import Planned, Status

@@ -24,7 +24,7 @@ from ipamc.workspace.neighbours import neighbours, refuse_overlaps
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from ipamc.workspace.clusters import clusters_argument, find, inputs_of
 from ipamc.workspace.history import at_option, look_back
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Cluster, Lock
+    from ipamc.model.cluster import Cluster
+    from ipamc.model.lock import Lock
     from ipamc.pipeline import Inputs
 
 
@@ -39,7 +40,7 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
     CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.lock.utilisation import utilisation
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
     from ipamc.report import utilisation as report_utilisation
 
     problems = Problems()

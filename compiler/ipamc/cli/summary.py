@@ -10,7 +10,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.review.diff.lock_lines import renumbered
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Plan
+    from ipamc.model.plan import Plan
     from ipamc.workspace.disk import Changes
 
 LISTED = 5

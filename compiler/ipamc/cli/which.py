@@ -12,8 +12,8 @@ from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
 from ipamc.cli.query import Asked, asked
 from ipamc.cli.terminal import progress, say
-from ipamc.model.cluster import State
 from ipamc.model.diagnostics import count
+from ipamc.model.lock import State
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
 from ipamc.workspace.history import Past, at_option, look_back
@@ -111,7 +111,7 @@ class _Look:
     def vacant(self) -> Iterator[Vacant]:
         """Yield what the inputs say of a block that no lock has a line over."""
         from ipamc.cli.show import survey
-        from ipamc.model.cluster import Consent
+        from ipamc.model.lock import Consent
         from ipamc.read.locate import Texts
         from ipamc.report.holders import Vacant
         from ipamc.review.explain_address import vacancies

@@ -74,7 +74,7 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
 
 def _look(folder: str, node: str, past: Past | None) -> tuple[Trace, str, Find] | None:
     """Trace a node in a cluster; None if it does not know it. A cluster none of whose files has the name in it is not read any further."""
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
 
     inputs = past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent())
     name = node.encode()

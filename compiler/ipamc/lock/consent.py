@@ -12,8 +12,9 @@ import msgspec
 
 from ipamc.lock.file import first_shards, line_at
 from ipamc.model.cidr import Block, CidrError, parse_block
-from ipamc.model.cluster import Cluster, Consent, Line, Lock, State
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
+from ipamc.model.lock import Consent, Line, Lock, State
 
 
 def agreed(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:

@@ -28,8 +28,9 @@ from ipamc.lock.rules import (
     two_held,
 )
 from ipamc.model.cidr import Block, CidrError, parse_block
-from ipamc.model.cluster import Cluster, Consent, Line, Lock, Mode, State
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import At, Diagnostic, Span
+from ipamc.model.lock import Consent, Line, Lock, State
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):

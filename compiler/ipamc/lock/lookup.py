@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ipamc.lock.file import decode, encode, named, parse
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Lock
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Line, Lock
 
 _MARKER = b"\n<<<<<<< "
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ipamc.model.cluster import Cluster, Line, Mode, State
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
+from ipamc.model.lock import Line, State
 
 FORMAT = 1
 """The format that this version writes, and the only one it reads."""

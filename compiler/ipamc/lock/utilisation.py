@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Line, Lock, Pool, PoolFamily, Range, State
+from ipamc.model.cluster import Cluster, Pool, PoolFamily, Range
+from ipamc.model.lock import Line, Lock, State
 
 Spans = list[tuple[int, int]]
 """Runs of addresses, (first, one past the last): disjoint, not adjacent, in order."""

@@ -17,7 +17,7 @@ class Ground(NamedTuple):
     range: Range
 
 
-class Territory:
+class RangeIndex:
     """The ranges of all pools, for look-up by block in O(log ranges). Ranges are disjoint: `check` saw to it."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Node, Offer, Pool, SizeClass, Want
+from ipamc.model.cluster import Cluster, Dialect, Node, Pool, SizeClass
 from ipamc.model.diagnostics import Diagnostic, count, error, names, note
+from ipamc.model.plan import Offer, Want
 from ipamc.model.selector import Selector
 
 

@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ipamc.model.cilium.cluster_mask import longest_prefix
-from ipamc.model.cluster import Line, Mode, Plan, State, Want
+from ipamc.model.cluster import Mode
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Plan, Want
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.kustomization import files as kustomizations

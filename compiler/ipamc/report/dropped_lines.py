@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipamc.model.cluster import State
+from ipamc.model.lock import State
 from ipamc.report.terminal_text import visible
 
 if TYPE_CHECKING:

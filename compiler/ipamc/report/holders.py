@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line
 from ipamc.model.diagnostics import Span
+from ipamc.model.lock import Line
 from ipamc.report.box_table import Row, box
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record

@@ -7,8 +7,8 @@ from typing import Any
 
 from ipamc.lock.utilisation import PoolUse, Use, lines_in
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Lock, State
 from ipamc.model.diagnostics import count
+from ipamc.model.lock import Line, Lock, State
 from ipamc.report.box_table import box
 from ipamc.report.terminal_text import visible
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Lock, Standing
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Lock
+from ipamc.model.plan import Reconciled
 from ipamc.place.allocate.allocate import never
 from ipamc.place.allocate.occupancy import lines_over, pieces, shared
 from ipamc.place.allocate.pins import barriers
@@ -52,7 +54,7 @@ def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
 
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[Vacancy]:
     """Yield what is kept from newcomers though no line says so."""
-    standing = Standing(lock=lock, held={}, taken=Evidence(cluster).taken(list(lock.lines)))
+    standing = Reconciled(lock=lock, held={}, taken=Evidence(cluster).taken(list(lock.lines)))
     for why, (block, at) in barriers(cluster, standing).values():
         yield Vacancy(block, "", "", why, at)
     for pool in cluster.pools:

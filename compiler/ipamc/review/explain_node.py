@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ipamc.model.cluster import Cluster, Consent, Line, Lock, Standing, State, Want
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Severity, count
-from ipamc.model.range_index import Territory
+from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.plan import Reconciled, Want
+from ipamc.model.range_index import RangeIndex
 from ipamc.place.allocate.allocate import Placement, never, place
 from ipamc.place.allocate.pins import told
 from ipamc.place.allocate.reuse import first_day
@@ -70,13 +72,13 @@ def trace(cluster: Cluster, lock: Lock, name: str, today: str) -> Trace | None:
 class _Story:
     """What is known about one node."""
 
-    def __init__(self, cluster: Cluster, lock: Lock, name: str, today: str, standing: Standing, placement: Placement | None) -> None:
+    def __init__(self, cluster: Cluster, lock: Lock, name: str, today: str, standing: Reconciled, placement: Placement | None) -> None:
         self.cluster, self.name, self.today, self.standing, self.placement = cluster, name, today, standing, placement
         self.written = [(number, line) for number, line in enumerate(lock.lines, 2) if line.node == name]
         after = placement.plan.lock.lines if placement else standing.lock.lines
         self.after = {line.block: line for line in after if line.node == name}
         self.origins = placement.plan.origins if placement else standing.origins
-        self.territory = Territory(cluster.pools)
+        self.range_index = RangeIndex(cluster.pools)
 
     def of_a_node(self, want: Want, refused: list[Diagnostic]) -> Trace:
         """Tell of a node of the inventory."""
@@ -116,7 +118,7 @@ class _Story:
         notes = [f"pool {pool} pins blocks for it, which are kept free" for pool in pinning]
         if ghost:
             for block in dict.fromkeys(block for block, _ in (*ghost.blocks, *ghost.allocated)):
-                ground = self.territory.of(block)
+                ground = self.range_index.of(block)
                 given = "the operator gave it out of" if ground and ground.pool.unlisted else "it counts as taken, in"
                 notes.append(f"a CiliumNode shows {block}: {given} {f'pool {ground.pool.name}' if ground else 'no pool'}")
         return Trace(
@@ -215,7 +217,7 @@ class _Story:
         return f"{never_back}; in quarantine {until}"
 
     def _of_held(self, line: Line, want: Want | None) -> str:
-        ground = self.territory.of(line.block)
+        ground = self.range_index.of(line.block)
         if ground is None:
             return "a node keeps the block that it holds, although it lies in no pool now"
         pool = ground.pool

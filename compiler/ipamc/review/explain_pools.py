@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ipamc.model.cluster import Cluster, Node, Offer, Pool, SizeClass, Want
+from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
+from ipamc.model.plan import Offer, Want
 from ipamc.model.selector import Selector
 from ipamc.place.allocate.allocate import Placement, never
 from ipamc.place.allocate.free_space import Space

@@ -14,7 +14,7 @@ from ipamc.workspace import disk
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
     from ipamc.pipeline import Inputs
 
 Function = TypeVar("Function", bound=Callable[..., Any])

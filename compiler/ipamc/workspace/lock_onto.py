@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from ipamc.lock.file import parse
 from ipamc.lock.merge.merge import merge
-from ipamc.model.cluster import State
 from ipamc.model.diagnostics import names
+from ipamc.model.lock import State
 from ipamc.report.dropped_lines import told
 from ipamc.workspace import disk, git
 from ipamc.workspace.disk import Trouble

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ipamc.lock.file import parse
-from ipamc.model.cluster import State
+from ipamc.model.lock import State
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.disk import Trouble
 from ipamc.workspace.revision import below, is_below, tree_at, unknown
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Lock
+    from ipamc.model.lock import Lock
     from ipamc.pipeline import Compilation, Inputs
     from ipamc.review.diff import Side
 

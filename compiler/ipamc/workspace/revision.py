@@ -73,7 +73,7 @@ class Tree:
     def inputs(self) -> Inputs:
         """Give what a compile depended on."""
         from ipamc.check.published import BINDING
-        from ipamc.model.cluster import Consent
+        from ipamc.model.lock import Consent
         from ipamc.pipeline import Inputs
 
         return Inputs(

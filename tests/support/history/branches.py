@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from ipamc.lock.merge.merge import Merged, merge
-from ipamc.model.cluster import Consent
+from ipamc.model.lock import Consent
 from tests.support.history.checks import judge_merge, vanished
 from tests.support.history.machine import History, names, racks
 from tests.support.history.model import Node, World

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from ipamc.lock.file import dumps, parse
 from ipamc.lock.merge.merge import Merged
 from ipamc.model.cidr import Block, CidrError, parse_block
-from ipamc.model.cluster import Consent
 from ipamc.model.diagnostics import Diagnostic, Severity, Span
+from ipamc.model.lock import Consent
 from tests.support.history.model import World
 
 Group = tuple[str, int, str]

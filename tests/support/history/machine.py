@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from ipamc.lock.file import dumps, load
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Consent
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Consent
 from tests.support.history import edits
 from tests.support.history.checks import Row, Step, judge, judge_refusal, rows
 from tests.support.history.edits import inside, pick

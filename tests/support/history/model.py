@@ -11,7 +11,7 @@ from typing import Any
 
 from ipamc.check.published import FLAGS, POOLS
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Consent
+from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from tests.support import fleet
 

@@ -28,7 +28,7 @@ def merge(*, rev: str) -> int:
     Where people have to decide (both sides changed the same lines of an input, or the merged inputs are refused), nothing is changed.
     """
     from ipamc.cli.runner import Job, compile_all, conclude
-    from ipamc.model.cluster import Consent
+    from ipamc.model.lock import Consent
 
     at_top()
     commit = known(".", rev)

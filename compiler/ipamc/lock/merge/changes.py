@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, State
+from ipamc.model.lock import Line, State
 
 Lines = Mapping[Block, Line]
 Group = tuple[str, int, str]

@@ -17,7 +17,7 @@ from ipamc.lock.file import dumps, encode, parse
 from ipamc.lock.merge.changes import Lines, Sides, pool_of
 from ipamc.lock.merge.resolve import Dropped, Hunk, Verdict, judge
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Lock
+from ipamc.model.lock import Line, Lock
 
 TOLERABLE = frozenset({"IPC0407", "IPC0408", "IPC0409"})
 """What a base or a trunk may suffer from: they are asked what they know, and are not what is kept."""

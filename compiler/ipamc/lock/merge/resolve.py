@@ -11,7 +11,7 @@ import msgspec
 
 from ipamc.lock.merge.changes import Group, Lines, Rivals, Sides, claims, holds, leftover, of_one_node, renumbered_apart, rivals, same
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Line, State
+from ipamc.model.lock import Line, State
 
 
 class Dropped(NamedTuple):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ipamc.model.cluster import Cluster, Line
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Line
 
 
 def longest_prefix(cluster: Cluster, family: int, lines: Iterable[Line] = ()) -> int:

@@ -1,4 +1,4 @@
-"""Standing to plan: what is lacking is placed. Pins first, then the newcomers in name order, over the whole cluster.
+"""Reconciled to plan: what is lacking is placed. Pins first, then the newcomers in name order, over the whole cluster.
 
 Which pool serves a node, and who may take a full pool's place, was decided by `assign`; here the offers are only walked.
 """
@@ -14,8 +14,10 @@ from typing import NamedTuple
 import msgspec
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Consent, Lacking, Line, Lock, Node, Offer, Plan, Pool, Standing, State, Want
+from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.plan import Demand, Offer, Plan, Reconciled, Want
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Blockers, outermost
 from ipamc.place.allocate.pins import Conflict, Pinned, barriers, place_pins
@@ -44,13 +46,13 @@ class Placement(NamedTuple):
     """Of pins."""
 
 
-def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> tuple[Plan, list[Diagnostic]]:
+def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today: str) -> tuple[Plan, list[Diagnostic]]:
     """Place what is lacking; say who got nothing, and why. Costs what `place` does."""
     plan, after, short, unserved, _, found = place(cluster, wants, standing, today)
     return plan, [*found, *no_room(cluster, short, after), *half_room(cluster, short, after), *no_family(unserved)]
 
 
-def place(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: str) -> Placement:
+def place(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today: str) -> Placement:
     """Place what is lacking.
 
     Pinned newcomers come first, then who is renumbered (at the pin where there is one; their new lines are pending), then all newcomers: each in name
@@ -86,7 +88,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], standing: Standing, today: 
     return Placement(plan, replace(blockers, lines=lines), placed.short, placed.unserved, conflicts, [*pinned.found, *moved.found])
 
 
-def _order(lacking: Lacking) -> tuple[str, int]:
+def _order(lacking: Demand) -> tuple[str, int]:
     """By node name; of one node, its pools in the order in which they serve it."""
     return lacking.want.node.name, lacking.want.offers.index(lacking.offer) if lacking.offer else 0
 
@@ -96,7 +98,7 @@ def _with(lock: Lock, pinned: Pinned) -> Lock:
     return replace(lock, lines=tuple(sorted([*pinned.kept, *pinned.new], key=_block))) if pinned.new else lock
 
 
-def _kept_free(cluster: Cluster, standing: Standing) -> list[Block]:
+def _kept_free(cluster: Cluster, standing: Reconciled) -> list[Block]:
     """Give all that newcomers may not have though no line says so. Pins count, whether or not their node is there."""
     pins = [pin.block for pool in cluster.pools for some in pool.pins.values() for pin in some]
     return outermost([*barriers(cluster, standing), *pins])
@@ -122,7 +124,7 @@ def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapp
     return result
 
 
-def _place(moving: Iterable[Lacking], lacking: Iterable[Lacking], blockers: Blockers) -> _Newcomers:
+def _place(moving: Iterable[Demand], lacking: Iterable[Demand], blockers: Blockers) -> _Newcomers:
     newcomers = _Newcomers(blockers)
     newcomers.moving = True
     _serve(newcomers, moving)
@@ -131,7 +133,7 @@ def _place(moving: Iterable[Lacking], lacking: Iterable[Lacking], blockers: Bloc
     return newcomers
 
 
-def _serve(newcomers: _Newcomers, lacking: Iterable[Lacking]) -> None:
+def _serve(newcomers: _Newcomers, lacking: Iterable[Demand]) -> None:
     for each in lacking:
         if each.offer is None:
             newcomers.walk(each.want, each.families)

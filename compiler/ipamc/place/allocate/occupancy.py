@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Line, State
+from ipamc.model.lock import Line, State
 
 _by_block = operator.attrgetter("block")
 

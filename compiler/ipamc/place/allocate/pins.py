@@ -8,8 +8,10 @@ from typing import NamedTuple
 import msgspec
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Lacking, Line, Offer, Range, Standing, State
+from ipamc.model.cluster import Cluster, Range
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Demand, Offer, Reconciled
 from ipamc.place.allocate.occupancy import blocks_over, lines_over, outermost
 
 
@@ -19,7 +21,7 @@ class Pinned(NamedTuple):
     new: list[Line]
     kept: Sequence[Line]
     """The lock's lines without those that vanish under new ones."""
-    lacking: list[Lacking]
+    lacking: list[Demand]
     """What is to be placed without a pin. A family whose pin is refused is not in it."""
     found: list[Diagnostic]
     conflicts: list[Conflict]
@@ -41,7 +43,7 @@ class Conflict(NamedTuple):
     by: Line | Barrier
 
 
-def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking]) -> Pinned:
+def place_pins(cluster: Cluster, standing: Reconciled, lacking: Iterable[Demand]) -> Pinned:
     """Give nodes the blocks that are pinned for them, of the families that they lack: nodes in the order of `lacking`, pins as written.
 
     A pin that the node holds, or that its pending line goes to, is not to be placed any more. O(pins log (pins + lines)).
@@ -50,7 +52,7 @@ def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking])
     if not pinning:
         return Pinned([], standing.lock.lines, list(lacking), [], [])
     claims = _Claims(cluster, standing)
-    rest: list[Lacking] = []
+    rest: list[Demand] = []
     for each in lacking:
         node = each.want.node.name
         if node not in pinning:
@@ -60,7 +62,7 @@ def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking])
             for offer in each.want.offers:
                 missing = claims.take_up(node, offer, missing)
             if missing:
-                rest.append(Lacking(each.want, tuple(missing)))
+                rest.append(Demand(each.want, tuple(missing)))
         else:
             missing = claims.take_up(node, each.offer, each.count)
             if each.offer.pool.disabled or each.offer.pool.unlisted:
@@ -71,7 +73,7 @@ def place_pins(cluster: Cluster, standing: Standing, lacking: Iterable[Lacking])
     return Pinned(claims.new, kept, rest, list(pin_conflicts(cluster, standing, claims.conflicts)), claims.conflicts)
 
 
-def barriers(cluster: Cluster, standing: Standing) -> dict[Block, Barrier]:
+def barriers(cluster: Cluster, standing: Reconciled) -> dict[Block, Barrier]:
     """Give what is kept from everybody: reserved, excluded, and taken without a line."""
     reserved = [each for pool in cluster.pools for each in pool.reserved]
     return {
@@ -84,7 +86,7 @@ def barriers(cluster: Cluster, standing: Standing) -> dict[Block, Barrier]:
 class _Claims:
     """Pins as they are taken up one by one, against lines, other pins, and what is kept from everybody."""
 
-    def __init__(self, cluster: Cluster, standing: Standing) -> None:
+    def __init__(self, cluster: Cluster, standing: Reconciled) -> None:
         self._lines = standing.lock.lines
         self._rivals = _rivals(cluster)
         self._barriers = barriers(cluster, standing)
@@ -150,7 +152,7 @@ def _rivals(cluster: Cluster) -> dict[tuple[str, Block], Barrier]:
     return rivals
 
 
-def pin_conflicts(cluster: Cluster, standing: Standing, conflicts: list[Conflict]) -> Iterator[Diagnostic]:
+def pin_conflicts(cluster: Cluster, standing: Reconciled, conflicts: list[Conflict]) -> Iterator[Diagnostic]:
     """IPC0306: a pinned block is free for its node, or was released.
 
     A pin takes no block that another node holds or is to move to, and no addresses that are reserved, excluded, or pinned for two. A block that

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Line
+from ipamc.model.lock import Line
 from ipamc.place.allocate.occupancy import Blockers, blocks_over, lines_over, shared
 
 

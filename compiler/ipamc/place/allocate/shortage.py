@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Node, Offer, PoolFamily
+from ipamc.model.cluster import Cluster, Node, PoolFamily
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
+from ipamc.model.plan import Offer
 from ipamc.place.allocate.free_space import Found, Space
 from ipamc.place.allocate.occupancy import Blockers, blocks_over, lines_over, pieces, shared
 from ipamc.place.allocate.reuse import first_day

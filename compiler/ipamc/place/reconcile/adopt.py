@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import CiliumNode, Cluster, Line, Lock, Mode, Node, Range, State, Want
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, names, warning
-from ipamc.model.range_index import Territory
+from ipamc.model.lock import Line, Lock, State
+from ipamc.model.plan import Want
+from ipamc.model.range_index import RangeIndex
 
 
 class Claim(NamedTuple):
@@ -87,7 +89,7 @@ def adopt(
     lines: list[Line],
     by_name: Mapping[str, Want],
     evidence: Evidence,
-    territory: Territory,
+    range_index: RangeIndex,
 ) -> tuple[list[Line], list[Line], list[Diagnostic]]:
     """Add lines for the blocks that nodes without a line of that family show; give all lines, the adopted ones, and what forbids it.
 
@@ -111,7 +113,7 @@ def adopt(
     }
     adopted = []
     for claim in claims:
-        ground = territory.of(claim.block)
+        ground = range_index.of(claim.block)
         known = claim.pool if ground or cluster.unpooled == "refuse" else ""  # what is held outside every pool has no pool's name
         adopted.append(Line(block=claim.block, pool=known or (ground.pool.name if ground else ""), node=claim.node))
     result = sorted([line for line in lines if line.block not in gone] + adopted, key=lambda line: line.block)

@@ -6,18 +6,12 @@ import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ipamc.model.cluster import Cluster, Lacking, Line, Pool, Stale, State, Want
-from ipamc.model.range_index import Territory
-
-Group = tuple[str, int, str]
-"""What is renumbered together: (node, family, pool). The pool is "" in a one-block mode: there a node has one block a family, wherever it lies."""
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.lock import Key, Line, State
+from ipamc.model.plan import Demand, Stale, Want
+from ipamc.model.range_index import RangeIndex
 
 _node = operator.attrgetter("node")
-
-
-def group_of(cluster: Cluster, line: Line) -> Group:
-    """Give what a line is renumbered with."""
-    return line.node, line.block.family, "" if cluster.mode.one_block else line.pool
 
 
 def needed(pool: Pool, node: str, family: int) -> int:
@@ -39,19 +33,19 @@ def held_by_node(lines: Iterable[Line]) -> dict[str, tuple[Line, ...]]:
 
 
 def lacks(
-    cluster: Cluster, wants: Iterable[Want], held: Mapping[str, tuple[Line, ...]], territory: Territory, moving: Collection[Group]
-) -> Iterator[Lacking]:
+    cluster: Cluster, wants: Iterable[Want], held: Mapping[str, tuple[Line, ...]], range_index: RangeIndex, moving: Collection[Key]
+) -> Iterator[Demand]:
     """Yield what each node still needs, in name order. What is `moving` gets its blocks as pending lines, and nothing beside them."""
     for want in wants:
         blocks = [line.block for line in held.get(want.node.name, ())]
         if cluster.mode.one_block:
             families = tuple(family for family in cluster.families if all(block.family != family for block in blocks))
             if families and (want.offers or blocks):  # who has neither was told of above
-                yield Lacking(want, families)
+                yield Demand(want, families)
             continue
         have: dict[tuple[str, int], int] = defaultdict(int)
         for block in blocks:
-            if ground := territory.of(block):
+            if ground := range_index.of(block):
                 have[ground.pool.name, block.family] += 1
         for offer in want.offers:
             owed = {
@@ -61,10 +55,10 @@ def lacks(
             }
             missing = {family: number for family, number in owed.items() if number > 0}
             if missing:
-                yield Lacking(want, tuple(missing), offer, missing)
+                yield Demand(want, tuple(missing), offer, missing)
 
 
-def why_lacking(lacking: Lacking, known: set[str]) -> Stale:
+def why_lacking(lacking: Demand, known: set[str]) -> Stale:
     """Name the reason why a lock without these blocks is stale. `known` are the nodes that hold any."""
     node = lacking.want.node.name
     needs = " and ".join(f"IPv{family}" for family in lacking.families)

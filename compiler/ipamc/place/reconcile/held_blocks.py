@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Line, Lock, Mode, Pool, Range, State, Want
+from ipamc.model.cluster import Cluster, Mode, Pool, Range
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
-from ipamc.model.range_index import Territory, first_overlap
+from ipamc.model.lock import Key, Line, Lock, State
+from ipamc.model.plan import Want
+from ipamc.model.range_index import RangeIndex, first_overlap
 from ipamc.place.candidates import offer
-from ipamc.place.reconcile.demand import Group
 
 Where = Callable[[Line], At]
 Pending = Collection[Block]
@@ -24,8 +25,8 @@ def judge_held(
     by_name: Mapping[str, Want],
     lock: Lock,
     lines: Collection[Line],
-    territory: Territory,
-    on_the_move: Collection[Group] = (),
+    range_index: RangeIndex,
+    on_the_move: Collection[Key] = (),
     *,
     new: bool = False,
 ) -> Iterator[Diagnostic]:
@@ -50,7 +51,7 @@ def judge_held(
     for line in lines:
         if not line.in_use or line.node not in by_name:
             continue
-        ground = territory.of(line.block)
+        ground = range_index.of(line.block)
         excluded = first_overlap(cluster.excluded, line.block)
         if on_the_move and line.state is State.HELD:
             pool_now = ground.pool.name if ground else line.pool

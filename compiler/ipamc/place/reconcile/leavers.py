@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from ipamc.lock.file import line_at
-from ipamc.model.cluster import Cluster, Consent, Line, Lock, State
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Place, Span, count, error, names, warning
+from ipamc.model.lock import Consent, Line, Lock, State
 
 FEW = 3
 """So many nodes may always leave, whatever the percentage says."""

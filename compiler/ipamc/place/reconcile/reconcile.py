@@ -14,12 +14,14 @@ import msgspec
 
 from ipamc.lock.consent import agreed
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Consent, Line, Lock, Stale, Standing, State, Want
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Span, error, names
-from ipamc.model.range_index import Territory, first_overlap
+from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.plan import Reconciled, Stale, Want
+from ipamc.model.range_index import RangeIndex, first_overlap
 from ipamc.place.candidates import unmatched
 from ipamc.place.reconcile.adopt import Evidence, adopt
-from ipamc.place.reconcile.demand import group_of, held_by_node, lacks, why_lacking
+from ipamc.place.reconcile.demand import held_by_node, lacks, why_lacking
 from ipamc.place.reconcile.held_blocks import judge_held
 from ipamc.place.reconcile.leavers import judge_leavers, judge_truncated
 from ipamc.place.reconcile.renumber import groups_of, moves, settle_moves, torn_apart
@@ -33,22 +35,22 @@ def settle(
     today: str,
     *,
     locked: bool,
-) -> tuple[Standing, list[Diagnostic]]:
+) -> tuple[Reconciled, list[Diagnostic]]:
     """Bring every line of the lock to its state of today, and list what is still to be placed.
 
     `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons by name (rule 7). O(n log n).
     """
-    territory = Territory(cluster.pools)
+    range_index = RangeIndex(cluster.pools)
     evidence = Evidence(cluster)
     by_name = {want.node.name: want for want in wants}
     known = {line.node for line in lock.lines if line.state is State.HELD}
 
     lock, found = agreed(cluster, lock, consent)
-    lines, stale = _names_follow(lock.lines, territory, cluster)
+    lines, stale = _names_follow(lock.lines, range_index, cluster)
     lines, leavers = _mark_leavers(lines, by_name, today)
     found += judge_leavers(cluster, lock, leavers, consent)
     stale += [Stale("leaver", node, "not in the inventory") for node in sorted(leavers)]
-    lines, returned = _bring_back(lines, by_name, cluster, territory, evidence)
+    lines, returned = _bring_back(lines, by_name, cluster, range_index, evidence)
     stale += [Stale("returning", line.node, str(line.block)) for line in returned]
     lines, moved, more = settle_moves(cluster, lock, lines, by_name, evidence, consent, today)
     found += [*more, *torn_apart(cluster, lock, lines)]
@@ -57,24 +59,24 @@ def settle(
     back = {line.block for line in returned}
     returned = [line for line in lines if line.block in back and _in_use(line)]
 
-    lines, adopted, more = adopt(cluster, lock, lines, by_name, evidence, territory)
+    lines, adopted, more = adopt(cluster, lock, lines, by_name, evidence, range_index)
     stale += [Stale("newcomer", line.node, f"already has {line.block}") for line in adopted]
     found += more
-    found += judge_held(cluster, by_name, lock, (*returned, *adopted), territory, new=True)
-    moving, more = moves(cluster, lock, lines, by_name, territory, consent)
+    found += judge_held(cluster, by_name, lock, (*returned, *adopted), range_index, new=True)
+    moving, more = moves(cluster, lock, lines, by_name, range_index, consent)
     found += more
     on_the_move = groups_of(cluster, lines, moving)
-    found += judge_held(cluster, by_name, lock, held, territory, on_the_move)
+    found += judge_held(cluster, by_name, lock, held, range_index, on_the_move)
 
     mine = held_by_node(lines)
     found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in mine])
-    lacking = tuple(lacks(cluster, wants, mine, territory, on_the_move))
+    lacking = tuple(lacks(cluster, wants, mine, range_index, on_the_move))
     stale += [why_lacking(each, known) for each in lacking]
     found += evidence.ghosts(lines)
     found += judge_truncated(cluster, consent, stale=bool(stale))
     if locked and stale:
         found += stale_lock(lock, stale)
-    standing = Standing(
+    standing = Reconciled(
         lock=replace(lock, lines=tuple(lines)),
         held=mine,
         lacking=lacking,
@@ -90,7 +92,7 @@ def _in_use(line: Line) -> bool:
     return line.in_use
 
 
-def _names_follow(lines: Iterable[Line], territory: Territory, cluster: Cluster) -> tuple[list[Line], list[Stale]]:
+def _names_follow(lines: Iterable[Line], range_index: RangeIndex, cluster: Cluster) -> tuple[list[Line], list[Stale]]:
     """Give each line the name of the pool whose range contains it: renaming or splitting a pool moves nobody.
 
     Where the pool is gone, the old name stays as a record; only a held block outside every pool (`unpooled: hold`) loses it.
@@ -98,7 +100,7 @@ def _names_follow(lines: Iterable[Line], territory: Territory, cluster: Cluster)
     result: list[Line] = []
     stale: list[Stale] = []
     for line in lines:
-        ground = territory.of(line.block)
+        ground = range_index.of(line.block)
         gone = "" if line.state is State.HELD and cluster.unpooled == "hold" else line.pool
         name = ground.pool.name if ground else gone
         if name == line.pool:
@@ -123,7 +125,7 @@ def _mark_leavers(lines: list[Line], by_name: Mapping[str, Want], today: str) ->
 
 
 def _bring_back(
-    lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster, territory: Territory, evidence: Evidence
+    lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster, range_index: RangeIndex, evidence: Evidence
 ) -> tuple[list[Line], list[Line]]:
     """Give returning nodes, for each family without a held line, what of theirs is still there and legal.
 
@@ -139,7 +141,7 @@ def _bring_back(
             and not line.moved
             and line.node in by_name
             and (line.node, line.block.family) not in have
-            and legal(line.block, cluster, territory)
+            and legal(line.block, cluster, range_index)
         ):
             if line.was_pending:
                 coming.append(line)
@@ -154,8 +156,8 @@ def _bring_back(
             chosen.add(min(line.block for line in some if line.since == latest))
         else:
             chosen.update(line.block for line in candidates)
-    groups = {group_of(cluster, line) for some in back.values() for line in some if line.block in chosen}
-    waiting = {line.block for line in coming if group_of(cluster, line) in groups}
+    groups = {line.key(one_block=cluster.mode.one_block) for some in back.values() for line in some if line.block in chosen}
+    waiting = {line.block for line in coming if line.key(one_block=cluster.mode.one_block) in groups}
     chosen |= waiting
     result = [
         Line(block=line.block, pool=line.pool, node=line.node, state=State.PENDING if line.block in waiting else State.HELD)
@@ -166,9 +168,9 @@ def _bring_back(
     return result, [line for line in result if line.block in chosen]
 
 
-def legal(block: Block, cluster: Cluster, territory: Territory) -> bool:
+def legal(block: Block, cluster: Cluster, range_index: RangeIndex) -> bool:
     """Tell whether a node may hold this block: inside a range, outside the excluded world, of a family of the cluster (rule 2)."""
-    return block.family in cluster.families and territory.of(block) is not None and first_overlap(cluster.excluded, block) is None
+    return block.family in cluster.families and range_index.of(block) is not None and first_overlap(cluster.excluded, block) is None
 
 
 _REASONS = {

@@ -14,11 +14,13 @@ import msgspec
 from ipamc.lock.consent import block_of
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Consent, Lacking, Line, Lock, Mode, State, Want
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Span, error
-from ipamc.model.range_index import Territory
+from ipamc.model.lock import Consent, Key, Line, Lock, State
+from ipamc.model.plan import Demand, Want
+from ipamc.model.range_index import RangeIndex
 from ipamc.place.reconcile.adopt import Evidence
-from ipamc.place.reconcile.demand import Group, group_of, needed
+from ipamc.place.reconcile.demand import needed
 
 
 def settle_moves(
@@ -43,7 +45,7 @@ def arrive(cluster: Cluster, lines: list[Line], nodes: Collection[str], today: s
 
     The old lines are marked `moved`: they wait in quarantine, and never return.
     """
-    replaced = {group_of(cluster, line) for line in lines if line.state is State.PENDING and line.node in nodes}
+    replaced = {line.key(one_block=cluster.mode.one_block) for line in lines if line.state is State.PENDING and line.node in nodes}
     if not replaced:
         return lines, []
     result: list[Line] = []
@@ -52,7 +54,7 @@ def arrive(cluster: Cluster, lines: list[Line], nodes: Collection[str], today: s
         if line.state is State.PENDING and line.node in nodes:
             moved.append(Line(block=line.block, pool=line.pool, node=line.node))
             result.append(moved[-1])
-        elif line.state is State.HELD and group_of(cluster, line) in replaced:
+        elif line.state is State.HELD and line.key(one_block=cluster.mode.one_block) in replaced:
             result.append(msgspec.structs.replace(line, state=State.QUARANTINED, since=today, moved=True))
         else:
             result.append(line)
@@ -95,9 +97,9 @@ def torn_apart(cluster: Cluster, lock: Lock, lines: list[Line]) -> Iterator[Diag
     a block and the one that is to replace it, nobody can tell any more what replaces what: the node would keep both. Settle or cancel the move first.
     """
     coming = [line for line in lines if line.state is State.PENDING]
-    held = {group_of(cluster, line) for line in lines if line.state is State.HELD} if coming else set()
+    held = {line.key(one_block=cluster.mode.one_block) for line in lines if line.state is State.HELD} if coming else set()
     for line in coming:
-        if group_of(cluster, line) not in held:
+        if line.key(one_block=cluster.mode.one_block) not in held:
             yield error(
                 "IPC0433",
                 line_at(lock, line),
@@ -107,26 +109,28 @@ def torn_apart(cluster: Cluster, lock: Lock, lines: list[Line]) -> Iterator[Diag
 
 
 def moves(
-    cluster: Cluster, lock: Lock, lines: Iterable[Line], by_name: Mapping[str, Want], territory: Territory, consent: Consent
-) -> tuple[list[Lacking], list[Diagnostic]]:
+    cluster: Cluster, lock: Lock, lines: Iterable[Line], by_name: Mapping[str, Want], range_index: RangeIndex, consent: Consent
+) -> tuple[list[Demand], list[Diagnostic]]:
     """Give what `--renumber` asks for, by node name, and why some of it cannot be. Asking again for a node that waits already changes nothing."""
-    groups: dict[Group, list[Line]] = defaultdict(list)
-    pending: set[Group] = set()
+    groups: dict[Key, list[Line]] = defaultdict(list)
+    pending: set[Key] = set()
     for line in lines:
         if line.state is State.HELD:
-            groups[group_of(cluster, line)].append(line)
+            groups[line.key(one_block=cluster.mode.one_block)].append(line)
         elif line.state is State.PENDING:
-            pending.add(group_of(cluster, line))
+            pending.add(line.key(one_block=cluster.mode.one_block))
     found: list[Diagnostic] = []
-    chosen: set[Group] = set()
+    chosen: set[Key] = set()
     for target in consent.renumber:
         mine = {
-            group for group, theirs in groups.items() if group[0] in by_name and any(_is_meant(target, line, territory) for line in theirs)
+            group
+            for group, theirs in groups.items()
+            if group[0] in by_name and any(_is_meant(target, line, range_index) for line in theirs)
         }
         if not mine:
             found.append(renumber_nothing(cluster, lock, target))
         chosen |= mine
-    lacking: list[Lacking] = []
+    lacking: list[Demand] = []
     one: dict[str, list[int]] = defaultdict(list)
     for group in sorted(chosen - pending):
         node, family, pool = group
@@ -149,28 +153,26 @@ def moves(
             if offer is None:
                 found.append(nowhere_to_go(lock, groups[group][0], f"pool {pool or 'none'} no longer serves the node"))
             else:
-                lacking.append(Lacking(want, (family,), offer, {family: needed(offer.pool, node, family)}))
-    lacking += [
-        Lacking(by_name[node], tuple(family for family in cluster.families if family in families)) for node, families in one.items()
-    ]
+                lacking.append(Demand(want, (family,), offer, {family: needed(offer.pool, node, family)}))
+    lacking += [Demand(by_name[node], tuple(family for family in cluster.families if family in families)) for node, families in one.items()]
     return sorted(lacking, key=_by_node), found
 
 
-def groups_of(cluster: Cluster, lines: Iterable[Line], moving: Iterable[Lacking]) -> set[Group]:
+def groups_of(cluster: Cluster, lines: Iterable[Line], moving: Iterable[Demand]) -> set[Key]:
     """Give what is on the move: lines that are pending already, and those that are to be placed."""
-    groups = {group_of(cluster, line) for line in lines if line.state is State.PENDING}
+    groups = {line.key(one_block=cluster.mode.one_block) for line in lines if line.state is State.PENDING}
     for each in moving:
         groups |= {(each.want.node.name, family, each.offer.pool.name if each.offer else "") for family in each.families}
     return groups
 
 
-def _by_node(lacking: Lacking) -> tuple[str, str]:
+def _by_node(lacking: Demand) -> tuple[str, str]:
     return lacking.want.node.name, lacking.offer.pool.name if lacking.offer else ""
 
 
-def _is_meant(target: str, line: Line, territory: Territory) -> bool:
+def _is_meant(target: str, line: Line, range_index: RangeIndex) -> bool:
     if target.startswith("pool/"):
-        ground = territory.of(line.block)
+        ground = range_index.of(line.block)
         return target.removeprefix("pool/") in {line.pool, ground.pool.name if ground else line.pool}
     block: Block | None = block_of(target)
     return line.node == target if block is None else line.block.overlaps(block)

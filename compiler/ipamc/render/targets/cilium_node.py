@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
-from ipamc.model.cluster import Cluster, Line, Mode, Node
+from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.lock import Line
 from ipamc.render.targets.context import File, Layout, renumber_path, texts
 from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Node, Plan, Want
+from ipamc.model.cluster import Node
+from ipamc.model.lock import Line
+from ipamc.model.plan import Plan, Want
 
 LONGEST = 200
 """Characters of a node's name that a file may be called by."""

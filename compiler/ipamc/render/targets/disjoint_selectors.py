@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ipamc.model.cluster import Node, Offer, Pool, Want
+from ipamc.model.cluster import Node, Pool
+from ipamc.model.plan import Offer, Want
 from ipamc.place.candidates import rank
 
 HOSTNAME = "kubernetes.io/hostname"

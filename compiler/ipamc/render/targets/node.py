@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pod_cidr_annotation
-from ipamc.model.cluster import Cluster, Line, Mode, Node
+from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.lock import Line
 from ipamc.render.targets.context import File, Layout, renumber_path, texts
 
 TEMPLATE = "node.yaml.j2"

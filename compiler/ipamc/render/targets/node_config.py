@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
-from ipamc.model.cluster import Cluster, Mode, Want
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.disjoint_selectors import HOSTNAME, LabelSelector, hostname, selectors
 from ipamc.render.targets.pod_ip_pool import of_node, pinned_name

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Mode, Plan, Pool, PoolFamily
+from ipamc.model.cluster import Mode, Pool, PoolFamily
+from ipamc.model.lock import Line
+from ipamc.model.plan import Plan
 from ipamc.place.allocate.occupancy import blocks_over, lines_over
 from ipamc.render.targets.context import File, Layout, renumber_path, texts
 

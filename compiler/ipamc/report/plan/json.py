@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ipamc.lock.utilisation import Use
-from ipamc.model.cluster import Line
+from ipamc.model.lock import Line
 from ipamc.report.findings import document as findings
 from ipamc.report.utilisation import state_record, use_record
 from ipamc.review.diff import Difference

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ipamc.lock.utilisation import Use
-from ipamc.model.cluster import Line
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
+from ipamc.model.lock import Line
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.document import Planned, Status

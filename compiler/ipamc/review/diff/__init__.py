@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ipamc.lock.file import parse
-from ipamc.model.cluster import Cluster, Lock, Mode
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
+from ipamc.model.lock import Lock
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.reuse import last_day
 from ipamc.read import read

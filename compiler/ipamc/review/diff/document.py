@@ -6,8 +6,8 @@ import enum
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ipamc.model.cluster import State
 from ipamc.model.diagnostics import Diagnostic, count, names
+from ipamc.model.lock import State
 from ipamc.review.diff import Difference
 
 GATES = ("renumber", "release", "leave", "capacity")

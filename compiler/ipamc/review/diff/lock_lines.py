@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import msgspec
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Line, Plan, State
+from ipamc.model.lock import Key, Line, State
+from ipamc.model.plan import Plan
 from ipamc.place.allocate.occupancy import lines_over
 from ipamc.place.reconcile.adopt import Evidence
-from ipamc.place.reconcile.demand import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +161,8 @@ class _Comparison:
         self.gained = self._by_group(line for line in self.begun if line.state is State.HELD)
         self.replaced = {line.block for some in self.lost.values() for line in some}
 
-    def _by_group(self, lines: Iterable[Line]) -> dict[Group, list[Line]]:
-        groups: dict[Group, list[Line]] = defaultdict(list)
+    def _by_group(self, lines: Iterable[Line]) -> dict[Key, list[Line]]:
+        groups: dict[Key, list[Line]] = defaultdict(list)
         for line in lines:
             now = self.new.get(line.block)
             pool = "" if self.plan.cluster.mode.one_block else now.pool if now else line.pool

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ipamc.model.cluster import Line, Plan
-from ipamc.model.range_index import Territory, first_overlap
+from ipamc.model.lock import Line
+from ipamc.model.plan import Plan
+from ipamc.model.range_index import RangeIndex, first_overlap
 from ipamc.place.reconcile.held_blocks import expected_size
 
 
@@ -23,13 +24,13 @@ class Misplaced:
 
 def misplaced(plan: Plan) -> tuple[Misplaced, ...]:
     """Give them by reason, the illegal ones first. O(lines)."""
-    cluster, territory = plan.cluster, Territory(plan.cluster.pools)
+    cluster, range_index = plan.cluster, RangeIndex(plan.cluster.pools)
     wants = {want.node.name: want for want in plan.wants}
     groups: dict[tuple[bool, str], list[Line]] = defaultdict(list)
     for line in plan.lock.lines:
         if not line.in_use or line.node not in wants:
             continue
-        ground = territory.of(line.block)
+        ground = range_index.of(line.block)
         if line.block.family not in cluster.families:
             groups[False, f"IPv{line.block.family} is not in ipFamilies"].append(line)
         elif excluded := first_overlap(cluster.excluded, line.block):

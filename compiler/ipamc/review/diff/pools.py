@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ipamc.check.capacity import LOW
 from ipamc.lock.utilisation import Use, utilisation
-from ipamc.model.cluster import Cluster, Lock, Pool
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.lock import Lock
 
 _SINGLE = frozenset({"ipv4.blockSize", "ipv6.blockSize", "nodeSelector", "priority", "blocksPerNode", "unlisted", "disabled"})
 """Fields with one value."""
