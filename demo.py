@@ -51,14 +51,18 @@ def build(rendered: Path) -> bool:
     print(f"\n$ {os.environ['KUSTOMIZE_BUILD']} {rendered.relative_to(rendered.parents[2])}", flush=True)
     start = time.perf_counter()
     for root in roots:
-        done = subprocess.run([*shlex.split(os.environ["KUSTOMIZE_BUILD"]), root], check=False, capture_output=True, text=True)
+        done = subprocess.run(
+            [*shlex.split(os.environ["KUSTOMIZE_BUILD"]), root], check=False, capture_output=True, text=True
+        )
         if done.returncode:
             print(done.stderr, file=sys.stderr)
             return True
         took_out += count(done.stdout)
     seconds = time.perf_counter() - start
     verdict = "none lost" if put_in == took_out else "OBJECTS WERE LOST OR MADE UP"
-    print(f"  objects in: {put_in} (files: {len(files)}), objects out: {took_out} (builds: {len(roots)}), {verdict}, {seconds:.2f} s")
+    print(
+        f"  objects in: {put_in} (files: {len(files)}), objects out: {took_out} (builds: {len(roots)}), {verdict}, {seconds:.2f} s"
+    )
     return put_in != took_out
 
 

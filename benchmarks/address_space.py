@@ -53,7 +53,9 @@ def main(clusters: int = 100, count: int = 5000) -> None:
         folders = [start(top, index, inventory) for index in range(clusters)]
         began = time.perf_counter()
         run(["compile"], top)
-        print(f"{clusters} clusters of {count:,} nodes; the first compile of all: {time.perf_counter() - began:.1f} s")
+        print(
+            f"{clusters} clusters of {count:,} nodes; the first compile of all: {time.perf_counter() - began:.1f} s"
+        )
         for words in (["compile", "--check", "c000"], ["compile", "--check", "--locked"]):
             _measure(words, top, "without")
         for folder in folders:

@@ -42,7 +42,10 @@ def cluster(pools: list[Pool], family: int = 4) -> Cluster:
 
 
 def newcomers(offers: list[Offer], number: int, family: int = 4) -> tuple[Demand, ...]:
-    return tuple(Demand(Want(Node(f"node-{index:06}", {}, AT), (offers[index % len(offers)],)), (family,)) for index in range(number))
+    return tuple(
+        Demand(Want(Node(f"node-{index:06}", {}, AT), (offers[index % len(offers)],)), (family,))
+        for index in range(number)
+    )
 
 
 def standing(lacking: tuple[Demand, ...], lines: list[Line]) -> Reconciled:
@@ -54,7 +57,12 @@ def standing(lacking: tuple[Demand, ...], lines: list[Line]) -> Reconciled:
 def held(of: Pool, number: int, step: int = 1, **state: Any) -> list[Line]:
     ground, size = of.families[4].ranges[0].block, of.families[4].block_size
     return [
-        Line(block=Block(4, ground.first + (index * step << 32 - size), size), pool=of.name, node=f"old-{index:06}", **state)
+        Line(
+            block=Block(4, ground.first + (index * step << 32 - size), size),
+            pool=of.name,
+            node=f"old-{index:06}",
+            **state,
+        )
         for index in range(number)
     ]
 
@@ -66,23 +74,41 @@ def three_sizes(pools: list[Pool], family: int, *sizes: int) -> list[Offer]:
 
 
 def cases() -> list[tuple[str, Cluster, Reconciled]]:
-    ten, six = [pool(index) for index in range(10)], [pool(index, family=6, prefix=48, size=64) for index in range(10)]
+    ten, six = (
+        [pool(index) for index in range(10)],
+        [pool(index, family=6, prefix=48, size=64) for index in range(10)],
+    )
     large, one = pool(0, prefix=8, size=26), pool(0, prefix=15, size=32)
-    full = Pool(name="full", at=AT, families=pool(0, prefix=28, size=28).families, selector=EVERY, selector_at=AT)
+    full = Pool(
+        name="full", at=AT, families=pool(0, prefix=28, size=28).families, selector=EVERY, selector_at=AT
+    )
     old = [line for index, line in enumerate(held(large, 2 * MANY, left="2026-11-01")) if index % 2] + [
         line for index, line in enumerate(held(large, 2 * MANY)) if not index % 2
     ]
     exact = replace(
-        large, families={4: replace(large.families[4], ranges=(Range(Block(4, large.families[4].ranges[0].block.first, 9), AT),))}
+        large,
+        families={
+            4: replace(
+                large.families[4], ranges=(Range(Block(4, large.families[4].ranges[0].block.first, 9), AT),)
+            )
+        },
     )
     return [
-        ("100,000 newcomers, ten pools, /25 /26 /27", cluster(ten), standing(newcomers(three_sizes(ten, 4, 25, 26, 27), MANY), [])),
+        (
+            "100,000 newcomers, ten pools, /25 /26 /27",
+            cluster(ten),
+            standing(newcomers(three_sizes(ten, 4, 25, 26, 27), MANY), []),
+        ),
         (
             "100,000 newcomers, ten IPv6 pools, /63 /64 /80",
             cluster(six, 6),
             standing(newcomers(three_sizes(six, 6, 63, 64, 80), MANY, 6), []),
         ),
-        ("1 newcomer behind 100,000 lines", cluster([large]), standing(newcomers([Offer(large, {4: 26})], 1), held(large, MANY))),
+        (
+            "1 newcomer behind 100,000 lines",
+            cluster([large]),
+            standing(newcomers([Offer(large, {4: 26})], 1), held(large, MANY)),
+        ),
         (
             "1 newcomer among 100,000 lines with gaps",
             cluster([large]),
@@ -94,7 +120,11 @@ def cases() -> list[tuple[str, Cluster, Reconciled]]:
             cluster([exact]),
             standing(newcomers([Offer(exact, {4: 26}), Offer(exact, {4: 27})], MANY), old),
         ),
-        ("100,000 newcomers into a full pool", cluster([full, one]), standing(newcomers([Offer(full, {4: 28})], MANY), [])),
+        (
+            "100,000 newcomers into a full pool",
+            cluster([full, one]),
+            standing(newcomers([Offer(full, {4: 28})], MANY), []),
+        ),
     ]
 
 
@@ -112,7 +142,9 @@ def main() -> None:
         plan, found = allocate(what, (), where, TODAY)
         spent = best(lambda what=what, where=where: allocate(what, (), where, TODAY))  # type: ignore[misc] # mypy cannot type a lambda with defaults
         reused = sum(origin == "re-used" for origin in plan.origins.values())
-        print(f"{spent:8.1f} ms  {name}: {len(plan.origins):,} placed, {reused:,} re-used, {len(found)} findings")
+        print(
+            f"{spent:8.1f} ms  {name}: {len(plan.origins):,} placed, {reused:,} re-used, {len(found)} findings"
+        )
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ def as_yaml(items: list[dict[str, object]]) -> str:
 def run(arguments: list[str], folder: Path) -> tuple[float, float]:
     """Run the command line in a cold process; give seconds and peak MB."""
     start = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "ipamc", *arguments], cwd=folder, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ipamc", *arguments], cwd=folder, stderr=subprocess.PIPE
+    )
     assert process.stderr is not None
     trouble = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
@@ -97,9 +99,17 @@ def main() -> None:
                 if kind == "YAML":
                     (folder / "nodes.yaml").write_text(as_yaml(nodes(count)))
                 else:
-                    document = {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": nodes(count)}
+                    document = {
+                        "apiVersion": "ipamc/v1alpha1",
+                        "kind": "NodeInventory",
+                        "nodes": nodes(count),
+                    }
                     (folder / "nodes.json").write_text(json.dumps(document))
-                for label, arguments in (("first", ["compile"]), ("again", ["compile"]), ("--check", ["compile", "--check"])):
+                for label, arguments in (
+                    ("first", ["compile"]),
+                    ("again", ["compile"]),
+                    ("--check", ["compile", "--check"]),
+                ):
                     seconds, memory = run(arguments, Path(scratch))
                     print(f"{count:>7,}  {kind:<9}  {label:<9}  {seconds:>7.2f}  {memory:>6.0f}", flush=True)
 

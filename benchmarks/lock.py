@@ -43,18 +43,27 @@ def documents(nodes: int) -> dict[str, bytes]:
             "spec": {
                 "ipv4": {"cidrs": [f"10.{zone * 24}.0.0/13"], "blockSize": 27},
                 "nodeSelector": f'zone == "{zone}"',
-                "blockSizes": [{"nodeSelector": 'size == "large"', "ipv4": 26}, {"nodeSelector": 'size == "small"', "ipv4": 28}],
+                "blockSizes": [
+                    {"nodeSelector": 'size == "large"', "ipv4": 26},
+                    {"nodeSelector": 'size == "small"', "ipv4": 28},
+                ],
             },
         }
         for zone in range(POOLS)
     ]
     sizes = ("medium", "large", "small")
     items = [
-        {"name": f"node-{number:06}", "labels": {"zone": str(number % POOLS), "size": sizes[number % 3], "rack": f"r{number % 400}"}}
+        {
+            "name": f"node-{number:06}",
+            "labels": {"zone": str(number % POOLS), "size": sizes[number % 3], "rack": f"r{number % 400}"},
+        }
         for number in range(nodes)
     ]
     inventory = {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": items}
-    return {f"clusters/bench/{index}.json": json.dumps(each).encode() for index, each in enumerate([cluster, *pools, inventory])}
+    return {
+        f"clusters/bench/{index}.json": json.dumps(each).encode()
+        for index, each in enumerate([cluster, *pools, inventory])
+    }
 
 
 def cluster_of(nodes: int) -> Cluster:
@@ -84,9 +93,15 @@ def stages(nodes: int) -> list[tuple[str, float]]:
     assert len(after) == len(before) + 1
     assert set(before) < set(after)
     return [
-        ("load: the lock's text to lines, checked", best(lambda: load(text, "ipam.lock", cluster, NOBODY, rendered=False))),
+        (
+            "load: the lock's text to lines, checked",
+            best(lambda: load(text, "ipam.lock", cluster, NOBODY, rendered=False)),
+        ),
         ("assign: every node to its pools", best(lambda: assign(cluster))),
-        ("settle: every line against its node", best(lambda: settle(cluster, wants, lock, NOBODY, TODAY, locked=False))),
+        (
+            "settle: every line against its node",
+            best(lambda: settle(cluster, wants, lock, NOBODY, TODAY, locked=False)),
+        ),
         ("allocate: one newcomer", best(lambda: allocate(cluster, wants, standing, TODAY))),
         ("dumps: every line to text", best(lambda: dumps(plan.lock))),
         ("review: rules over the plan", best(lambda: list(review(plan)))),

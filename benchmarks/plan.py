@@ -31,7 +31,9 @@ def write(cluster: Path, kind: str, count: int, pool_text: str) -> None:
     if kind == "YAML":
         (cluster / "nodes.yaml").write_text(as_yaml(nodes(count)))
     else:
-        (cluster / "nodes.json").write_text(json.dumps({"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": nodes(count)}))
+        (cluster / "nodes.json").write_text(
+            json.dumps({"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": nodes(count)})
+        )
 
 
 def main() -> None:
@@ -52,7 +54,11 @@ def main() -> None:
                 git(folder, "commit", "-q", "-m", "compiled")
                 cases = (
                     ("nothing changes", count, pools()),
-                    ("a range is added", count, pools().replace("[10.0.0.0/12]", "[10.0.0.0/12, 11.0.0.0/12]")),
+                    (
+                        "a range is added",
+                        count,
+                        pools().replace("[10.0.0.0/12]", "[10.0.0.0/12, 11.0.0.0/12]"),
+                    ),
                     ("a node joins", count + 1, pools()),
                     ("500 nodes join", count + 500, pools()),
                 )
@@ -61,11 +67,17 @@ def main() -> None:
                     for against, arguments in (("HEAD", ["--base", "HEAD"]), ("disk", [])):
                         os.dup2(quiet, 1)  # the plan itself is not what is measured here
                         try:
-                            runs = [run(["plan", "--format", "markdown", *arguments], folder) for _ in range(REPEAT)]
+                            runs = [
+                                run(["plan", "--format", "markdown", *arguments], folder)
+                                for _ in range(REPEAT)
+                            ]
                         finally:
                             os.dup2(shown, 1)
                         title = f"{count:>7,}  {kind}  {label:<17} against {against}"
-                        print(f"{title:<45}  {min(each for each, _ in runs):>7.2f}  {max(each for _, each in runs):>6.0f}", flush=True)
+                        print(
+                            f"{title:<45}  {min(each for each, _ in runs):>7.2f}  {max(each for _, each in runs):>6.0f}",
+                            flush=True,
+                        )
 
 
 if __name__ == "__main__":

@@ -43,12 +43,21 @@ def write(folder: Path, clusters: int, nodes: int) -> None:
         name = f"cluster-{number:04}"
         base = (10 << 24) + number * nodes * 64
         lines = tuple(
-            Line(block=Block(4, base + index * 64, 26), pool="pods", node=f"node-{index:06}.{name}.example.org") for index in range(nodes)
+            Line(
+                block=Block(4, base + index * 64, 26), pool="pods", node=f"node-{index:06}.{name}.example.org"
+            )
+            for index in range(nodes)
         )
         (folder / "clusters" / name).mkdir(parents=True)
         (folder / "clusters" / name / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
-        (folder / "clusters" / name / "ipam.lock").write_text(dumps(Lock(cluster=name, mode=Mode.CLUSTER_POOL, shards=1, lines=lines)))
-    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-q", "-m", "b"]):
+        (folder / "clusters" / name / "ipam.lock").write_text(
+            dumps(Lock(cluster=name, mode=Mode.CLUSTER_POOL, shards=1, lines=lines))
+        )
+    for command in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-q", "-m", "b"],
+    ):
         subprocess.run(["git", *command], cwd=folder, check=True)
 
 
@@ -57,7 +66,9 @@ def seconds(folder: Path, *arguments: str) -> tuple[float, float]:
     command, spent = [sys.executable, "-m", "ipamc", *arguments], []
     for _ in range(RUNS + 1):
         start = time.perf_counter()
-        done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        )
         spent.append(time.perf_counter() - start)
         assert done.returncode == 0, done.stderr
     return min(spent[1:]), statistics.median(spent[1:])

@@ -126,7 +126,9 @@ def test_both_ends_are_shown_and_a_way_out(fabric: Path, capsys: pytest.CaptureF
         "lock --check",
     ],
 )
-def test_every_way_to_write_is_refused_and_so_is_the_plan(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_way_to_write_is_refused_and_so_is_the_plan(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(ALL) == 0
     edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.2.0.0/24, 10.1.0.0/16")
     assert refused(verb, capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 ippools.yaml"]}
@@ -146,7 +148,9 @@ def test_where_one_is_named_the_other_is_read(capsys: pytest.CaptureFixture[str]
     assert refused("compile clusters/red", capsys) == {"red": ["IPC0701 ippools.yaml"]}
 
 
-def test_also_by_a_folder_that_one_is_in(fabric: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_also_by_a_folder_that_one_is_in(
+    fabric: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.1.0.0/24")
     monkeypatch.chdir(fabric / "clusters/blue")
     assert main(["compile", "."]) == 1
@@ -190,10 +194,15 @@ def test_what_one_excludes_another_may_have() -> None:
 
 @pytest.mark.usefixtures("fabric")
 @pytest.mark.parametrize("field", ["disabled: true", "reserved: [10.1.0.0/24]"])
-def test_a_range_counts_even_if_nothing_is_given_out_of_it(field: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_range_counts_even_if_nothing_is_given_out_of_it(
+    field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     more = POOLS.replace("POOL", "more").replace("CIDR", "10.1.0.0/16") + f"  {field}\n"
     Path("clusters/red/more.yaml").write_text(more)
-    assert refused("compile --jobs 1", capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 more.yaml"]}
+    assert refused("compile --jobs 1", capsys) == {
+        "blue": ["IPC0701 ippools.yaml"],
+        "red": ["IPC0701 more.yaml"],
+    }
 
 
 def leave_outside(name: str) -> None:
@@ -208,7 +217,10 @@ def leave_outside(name: str) -> None:
 def test_a_block_that_was_left_counts_until_it_is_released(capsys: pytest.CaptureFixture[str]) -> None:
     leave_outside("red")
     edit("clusters/blue/ippools.yaml", "10.1.0.0/24", "10.2.0.0/24")
-    assert refused("compile --jobs 1", capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 ipam.lock"]}
+    assert refused("compile --jobs 1", capsys) == {
+        "blue": ["IPC0701 ippools.yaml"],
+        "red": ["IPC0701 ipam.lock"],
+    }
     assert main(["compile", "blue"]) == 1
     text = capsys.readouterr().err
     assert "overlaps 10.2.0.0/27 of node red-1 of cluster red" in text
@@ -224,7 +236,10 @@ def test_a_block_held_outside_of_every_pool_counts(capsys: pytest.CaptureFixture
     edit("clusters/red/cluster.yaml", "  addressSpace", "  unpooled: hold\n  addressSpace")
     edit("clusters/red/ippools.yaml", "10.2.0.0/24", "10.9.0.0/24")
     edit("clusters/blue/ippools.yaml", "10.1.0.0/24", "10.1.0.0/24, 10.2.0.0/16")
-    assert refused("compile --jobs 1", capsys) == {"blue": ["IPC0701 ippools.yaml"], "red": ["IPC0701 ipam.lock"]}
+    assert refused("compile --jobs 1", capsys) == {
+        "blue": ["IPC0701 ippools.yaml"],
+        "red": ["IPC0701 ipam.lock"],
+    }
     assert main(["compile", "red"]) == 1
     help_line = "take addressSpace away from red until node red-1 has moved: ipamc lock red --renumber red-1"
     assert help_line in capsys.readouterr().err
@@ -257,7 +272,9 @@ def test_a_block_that_is_adopted_in_this_run_counts(capsys: pytest.CaptureFixtur
         ("ipam.lock", '"cluster":"red"', '"cluster":"other"', "this is the lock of cluster 'other'"),
     ],
 )
-def test_nothing_is_written_beside_it(path: str, old: str, new: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_beside_it(
+    path: str, old: str, new: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(ALL) == 0
     edit(f"clusters/red/{path}", old, new)
     assert refused("compile blue", capsys) == {"blue": ["IPC0702 cluster.yaml"]}
@@ -313,14 +330,22 @@ def test_two_clusters_change_their_mode_one_after_the_other() -> None:
 
 def claimed(cluster: str, *cidrs: str, space: str = "fabric") -> Claims:
     blocks = [parse_block(cidr) for cidr in cidrs]
-    return Claims(cluster=cluster, space=space, at=AT, claims=tuple(Claim(block, AT, f"pool-{block}") for block in blocks))
+    return Claims(
+        cluster=cluster,
+        space=space,
+        at=AT,
+        claims=tuple(Claim(block, AT, f"pool-{block}") for block in blocks),
+    )
 
 
 def test_a_range_over_many_of_another_cluster_is_one_finding() -> None:
     mine, red = claimed("blue", "10.0.0.0/8"), claimed("red", "10.1.0.0/16", "10.2.0.0/16", "fd00::/64")
     green = claimed("green", "10.3.0.0/16")
     texts = [each.message for each in overlapping_clusters(mine, [red, green])]
-    assert [re.findall(r"overlaps (\S+) of pool \S+?(?:, and (\d) more)? of cluster (\w+)", text) for text in texts] == [
+    assert [
+        re.findall(r"overlaps (\S+) of pool \S+?(?:, and (\d) more)? of cluster (\w+)", text)
+        for text in texts
+    ] == [
         [("10.1.0.0/16", "1", "red")],
         [("10.3.0.0/16", "", "green")],
     ]
@@ -335,7 +360,9 @@ def test_a_cluster_without_a_space_has_no_neighbours() -> None:
 def disjoint(draw: st.DrawFn) -> list[Block]:
     """Give blocks of a small world that share nothing with each other, as those of one cluster."""
     found: list[Block] = []
-    for family, prefix, place in draw(st.lists(st.tuples(st.sampled_from([4, 6]), st.integers(0, 4), st.integers(0, 15)), max_size=6)):
+    for family, prefix, place in draw(
+        st.lists(st.tuples(st.sampled_from([4, 6]), st.integers(0, 4), st.integers(0, 15)), max_size=6)
+    ):
         shift = BITS[family] - prefix
         block = Block(family, place >> (4 - prefix) << shift, prefix)
         if not any(block.overlaps(each) for each in found):
@@ -346,7 +373,12 @@ def disjoint(draw: st.DrawFn) -> list[Block]:
 @given(st.lists(disjoint(), min_size=2, max_size=4))
 def test_a_cluster_has_a_finding_if_and_only_if_it_shares_an_address(worlds: list[list[Block]]) -> None:
     every = [
-        Claims(cluster=f"c{index}", space="fabric", at=AT, claims=tuple(Claim(block, AT, "p") for block in blocks))
+        Claims(
+            cluster=f"c{index}",
+            space="fabric",
+            at=AT,
+            claims=tuple(Claim(block, AT, "p") for block in blocks),
+        )
         for index, blocks in enumerate(worlds)
     ]
     for mine in every:

@@ -19,7 +19,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 OUTER = {PACKAGE / "cli", PACKAGE / "workspace"}
 """Rooms that know of files and terminals."""
 JOBS = PACKAGE / "cli" / "ci" / "jobs.py"
-CORE = [path for path in MODULES if path == JOBS or not (OUTER & set(path.parents) or path.name == "__main__.py")]
+CORE = [
+    path for path in MODULES if path == JOBS or not (OUTER & set(path.parents) or path.name == "__main__.py")
+]
 
 IO = {
     "os",
@@ -67,7 +69,9 @@ def called(path: Path) -> Iterator[str]:
 
 def test_layers_are_one_way() -> None:
     command = "from importlinter.cli import lint_imports; import sys; sys.exit(lint_imports(no_cache=True))"
-    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -105,7 +109,9 @@ def functions(path: Path) -> Iterator[tuple[ast.AST, str]]:
 def made_in(node: ast.AST) -> set[str]:
     """Give the codes of the findings that a piece of code makes."""
     makers = [
-        each for each in ast.walk(node) if isinstance(each, ast.Call) and getattr(each.func, "id", "") in {"error", "warning", "note"}
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call) and getattr(each.func, "id", "") in {"error", "warning", "note"}
     ]
     return {
         each.args[0].value

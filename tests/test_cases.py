@@ -35,17 +35,28 @@ def test_a_second_compile_changes_nothing(path: Path) -> None:
             first = compile_cluster(inputs)
         except Refused:
             continue
-        second = compile_cluster(replace(inputs, lock=first.lock.encode(), locked=True, consent=Consent(leave=inputs.consent.leave)))
+        second = compile_cluster(
+            replace(
+                inputs, lock=first.lock.encode(), locked=True, consent=Consent(leave=inputs.consent.leave)
+            )
+        )
         assert second.lock == first.lock
         assert second.files == first.files
 
 
 @pytest.mark.parametrize(
-    "cut", [b"", b'\n{"block":"10.1.0.0/26","pool":"rack-a","node":"wor', b'\n{"block":"10.1.0.0/26","pool":"rack-a","node":"worker-1"}']
+    "cut",
+    [
+        b"",
+        b'\n{"block":"10.1.0.0/26","pool":"rack-a","node":"wor',
+        b'\n{"block":"10.1.0.0/26","pool":"rack-a","node":"worker-1"}',
+    ],
 )
 def test_a_lock_that_was_cut_off_is_refused(cut: bytes) -> None:
     """A text without its last newline fits into no case file."""
     inputs = casefile.inputs(casefile.load(casefile.ROOT / "lock" / "leaver.txtar"))
     with pytest.raises(Refused) as refused:
-        compile_cluster(replace(inputs, lock=b'{"lock":1,"cluster":"case","mode":"cluster-pool","shards":1}' + cut))
+        compile_cluster(
+            replace(inputs, lock=b'{"lock":1,"cluster":"case","mode":"cluster-pool","shards":1}' + cut)
+        )
     assert {each.code for each in refused.value.diagnostics} == {"IPC0403"}

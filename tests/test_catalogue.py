@@ -59,7 +59,9 @@ def docstrings() -> Iterator[str]:
     """Give every docstring that begins with a code."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node) or "").startswith("IPC"):
+            if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node) or "").startswith(
+                "IPC"
+            ):
                 yield text
 
 
@@ -119,4 +121,6 @@ def test_a_config_map_has_at_most_a_megabyte() -> None:
     cluster = builders.plan("multi-pool", [builders.pool("default", "10.0.0.0/8")], {}).cluster
     path = "cilium/configmap.yaml"
     assert not list(config_map_too_large(cluster, {path: "x" * CONFIG_MAP}))
-    assert [each.code for each in config_map_too_large(cluster, {path: "x" * (CONFIG_MAP + 1)})] == ["IPC0529"]
+    assert [each.code for each in config_map_too_large(cluster, {path: "x" * (CONFIG_MAP + 1)})] == [
+        "IPC0529"
+    ]

@@ -19,11 +19,17 @@ CLUSTERS = ROOT / "clusters"
 def ipamc(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "compiler")}
     command = [sys.executable, "-m", "ipamc", *arguments]
-    return subprocess.run(command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, check=False
+    )
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def copied(to: Path, *, outputs: bool) -> Path:
@@ -53,12 +59,21 @@ def test_a_day_that_passes_makes_nothing_stale(tmp_path: Path) -> None:
 
 def test_neither_folder_nor_locale_nor_time_zone_reach_the_output(tmp_path: Path) -> None:
     copied(tmp_path, outputs=False)
-    done = ipamc("compile", str(tmp_path / "clusters/zones"), cwd=Path("/"), LC_ALL="C", TZ="Pacific/Auckland", PYTHONUTF8="0")
+    done = ipamc(
+        "compile",
+        str(tmp_path / "clusters/zones"),
+        cwd=Path("/"),
+        LC_ALL="C",
+        TZ="Pacific/Auckland",
+        PYTHONUTF8="0",
+    )
     assert done.returncode == 0, done.stderr
     assert tree(tmp_path / "clusters/zones") == tree(CLUSTERS / "zones")
 
 
-@pytest.mark.parametrize("path", sorted(CLUSTERS.glob("*/rendered/**/*.yaml")), ids=lambda path: str(path.relative_to(CLUSTERS)))
+@pytest.mark.parametrize(
+    "path", sorted(CLUSTERS.glob("*/rendered/**/*.yaml")), ids=lambda path: str(path.relative_to(CLUSTERS))
+)
 def test_rendered_documents_mean_the_same_to_yaml_1_1_and_1_2_readers(path: Path) -> None:
     text = path.read_text()
     reader = YAML(typ="safe", pure=True)

@@ -59,7 +59,11 @@ def test_a_tenth_of_5000_nodes_that_leaves_and_returns_changes_no_byte() -> None
     chance = random.Random(5000)  # noqa: S311 - a test's choice, the same every time
     nodes = [{"name": f"node-{number:04}", "labels": {"rack": f"r{number % 7}"}} for number in range(5000)]
     pools = [
-        fleet.pool(f"rack-{rack}", ipv4={"cidrs": [f"10.{rack}.0.0/16"], "blockSize": 26}, nodeSelector=f'rack == "r{rack}"')
+        fleet.pool(
+            f"rack-{rack}",
+            ipv4={"cidrs": [f"10.{rack}.0.0/16"], "blockSize": 26},
+            nodeSelector=f'rack == "r{rack}"',
+        )
         for rack in range(7)
     ]
     documents = [fleet.cluster(), *pools]

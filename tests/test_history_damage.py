@@ -50,27 +50,54 @@ DAMAGES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
         "ipam.lock:2:1: error[IPC0403] line 2 is a last line without a newline: the file was cut off",
     ),
     "cut off before the last newline": (lambda text: text[:-1], "without a newline: the file was cut off"),
-    "cut off in the header": (lambda text: text[:20], "error[IPC0403] line 1 is a header that is not readable"),
+    "cut off in the header": (
+        lambda text: text[:20],
+        "error[IPC0403] line 1 is a header that is not readable",
+    ),
     "header lost": (lambda text: text.partition("\n")[2], "error[IPC0403] line 1: not the header line"),
-    "edited by hand: another node": (replaced('"n2"', '"n1"'), "error[IPC0408] node n1 has two held IPv4 lines"),
-    "edited by hand: a space": (replaced('"pool":"rack","node":"n2"', '"pool": "rack","node":"n2"'), "ipam.lock:3:1: error[IPC0409]"),
-    "edited by hand: a comment": (lambda text: f"{text}# mine\n", "ipam.lock:5:1: error[IPC0403] line 5: not a JSON object"),
+    "edited by hand: another node": (
+        replaced('"n2"', '"n1"'),
+        "error[IPC0408] node n1 has two held IPv4 lines",
+    ),
+    "edited by hand: a space": (
+        replaced('"pool":"rack","node":"n2"', '"pool": "rack","node":"n2"'),
+        "ipam.lock:3:1: error[IPC0409]",
+    ),
+    "edited by hand: a comment": (
+        lambda text: f"{text}# mine\n",
+        "ipam.lock:5:1: error[IPC0403] line 5: not a JSON object",
+    ),
     "edited by hand: a field": (
         replaced('"node":"n3"', '"node":"n3","until":"2027"'),
         "ipam.lock:4:1: error[IPC0403] line 4: unknown fields",
     ),
-    "edited by hand: host bits": (replaced("10.0.0.32/27", "10.0.0.33/27"), "'10.0.0.33/27' has host bits set"),
-    "sorted by an editor": (lambda text: "".join(sorted(text.splitlines(keepends=True))), "error[IPC0403] line 1"),
-    "lines swapped": (lambda text: "".join(text.splitlines(keepends=True)[each] for each in (0, 2, 1, 3)), "ipam.lock:2:1: error[IPC0409]"),
+    "edited by hand: host bits": (
+        replaced("10.0.0.32/27", "10.0.0.33/27"),
+        "'10.0.0.33/27' has host bits set",
+    ),
+    "sorted by an editor": (
+        lambda text: "".join(sorted(text.splitlines(keepends=True))),
+        "error[IPC0403] line 1",
+    ),
+    "lines swapped": (
+        lambda text: "".join(text.splitlines(keepends=True)[each] for each in (0, 2, 1, 3)),
+        "ipam.lock:2:1: error[IPC0409]",
+    ),
     "an empty line": (replaced('"n2"}\n', '"n2"}\n\n'), "error[IPC0403] line 4"),
     "conflict markers": (
         replaced('{"block":"10.0.0.32/27","pool":"rack","node":"n2"}\n', MARKERS),
         "error[IPC0403] line 3 is a conflict marker",
     ),
-    "from another cluster": (replaced('"lab"', '"prod"'), "error[IPC0405] this is the lock of cluster 'prod'"),
+    "from another cluster": (
+        replaced('"lab"', '"prod"'),
+        "error[IPC0405] this is the lock of cluster 'prod'",
+    ),
     "of another mode": (replaced("cluster-pool", "crd"), "error[IPC0406] the lock was made for mode crd"),
     "of a newer format": (replaced('"lock":1', '"lock":2'), "error[IPC0404] lock format 2 is not 1"),
-    "a block twice": (lambda text: text + text.splitlines(keepends=True)[-1], "error[IPC0407] 10.0.0.64/27 of node n3 overlaps"),
+    "a block twice": (
+        lambda text: text + text.splitlines(keepends=True)[-1],
+        "error[IPC0407] 10.0.0.64/27 of node n3 overlaps",
+    ),
     "a block inside another": (replaced("10.0.0.64/27", "10.0.0.32/28"), "error[IPC0407] 10.0.0.32/28"),
     "deleted": (lambda _: None, "error[IPC0401] no lock beside an existing rendered/"),
     "emptied": (lambda _: "", "error[IPC0402] the lock is empty"),
@@ -106,11 +133,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
     """Give content and time of every file."""
-    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_lock_is_named_and_nothing_is_written(damage: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_lock_is_named_and_nothing_is_written(
+    damage: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     harm, said = DAMAGES[damage]
     path, damaged = folder / "ipam.lock", harm(LOCK)
     if damaged is None:

@@ -40,13 +40,17 @@ def clusters(draw: st.DrawFn, *, mode: str | None = None) -> list[fleet.Document
         if "IPv6" in families:
             body["ipv6"] = {"cidrs": [f"fd00:{index}::/108"], "blockSize": size + 95}
         if rack:
-            body["nodeSelector"] = f'rack == "{rack}"' if draw(st.booleans()) else {"matchLabels": {"rack": rack}}
+            body["nodeSelector"] = (
+                f'rack == "{rack}"' if draw(st.booleans()) else {"matchLabels": {"rack": rack}}
+            )
         if several:
             body["blocksPerNode"] = draw(st.integers(1, 2))
         if draw(st.booleans()) and "ipv4" in body:
             body["reserved"] = [f"10.{index}.0.{draw(st.sampled_from([0, 64, 128]))}/26"]
         if chosen != "multi-pool" and draw(st.booleans()):
-            body["blockSizes"] = [{"nodeSelector": "has(large)", "ipv4": 24, "ipv6": 119}] if len(families) == 2 else []
+            body["blockSizes"] = (
+                [{"nodeSelector": "has(large)", "ipv4": 24, "ipv6": 119}] if len(families) == 2 else []
+            )
         documents.append(fleet.pool(f"rack-{rack}" if rack else "default", **body))
     names = draw(st.lists(st.text("abc0", min_size=1, max_size=3), unique=True, max_size=12))
     labels = st.fixed_dictionaries({"rack": st.sampled_from(RACKS)}, optional={"large": st.just("")})
@@ -71,17 +75,28 @@ def nodes_of(documents: list[fleet.Document]) -> list[dict[str, Any]]:
 
 
 @given(clusters(), st.randoms(use_true_random=False))
-def test_any_order_of_documents_files_and_nodes_gives_the_same_bytes(documents: list[fleet.Document], shuffler: random.Random) -> None:
+def test_any_order_of_documents_files_and_nodes_gives_the_same_bytes(
+    documents: list[fleet.Document], shuffler: random.Random
+) -> None:
     first = fleet.compiled(fleet.as_json(documents))
-    shuffled = [*documents[:-1], fleet.inventory(shuffler.sample(nodes_of(documents), len(nodes_of(documents))))]
+    shuffled = [
+        *documents[:-1],
+        fleet.inventory(shuffler.sample(nodes_of(documents), len(nodes_of(documents)))),
+    ]
     half = len(nodes_of(shuffled)) // 2
-    split = [*shuffled[:-1], fleet.inventory(nodes_of(shuffled)[:half]), fleet.inventory(nodes_of(shuffled)[half:])]
+    split = [
+        *shuffled[:-1],
+        fleet.inventory(nodes_of(shuffled)[:half]),
+        fleet.inventory(nodes_of(shuffled)[half:]),
+    ]
     shuffler.shuffle(split)
     assert outputs(fleet.compiled(fleet.as_json(split))) == outputs(first)
 
 
 @given(clusters())
-def test_no_two_blocks_overlap_and_each_lies_in_a_range_of_a_pool_that_chose_the_node(documents: list[fleet.Document]) -> None:
+def test_no_two_blocks_overlap_and_each_lies_in_a_range_of_a_pool_that_chose_the_node(
+    documents: list[fleet.Document],
+) -> None:
     result = fleet.compiled(fleet.as_json(documents))
     lines = result.plan.lock.lines
     for one, other in itertools.pairwise(sorted(line.block for line in lines)):
@@ -92,7 +107,9 @@ def test_no_two_blocks_overlap_and_each_lies_in_a_range_of_a_pool_that_chose_the
         assert line.pool in {f"rack-{racks[line.node]}", "default"}
         ranges = [parse_block(text) for text in specs[line.pool][f"ipv{line.block.family}"]["cidrs"]]
         assert any(each.contains(line.block) for each in ranges)
-        assert not any(line.block.overlaps(parse_block(text)) for text in specs[line.pool].get("reserved", []))
+        assert not any(
+            line.block.overlaps(parse_block(text)) for text in specs[line.pool].get("reserved", [])
+        )
 
 
 @given(clusters())
@@ -103,7 +120,9 @@ def test_compiling_twice_changes_nothing_and_is_not_stale(documents: list[fleet.
 
 
 @given(clusters(), st.data())
-def test_adding_or_removing_nodes_leaves_all_others_where_they_are(documents: list[fleet.Document], data: st.DataObject) -> None:
+def test_adding_or_removing_nodes_leaves_all_others_where_they_are(
+    documents: list[fleet.Document], data: st.DataObject
+) -> None:
     nodes = nodes_of(documents)
     assume(len(nodes) > 1)
     some = data.draw(st.lists(st.sampled_from(nodes), unique_by=lambda node: node["name"], min_size=1))
@@ -119,7 +138,9 @@ def test_adding_or_removing_nodes_leaves_all_others_where_they_are(documents: li
 
 
 @given(clusters(), st.data())
-def test_a_leaver_is_told_apart_from_a_truncated_inventory(documents: list[fleet.Document], data: st.DataObject) -> None:
+def test_a_leaver_is_told_apart_from_a_truncated_inventory(
+    documents: list[fleet.Document], data: st.DataObject
+) -> None:
     nodes = nodes_of(documents)
     assume(len(nodes) > 4)
     kept = data.draw(st.integers(0, len(nodes) - 5))

@@ -29,9 +29,15 @@ def test_compile_lock_and_plan_agree(path: Path) -> None:
         except Refused:
             continue
         base = parse(inputs.lock, inputs.lock_path)[0] if inputs.lock else None
-        side = Side(lock=base or Lock(cluster="case", mode=compilation.plan.cluster.mode, shards=0), cluster=None, new=base is None)
+        side = Side(
+            lock=base or Lock(cluster="case", mode=compilation.plan.cluster.mode, shards=0),
+            cluster=None,
+            new=base is None,
+        )
         lines = compare(side, compilation, inputs.today).lines
-        told = re.search(r"([\d,]+) renumbered", summary.placed(inputs.lock, compilation.lock, compilation.plan))
+        told = re.search(
+            r"([\d,]+) renumbered", summary.placed(inputs.lock, compilation.lock, compilation.plan)
+        )
         assert told
         assert int(told.group(1).replace(",", "")) == lines.counts.renumbered
         assert lines.counts.renumbered == len({move.node for move in (*lines.pending, *lines.settled)})

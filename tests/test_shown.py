@@ -16,7 +16,11 @@ SPEAKS_OF_A_SERVER = re.compile(
 
 
 def test_every_claim_about_a_server_is_shown() -> None:
-    speaking = {entry.code for entry in catalogue().values() if SPEAKS_OF_A_SERVER.search(f"{entry.title} {entry.body}")}
+    speaking = {
+        entry.code
+        for entry in catalogue().values()
+        if SPEAKS_OF_A_SERVER.search(f"{entry.title} {entry.body}")
+    }
     assert sorted(speaking - SHOWN.keys() - NO_SERVER_HERE.keys()) == []
 
 

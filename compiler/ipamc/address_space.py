@@ -82,7 +82,14 @@ def mentions(sources: Mapping[str, bytes]) -> bool:
 
 
 def survey(
-    name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str], lock: bytes | None, lock_path: str, *, rendered: bool
+    name: str,
+    folder: str,
+    sources: Mapping[str, bytes],
+    schemas: Mapping[str, str],
+    lock: bytes | None,
+    lock_path: str,
+    *,
+    rendered: bool,
 ) -> Claims | Unread | None:
     """Read what a cluster claims, and not its nodes; None where it is of no address space.
 
@@ -110,7 +117,11 @@ def survey(
 def _skimmed(lock: bytes, cluster: str) -> list[Held] | None:
     records = skim(lock, cluster)
     try:
-        return None if records is None else [(parse_block(each.block), each) for each in records if not each.released]
+        return (
+            None
+            if records is None
+            else [(parse_block(each.block), each) for each in records if not each.released]
+        )
     except CidrError:
         return None
 
@@ -124,15 +135,29 @@ def claims(cluster: Cluster, held: Iterable[Held], lock_path: str, written: byte
     """Give all that a cluster claims. `written` is the lock's text on the disk, where lines are shown. O(lines)."""
     range_index = RangeIndex(cluster.pools)
     outside = [each for each in held if range_index.of(each[0]) is None]
-    ranges = [Claim(each.block, each.at, pool.name) for pool in cluster.pools for part in pool.families.values() for each in part.ranges]
+    ranges = [
+        Claim(each.block, each.at, pool.name)
+        for pool in cluster.pools
+        for part in pool.families.values()
+        for each in part.ranges
+    ]
     lines = list(_lines(outside, lock_path, written))
-    return Claims(cluster=cluster.name, space=cluster.address_space, at=cluster.field("spec", "addressSpace"), claims=(*ranges, *lines))
+    return Claims(
+        cluster=cluster.name,
+        space=cluster.address_space,
+        at=cluster.field("spec", "addressSpace"),
+        claims=(*ranges, *lines),
+    )
 
 
 def _lines(held: Sequence[Held], path: str, written: bytes | None) -> Iterator[Claim]:
     """Give lines with their places in the text on the disk, by their blocks; the file as a whole for one that is to be added."""
     rows = written.split(b"\n") if written and held else []
-    numbers = {row.split(b'"', 4)[3].decode(): number for number, row in enumerate(rows, 1) if row.startswith(b'{"block"')}
+    numbers = {
+        row.split(b'"', 4)[3].decode(): number
+        for number, row in enumerate(rows, 1)
+        if row.startswith(b'{"block"')
+    }
     for block, line in held:
         number = numbers.get(str(block))
         at = row_at(path, number, rows[number - 1]) if number else Span(path)
@@ -168,13 +193,16 @@ def overlapping_clusters(mine: Claims, others: Sequence[Claims]) -> Iterator[Dia
 def _overlaps(mine: Claims, others: Sequence[Claims]) -> Iterator[tuple[Claim, str, Claim]]:
     """Give (own claim, cluster, its claim) of every overlap, once for each smaller block. A sorted sweep: O(n log n) of all claims."""
     every = sorted(
-        ((claim, each.cluster, each is mine) for each in (mine, *others) for claim in each.claims), key=lambda one: (one[0].block, one[1])
+        ((claim, each.cluster, each is mine) for each in (mine, *others) for claim in each.claims),
+        key=lambda one: (one[0].block, one[1]),
     )
     around: list[tuple[Claim, str, bool]] = []
     for claim, cluster, own in every:
         while around and not around[-1][0].block.contains(claim.block):
             around.pop()
-        outer = next((each for each in reversed(around) if each[2] is not own), None)  # the others' overlaps are the others' findings
+        outer = next(
+            (each for each in reversed(around) if each[2] is not own), None
+        )  # the others' overlaps are the others' findings
         if outer is not None:
             yield (claim, outer[1], outer[0]) if own else (outer[0], cluster, claim)
         around.append((claim, cluster, own))
@@ -185,9 +213,7 @@ def _way_out(*ends: tuple[str, Claim]) -> str:
         if claim.state == State.QUARANTINED:
             return f"once nobody has it: ipamc lock {cluster} --release {claim.block}"
         if claim.state:
-            return (
-                f"take addressSpace away from {cluster} until node {claim.owner} has moved: ipamc lock {cluster} --renumber {claim.owner}"
-            )
+            return f"take addressSpace away from {cluster} until node {claim.owner} has moved: ipamc lock {cluster} --renumber {claim.owner}"
     (_, inner), (cluster, outer) = sorted(ends, key=lambda end: -end[1].block.prefix)
     if inner.block == outer.block:
         return "use another range in one of the two clusters"

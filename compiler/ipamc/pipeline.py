@@ -66,18 +66,30 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     """Do everything the compiler does, in order. Pure: text in, text out; raises Refused with all diagnostics."""
     log = Log()
     try:
-        cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))  # text -> model, whatever dialect it came in
+        cluster = log.keep(
+            read(inputs.name, inputs.folder, inputs.sources, inputs.schemas)
+        )  # text -> model, whatever dialect it came in
         log.add(check(cluster))  # meaning: pools disjoint, versions allow it
-        lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))  # what was promised
-        log.add(check_published(cluster, lock, inputs.published, f"{inputs.folder}/rendered"))  # what was rendered and cannot change
+        lock = log.keep(
+            load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+        )  # what was promised
+        log.add(
+            check_published(cluster, lock, inputs.published, f"{inputs.folder}/rendered")
+        )  # what was rendered and cannot change
         wants = assign(cluster)  # node -> its pools in order, sizes
-        standing = log.keep(settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))  # kept, back, left, lacking
+        standing = log.keep(
+            settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked)
+        )  # kept, back, left, lacking
         plan = log.keep(allocate(cluster, wants, standing, inputs.today))  # lacking -> blocks
         log.add(review(plan))  # capacity, maxPods, limits of the mode
         arranged = arrange(plan)  # plan -> objects a file
         files = emit(arranged, inputs.templates)  # one render a file
         log.add(config_map_too_large(cluster, files))  # what the apiserver has no room for
-        log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))  # what no template may do
+        log.add(
+            verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered")
+        )  # what no template may do
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-    return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources))
+    return Compilation(
+        files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources)
+    )

@@ -40,7 +40,12 @@ def repository(made: Path, tmp_path: Path) -> Repository:
     script = (found.tools / "ipamc").read_text()
     (found.tools / "ipamc").write_text(script.replace(str(made), str(tmp_path)))
     path = f"{found.tools}:{os.environ['PATH']}"
-    found.environment = {"PATH": path, "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1", "SOURCE_DATE_EPOCH": "1795000000"}
+    found.environment = {
+        "PATH": path,
+        "HOME": str(tmp_path),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "SOURCE_DATE_EPOCH": "1795000000",
+    }
     found.run("git", "config", "user.name", "a")
     found.run("git", "config", "user.email", "a@example.org")
     found.run("git", "remote", "set-url", "origin", str(tmp_path / "origin.git"))
@@ -102,14 +107,18 @@ def test_what_is_written_promises_what_it_should(repository: Repository, path: s
 def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) -> None:
     found = workflow((repository.folder / FILES["github"]).read_text())
     assert found["permissions"] == {}
-    assert {name: job["permissions"] for name, job in found["jobs"].items() if "write" in str(job["permissions"])} == {
+    assert {
+        name: job["permissions"] for name, job in found["jobs"].items() if "write" in str(job["permissions"])
+    } == {
         "plan": {"contents": "read", "pull-requests": "write"},
         "merge": {"contents": "write"},
     }
     uses = {step["uses"] for job in found["jobs"].values() for step in job["steps"] if "uses" in step}
     assert uses == {"actions/checkout@v5.0.0", "actions/setup-python@v6.0.0"}
     scripts = [step["run"] for job in found["jobs"].values() for step in job["steps"] if "run" in step]
-    assert not [script for script in scripts if "${{" in script]  # what people may choose reaches a shell by its environment alone
+    assert not [
+        script for script in scripts if "${{" in script
+    ]  # what people may choose reaches a shell by its environment alone
 
 
 def test_argocd_prunes_and_deletes_nothing() -> None:
@@ -125,8 +134,16 @@ def test_argocd_prunes_and_deletes_nothing() -> None:
 def test_argocd_finds_every_part_of_every_cluster_and_nothing_else() -> None:
     spec = yaml.safe_load(main_prints("argocd", "--repo", "https://example.org/fleet.git"))["spec"]
     patterns = [each["path"] for each in spec["generators"][0]["git"]["directories"]]
-    found = sorted(path.relative_to(ROOT).as_posix() for pattern in patterns for path in ROOT.glob(pattern) if path.is_dir())
-    kustomizations = sorted(path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("clusters/*/rendered/*/**/kustomization.yaml"))
+    found = sorted(
+        path.relative_to(ROOT).as_posix()
+        for pattern in patterns
+        for path in ROOT.glob(pattern)
+        if path.is_dir()
+    )
+    kustomizations = sorted(
+        path.parent.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("clusters/*/rendered/*/**/kustomization.yaml")
+    )
     assert found == [path for path in kustomizations if not path.endswith("/component")]
 
 
@@ -138,10 +155,15 @@ def test_flux_applies_every_shard_after_cilium_and_prunes_nothing(monkeypatch: p
         ("bgp-nodes-000", [{"name": "bgp-cilium"}]),
         ("bgp-ciliumnodes-000", [{"name": "bgp-cilium"}]),
     ]
-    assert all(each["spec"]["prune"] is False and (ROOT / each["spec"]["path"] / "kustomization.yaml").exists() for each in items)
+    assert all(
+        each["spec"]["prune"] is False and (ROOT / each["spec"]["path"] / "kustomization.yaml").exists()
+        for each in items
+    )
 
 
-def test_flux_for_a_fleet_names_the_secret_of_each_cluster(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flux_for_a_fleet_names_the_secret_of_each_cluster(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(ROOT)
     items = [each for each in yaml.safe_load_all(main_prints("flux", "--remote")) if each]
     assert {each["spec"]["kubeConfig"]["secretRef"]["name"] for each in items} == {
@@ -172,7 +194,9 @@ def names(repository: Repository, *options: str) -> list[str]:
     return out.stdout.split()
 
 
-@pytest.mark.parametrize("path", ["nodes.yaml", "ipam.lock", "rendered/cilium/configmap.yaml", "new/deep.yaml"])
+@pytest.mark.parametrize(
+    "path", ["nodes.yaml", "ipam.lock", "rendered/cilium/configmap.yaml", "new/deep.yaml"]
+)
 def test_inputs_lock_and_rendered_change_a_cluster(repository: Repository, path: str) -> None:
     repository.run("git", "checkout", "-q", "-b", "feature")
     file = repository.folder / "clusters/red" / path
@@ -202,10 +226,21 @@ def test_where_git_cannot_tell_every_cluster_is_listed(repository: Repository, b
 def test_a_shallow_clone_is_said(repository: Repository, tmp_path: Path) -> None:
     repository.branch("feature", "red", "n2")
     repository.run("git", "push", "-q", "origin", "feature")
-    repository.run("git", "clone", "-q", "--depth", "1", "--no-single-branch", f"file://{tmp_path}/origin.git", str(tmp_path / "shallow"))
+    repository.run(
+        "git",
+        "clone",
+        "-q",
+        "--depth",
+        "1",
+        "--no-single-branch",
+        f"file://{tmp_path}/origin.git",
+        str(tmp_path / "shallow"),
+    )
     repository.folder = tmp_path / "shallow"
     repository.run("git", "checkout", "-q", "feature")
-    assert "a shallow clone?" in repository.run("ipamc", "ci", "matrix", "--format", "names", "--base", "origin/main")
+    assert "a shallow clone?" in repository.run(
+        "ipamc", "ci", "matrix", "--format", "names", "--base", "origin/main"
+    )
 
 
 def test_a_deleted_cluster_has_no_job_and_is_said(repository: Repository) -> None:
@@ -233,7 +268,11 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     repository.run("git", "checkout", "-q", "main")
     repository.run("git", "merge", "-q", "--no-ff", "--no-edit", "feature")  # what GitHub checks out
     output, summary = tmp_path / "output", tmp_path / "summary"
-    shared: dict[str, Any] = {"BASE": "HEAD^1", "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
+    shared: dict[str, Any] = {
+        "BASE": "HEAD^1",
+        "GITHUB_OUTPUT": str(output),
+        "GITHUB_STEP_SUMMARY": str(summary),
+    }
     (find,) = steps(text, "changes")
     repository.run(*bash(find), STAGE="compile", **shared)
     lines = dict(line.split("=", 1) for line in output.read_text().splitlines())
@@ -288,7 +327,13 @@ class Forge(BaseHTTPRequestHandler):
     def answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else {}
-        self.requests.append((self.command, self.path, self.headers.get("Authorization") or self.headers.get("Private-Token") or ""))
+        self.requests.append(
+            (
+                self.command,
+                self.path,
+                self.headers.get("Authorization") or self.headers.get("Private-Token") or "",
+            )
+        )
         found: Any = {}
         if self.command == "GET":
             page = int(self.path.rpartition("page=")[2])
@@ -328,21 +373,39 @@ def on_github(url: str) -> dict[str, Any]:
 
 
 def on_gitlab(url: str) -> dict[str, Any]:
-    return {"GITLAB_CI": "true", "CI_API_V4_URL": url, "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7", "IPAMC_TOKEN": "t0ken"}
+    return {
+        "GITLAB_CI": "true",
+        "CI_API_V4_URL": url,
+        "CI_PROJECT_ID": "5",
+        "CI_MERGE_REQUEST_IID": "7",
+        "IPAMC_TOKEN": "t0ken",
+    }
 
 
 @pytest.mark.parametrize(
     ("where", "create", "update", "secret"),
     [
-        (on_github, ("POST", "/repos/o/r/issues/7/comments"), ("PATCH", "/repos/o/r/issues/comments/150"), "Bearer t0ken"),
-        (on_gitlab, ("POST", "/projects/5/merge_requests/7/notes"), ("PUT", "/projects/5/merge_requests/7/notes/150"), "t0ken"),
+        (
+            on_github,
+            ("POST", "/repos/o/r/issues/7/comments"),
+            ("PATCH", "/repos/o/r/issues/comments/150"),
+            "Bearer t0ken",
+        ),
+        (
+            on_gitlab,
+            ("POST", "/projects/5/merge_requests/7/notes"),
+            ("PUT", "/projects/5/merge_requests/7/notes/150"),
+            "t0ken",
+        ),
     ],
 )
 def test_one_comment_is_brought_up_to_date(
     repository: Repository, forge: tuple[type[Forge], str], where: Any, create: Any, update: Any, secret: str
 ) -> None:
     handler, url = forge
-    handler.comments += [{"id": index, "body": f"a person says: {index} <!-- ipamc ci comment -->"} for index in range(150)]
+    handler.comments += [
+        {"id": index, "body": f"a person says: {index} <!-- ipamc ci comment -->"} for index in range(150)
+    ]
     repository.write("plan.md", "### one\n")
     assert "comment posted" in repository.run("ipamc", "ci", "comment", "plan.md", **where(url))
     repository.write("plan.md", "### two\n")
@@ -380,11 +443,16 @@ def test_a_forge_that_refuses_fails_the_job(repository: Repository, forge: tuple
     [
         ({}, "this is no job of GitHub or GitLab"),
         ({**on_github("http://127.0.0.1:9"), "GITHUB_TOKEN": ""}, "there is no GITHUB_TOKEN"),
-        ({**on_github("http://127.0.0.1:9"), "GITHUB_REF": "refs/heads/main"}, "this is no merge request or pull request"),
+        (
+            {**on_github("http://127.0.0.1:9"), "GITHUB_REF": "refs/heads/main"},
+            "this is no merge request or pull request",
+        ),
         ({**on_gitlab("http://127.0.0.1:9"), "IPAMC_TOKEN": ""}, "there is no IPAMC_TOKEN"),
     ],
 )
-def test_nowhere_to_post_is_no_failure(repository: Repository, environment: dict[str, Any], said: str) -> None:
+def test_nowhere_to_post_is_no_failure(
+    repository: Repository, environment: dict[str, Any], said: str
+) -> None:
     repository.write("plan.md", "x")
     assert f"no comment posted: {said}" in repository.run("ipamc", "ci", "comment", "plan.md", **environment)
 
@@ -410,7 +478,8 @@ def test_two_branches_that_take_one_block_merge_by_rule_and_are_pushed(repositor
     assert repository.run("git", "status", "--porcelain") == ""
     assert repository.run("git", "rev-list", "--count", "--merges", "origin/main..HEAD").strip() == "1"
     assert (
-        repository.run("git", "ls-remote", "origin", "refs/heads/feature").split()[0] == repository.run("git", "rev-parse", "HEAD").strip()
+        repository.run("git", "ls-remote", "origin", "refs/heads/feature").split()[0]
+        == repository.run("git", "rev-parse", "HEAD").strip()
     )
     assert "merged already" in repository.run("ipamc", "ci", "merge", "origin/main")
 
@@ -420,14 +489,19 @@ def test_what_a_person_has_to_decide_leaves_everything_as_it_was(repository: Rep
     repository.branch("feature", "red", "n2")
     repository.run("git", "checkout", "-q", "main")
     repository.write(
-        "clusters/red/more.yaml" if damage == "conflict" else "clusters/red/again.yaml", inventory("n3" if damage == "conflict" else "n2")
+        "clusters/red/more.yaml" if damage == "conflict" else "clusters/red/again.yaml",
+        inventory("n3" if damage == "conflict" else "n2"),
     )
     repository.run("ipamc", "compile")
     repository.commit("main")
     repository.run("git", "checkout", "-q", "feature")
     before = repository.run("git", "rev-parse", "HEAD")
     said = repository.run("ipamc", "ci", "merge", "main", code=1)
-    assert ("a person has to decide, both sides changed: clusters/red/more.yaml" if damage == "conflict" else "error[") in said
+    assert (
+        "a person has to decide, both sides changed: clusters/red/more.yaml"
+        if damage == "conflict"
+        else "error["
+    ) in said
     assert repository.run("git", "rev-parse", "HEAD") == before
     assert repository.run("git", "status", "--porcelain") == ""
 

@@ -63,7 +63,11 @@ def spoil(repository: Path, name: str = "red") -> None:
 
 
 def tree(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 # Help, usage, exit codes.
@@ -97,7 +101,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["compile", "--chek"], "--check"),
         (["compile", "--jobs", "0"], "--jobs"),
         (["compile", "--format", "xml"], "xml"),
-        (["compile", "blu"], "there is no cluster 'blu': no such folder, and none in clusters/. Did you mean 'blue'?"),
+        (
+            ["compile", "blu"],
+            "there is no cluster 'blu': no such folder, and none in clusters/. Did you mean 'blue'?",
+        ),
         (["show", "nowhere/at/all"], "There are: blue, red"),
         (["compile", "clusters/blue/cluster.yaml"], "there is no cluster"),
         (["compile", ""], "there is no cluster"),
@@ -108,7 +115,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["init", "Not_A_Name"], "is no name for a cluster"),
     ],
 )
-def test_usage_errors_exit_64(repository: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_errors_exit_64(
+    repository: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = tree(repository)
     assert main(arguments) == 64
     captured = capsys.readouterr()
@@ -126,8 +135,14 @@ HEAVY = {
 @pytest.mark.parametrize("words", ["--help", "--version", "compile --help", "", "explain --help"])
 def test_quick_answers_import_nothing_heavy(repository: Path, words: str) -> None:
     code = "import atexit, sys, ipamc.cli; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); ipamc.cli.main()"
-    completion = {} if words else {"COMP_WORDS": "ipamc compile b", "COMP_CWORD": "2", "_IPAMC_COMPLETE": "bash_complete"}
-    done = run(repository, f"ipamc() {{ '{sys.executable}' -c '{code}' \"$@\"; }}; ipamc {words}", **completion)
+    completion = (
+        {}
+        if words
+        else {"COMP_WORDS": "ipamc compile b", "COMP_CWORD": "2", "_IPAMC_COMPLETE": "bash_complete"}
+    )
+    done = run(
+        repository, f"ipamc() {{ '{sys.executable}' -c '{code}' \"$@\"; }}; ipamc {words}", **completion
+    )
     assert not HEAVY & set(done.stderr.split())
     assert "ipamc.cli" in done.stderr
     assert words or done.stdout == "plain,blue\n"
@@ -144,7 +159,10 @@ def failing(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
     ("problem", "said"),
     [
         (Trouble("there is no folder clusters/ here"), "error: there is no folder clusters/ here\n"),
-        (PermissionError(errno.EACCES, "Permission denied", "clusters/lab"), "error: clusters/lab: permission denied\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "clusters/lab"),
+            "error: clusters/lab: permission denied\n",
+        ),
         (OSError(errno.ENOSPC, "No space left on device"), "error: no space left on device\n"),
         (OSError(errno.EROFS, "Read-only file system", b"a\x1b"), "error: a\\x1b: read-only file system\n"),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "a", None, "b"), "error: b: not a directory\n"),
@@ -177,7 +195,9 @@ def run(repository: Path, command: str, **environment: str) -> subprocess.Comple
     """Run a shell command in which `ipamc` is this one."""
     text = f'ipamc() {{ "{sys.executable}" -m ipamc "$@"; }}; {command}'
     environment = {**os.environ, "PYTHONPATH": str(Path(ipamc.__path__[0]).parent), **environment}
-    return subprocess.run(["bash", "-c", text], cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["bash", "-c", text], cwd=repository, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_a_closed_pipe_is_quiet(repository: Path) -> None:
@@ -211,7 +231,12 @@ def test_closed_streams_are_no_bug(repository: Path) -> None:
         ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
     ],
 )
-def test_colour(environment: dict[str, str], terminal: bool, wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a table
+def test_colour(
+    environment: dict[str, str],
+    terminal: bool,  # noqa: FBT001 - a parameter of the table
+    wanted: bool,  # noqa: FBT001 - as above
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -219,7 +244,9 @@ def test_colour(environment: dict[str, str], terminal: bool, wanted: bool, monke
     assert colour(sys.stderr) is wanted
 
 
-@pytest.mark.parametrize(("epoch", "day"), [("0", "1970-01-01"), ("1795219199", "2026-11-20"), ("1795219200", "2026-11-21")])
+@pytest.mark.parametrize(
+    ("epoch", "day"), [("0", "1970-01-01"), ("1795219199", "2026-11-20"), ("1795219200", "2026-11-21")]
+)
 def test_the_day_is_the_epochs(epoch: str, day: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
     assert today() == day
@@ -258,26 +285,37 @@ def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(disk, "assets", lambda _: {"cluster.schema.json": '{"description": "one"}\n', "ippool.schema.json": "{}\n"})
+    monkeypatch.setattr(
+        disk,
+        "assets",
+        lambda _: {"cluster.schema.json": '{"description": "one"}\n', "ippool.schema.json": "{}\n"},
+    )
     assert main(["schema"]) == 0
     assert capsys.readouterr().out == "cluster: one\nippool\n"
     assert main(["schema", "IPPool"]) == 0
     assert capsys.readouterr().out == "{}\n"
     assert main(["schema", "--output", str(tmp_path / "new")]) == 0
-    assert tree(tmp_path / "new") == {"cluster.schema.json": '{"description": "one"}\n', "ippool.schema.json": "{}\n"}
+    assert tree(tmp_path / "new") == {
+        "cluster.schema.json": '{"description": "one"}\n',
+        "ippool.schema.json": "{}\n",
+    }
 
 
 def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def test_init_prepares_a_repository_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_prepares_a_repository_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     git("init", "-q")
     assert main(["init"]) == 0
     assert {key: git("config", "--local", key).strip() for key in DRIVERS} == DRIVERS
     first = tree(tmp_path)
-    assert git("check-attr", "merge", "clusters/a/ipam.lock", "clusters/a/rendered/nodes/000/nodes.yaml").splitlines() == [
+    assert git(
+        "check-attr", "merge", "clusters/a/ipam.lock", "clusters/a/rendered/nodes/000/nodes.yaml"
+    ).splitlines() == [
         "clusters/a/ipam.lock: merge: ipamc",
         "clusters/a/rendered/nodes/000/nodes.yaml: merge: ipamc-rendered",
     ]
@@ -323,14 +361,19 @@ def test_where_git_is_missing_init_goes_on(tmp_path: Path, monkeypatch: pytest.M
 # Verbs that compile.
 
 
-def test_compile_writes_every_cluster_and_then_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compile_writes_every_cluster_and_then_nothing(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["compile"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("blue:", "red:"))]
     done = "2 nodes, 2 blocks added (2 first fit), 0 returned, 0 left, 0 renumbered; lock written, "
     assert [line.partition(done)[:2] for line in lines] == [("blue: ", done), ("red: ", done)]
     first = tree(repository)
     assert main(["compile"]) == 0
-    assert "blue: 2 nodes, 0 blocks added, 0 returned, 0 left, 0 renumbered; unchanged\n" in capsys.readouterr().err
+    assert (
+        "blue: 2 nodes, 0 blocks added, 0 returned, 0 left, 0 renumbered; unchanged\n"
+        in capsys.readouterr().err
+    )
     assert tree(repository) == first
 
 
@@ -344,7 +387,9 @@ def test_many_processes_give_the_same(repository: Path, capsys: pytest.CaptureFi
     assert (repository / "clusters/blue/ipam.lock").exists()
 
 
-def test_sound_clusters_are_written_beside_a_refused_one(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sound_clusters_are_written_beside_a_refused_one(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     spoil(repository)
     assert main(["compile"]) == 1
     captured = capsys.readouterr()
@@ -356,7 +401,9 @@ def test_sound_clusters_are_written_beside_a_refused_one(repository: Path, capsy
     assert sorted(tree(repository / "clusters/red")) == ["cluster.yaml"]
 
 
-def test_check_writes_nothing_and_fails_where_something_would_change(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_writes_nothing_and_fails_where_something_would_change(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = tree(repository)
     assert main(["compile", "--check", "blue"]) == 1
     assert "blue: out of date: ipam.lock, rendered/" in capsys.readouterr().err
@@ -388,7 +435,9 @@ def test_lock_check_names_what_is_stale(repository: Path, capsys: pytest.Capture
     assert main(["lock", "--check", "blue"]) == 0
 
 
-def test_leaving_takes_consent(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaving_takes_consent(
+    repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
     assert main(["compile", "blue"]) == 0
     path = repository / "clusters/blue/cluster.yaml"
@@ -405,7 +454,9 @@ def test_json_is_all_there_is_on_stderr(repository: Path, capsys: pytest.Capture
     assert main(["compile", "--format", "json"]) == 1
     document = json.loads(capsys.readouterr().err)
     assert document["errors"] == 1
-    assert [each["file"] for each in document["findings"] if each["severity"] == "error"] == ["clusters/red/cluster.yaml"]
+    assert [each["file"] for each in document["findings"] if each["severity"] == "error"] == [
+        "clusters/red/cluster.yaml"
+    ]
 
 
 def test_concise(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -414,8 +465,12 @@ def test_concise(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("clusters/red/cluster.yaml:12:")
 
 
-def test_a_cluster_is_a_name_or_a_folder(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert main(["compile", "blue", "clusters/blue/", "./clusters/blue", str(repository / "clusters/blue")]) == 0
+def test_a_cluster_is_a_name_or_a_folder(
+    repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        main(["compile", "blue", "clusters/blue/", "./clusters/blue", str(repository / "clusters/blue")]) == 0
+    )
     assert capsys.readouterr().err.count("blue: ") == 1
     monkeypatch.chdir(repository / "clusters/blue")
     assert main(["compile", "."]) == 0
@@ -433,7 +488,9 @@ def test_a_link_that_leaves_is_a_finding(repository: Path, capsys: pytest.Captur
     )
 
 
-def test_a_cluster_whose_folder_fails_is_one_line(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_whose_folder_fails_is_one_line(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["lock", "blue"]) == 0
     (repository / "clusters/blue/rendered").symlink_to(repository)
     assert main(["compile"]) == 1
@@ -467,7 +524,9 @@ def test_show_refuses_what_a_compile_would(repository: Path, capsys: pytest.Capt
     assert "clusters/red/cluster.yaml:12:" in captured.err
 
 
-def test_what_init_writes_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_init_writes_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["init", "lab"]) == 0
     assert main(["compile", "lab"]) == 0

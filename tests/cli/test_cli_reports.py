@@ -57,14 +57,18 @@ def test_every_report_is_written_where_nothing_was_found(repository: Path, verb:
 
 
 @pytest.mark.parametrize("verb", ["compile", "lock", "show"])
-def test_every_report_is_written_where_the_compile_was_refused(repository: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_report_is_written_where_the_compile_was_refused(
+    repository: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     spoil(repository)
     assert main([verb, *ALL]) == 1
     assert "error[IPC0201]" in capsys.readouterr().err
     assert all("IPC0201" in text for text in texts(repository).values())
 
 
-def test_paths_are_below_the_root_of_the_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_below_the_root_of_the_repository(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spoil(repository)
     wanted = "infra/网络/clusters/red/cluster.yaml"
     assert main(["compile", *ALL]) == 1
@@ -72,13 +76,19 @@ def test_paths_are_below_the_root_of_the_repository(repository: Path, monkeypatc
     assert texts(repository)["github"].startswith(f"::error file={wanted},line=12,")
     assert "infra/%E7%BD%91%E7%BB%9C/clusters/red/cluster.yaml" in texts(repository)["sarif"]
     assert " --> clusters/red/cluster.yaml:12" in texts(repository)["full"]
-    for folder, cluster in (("clusters/red", "."), ("clusters", "../clusters/red"), ("/", str(repository / "clusters/red"))):
+    for folder, cluster in (
+        ("clusters/red", "."),
+        ("clusters", "../clusters/red"),
+        ("/", str(repository / "clusters/red")),
+    ):
         monkeypatch.chdir(repository / folder)
         assert main(["compile", cluster, f"--report=gitlab={repository}/out/gitlab"]) == 1
         assert paths(repository) == [wanted]
 
 
-def test_without_a_repository_paths_are_below_the_working_directory(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_repository_paths_are_below_the_working_directory(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
     spoil(repository)
     assert main(["compile", *ALL]) == 1
@@ -94,7 +104,9 @@ def test_what_was_is_shown_where_it_is_today(repository: Path) -> None:
     assert " --> HEAD:infra/网络/clusters/red/cluster.yaml:12" in texts(repository)["full"]
 
 
-def test_a_failure_of_the_surroundings_is_in_the_report(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_of_the_surroundings_is_in_the_report(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["lock", "blue"]) == 0
     (repository / "clusters/blue/rendered").symlink_to(repository)
     assert main(["compile", *ALL]) == 1
@@ -103,7 +115,9 @@ def test_a_failure_of_the_surroundings_is_in_the_report(repository: Path, capsys
     assert sarif(repository)["invocations"][0]["executionSuccessful"] is False
 
 
-def test_a_plan_that_failed_does_not_pass_for_a_clean_one(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_failed_does_not_pass_for_a_clean_one(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (repository / "clusters/blue/ipam.lock").symlink_to(repository / "clusters/red/ipam.lock")
     assert main(["plan", "--jobs", "1", *ALL]) == 1
     assert capsys.readouterr().err.count("error: blue: ") == 1
@@ -111,14 +125,21 @@ def test_a_plan_that_failed_does_not_pass_for_a_clean_one(repository: Path, caps
     assert sarif(repository)["invocations"][0]["executionSuccessful"] is False
 
 
-def test_so_is_one_before_any_cluster(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_so_is_one_before_any_cluster(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(repository / "clusters")
     assert main(["compile", "--report=sarif=../out/sarif"]) == 1
     assert "there is no folder clusters/ here" in capsys.readouterr().err
-    assert "there is no folder clusters/ here" in sarif(repository)["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    assert (
+        "there is no folder clusters/ here"
+        in sarif(repository)["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    )
 
 
-def test_a_bug_leaves_no_report_that_says_all_is_well(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_leaves_no_report_that_says_all_is_well(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(_: object) -> None:
         raise KeyError("node-7")
 
@@ -127,7 +148,9 @@ def test_a_bug_leaves_no_report_that_says_all_is_well(repository: Path, monkeypa
     assert not (repository / "out").exists()
 
 
-def test_a_report_that_cannot_be_written_fails_the_run(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_written_fails_the_run(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (repository / "out").write_text("a file where a folder is wanted")
     assert main(["compile", *ALL]) == 1
     assert "error: out" in capsys.readouterr().err
@@ -135,14 +158,18 @@ def test_a_report_that_cannot_be_written_fails_the_run(repository: Path, capsys:
 
 
 @pytest.mark.parametrize("style", ["json", "gitlab", "sarif", "junit"])
-def test_a_document_is_all_there_is_on_stderr(repository: Path, style: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_document_is_all_there_is_on_stderr(
+    repository: Path, style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     for code in (0, 1):
         assert main(["compile", "--format", style, f"--report={style}=out/{style}"]) == code
         assert capsys.readouterr().err == texts(repository)[style]
         spoil(repository)
 
 
-def test_github_commands_stand_beside_what_people_read(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_github_commands_stand_beside_what_people_read(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     spoil(repository)
     assert main(["compile", "--format", "github"]) == 1
     lines = capsys.readouterr().err.splitlines()

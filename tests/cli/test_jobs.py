@@ -15,7 +15,9 @@ LARGE = ("cilium", "nodes/000", "nodes/001", "ciliumnodes/000", "ciliumnodes/001
 
 
 def test_parts_come_in_the_order_in_which_they_are_applied() -> None:
-    found = parts(["ciliumnodes/000", "nodes/010", "cilium/component", "pools/000", "nodes/00f", "cilium", "seeds/000"])
+    found = parts(
+        ["ciliumnodes/000", "nodes/010", "cilium/component", "pools/000", "nodes/00f", "cilium", "seeds/000"]
+    )
     assert found == ("cilium", "pools/000", "nodes/00f", "nodes/010", "ciliumnodes/000")
 
 
@@ -24,7 +26,9 @@ def test_names_of_clusters(text: str) -> None:
     assert is_name(text)
 
 
-@pytest.mark.parametrize("text", ["", "Lab", "a b", "$(id)", "a;b", "a\nb", "-a", "a/b", "a..b", "ä", "a" * 254, "a'b", "${{ x }}"])
+@pytest.mark.parametrize(
+    "text", ["", "Lab", "a b", "$(id)", "a;b", "a\nb", "-a", "a/b", "a..b", "ä", "a" * 254, "a'b", "${{ x }}"]
+)
 def test_what_could_mean_something_to_a_shell_is_no_name(text: str) -> None:
     assert not is_name(text)
     assert not is_part(f"nodes/{text}")
@@ -49,7 +53,13 @@ def test_a_cluster_is_a_job() -> None:
 
 def test_to_apply_a_large_one_is_a_job_a_shard() -> None:
     planned = jobs({"a": LARGE, "b": LARGE[:3]}, apply=True, large=3, most=9)
-    assert [job.name for job in planned] == ["a/nodes/000", "a/nodes/001", "a/ciliumnodes/000", "a/ciliumnodes/001", "b"]
+    assert [job.name for job in planned] == [
+        "a/nodes/000",
+        "a/nodes/001",
+        "a/ciliumnodes/000",
+        "a/ciliumnodes/001",
+        "b",
+    ]
     assert {job.environment for job in planned} == {"a", "b"}
 
 
@@ -74,7 +84,9 @@ def test_github_gets_at_most_256_jobs_and_nothing_is_dropped(number: int) -> Non
 
 
 def child(number: int, *, apply: bool, name: str = "c{:04}") -> str:
-    planned = jobs({name.format(index): () for index in range(number)}, apply=apply, large=8, most=GITLAB_JOBS)
+    planned = jobs(
+        {name.format(index): () for index in range(number)}, apply=apply, large=8, most=GITLAB_JOBS
+    )
     return rendered("gitlab-child", gitlab(planned, apply=apply, base="0" * 40, version="1"))
 
 
@@ -89,7 +101,9 @@ def test_gitlab_gets_a_matrix_within_its_limit(apply: bool) -> None:  # noqa: FB
 @pytest.mark.parametrize("name", ["c{:04}", "a" * 249 + "{:04}"])
 def test_gitlab_gets_jobs_of_their_own_beyond(apply: bool, name: str) -> None:  # noqa: FBT001 - a parameter of the test
     document = yaml.safe_load(child(1000, apply=apply, name=name))
-    found = {title: body for title, body in document.items() if "TARGETS" in (body or {}).get("variables", {})}
+    found = {
+        title: body for title, body in document.items() if "TARGETS" in (body or {}).get("variables", {})
+    }
     assert len(found) == GITLAB_JOBS
     assert max(map(len, found)) < 255
     assert [target for body in found.values() for target in body["variables"]["TARGETS"].split()] == [

@@ -12,9 +12,16 @@ from tests.support.pipelines import Repository, inventory
 LAB = os.environ.get("IPAMC_PIPELINES", "")
 """The folder that `.ci/pipelines` prints."""
 
-pytestmark = pytest.mark.skipif(not LAB, reason="no gitlab-ci-local and no actionlint: run make ci-lab, which installs them")
+pytestmark = pytest.mark.skipif(
+    not LAB, reason="no gitlab-ci-local and no actionlint: run make ci-lab, which installs them"
+)
 
-MERGE_REQUEST = ("--variable", "CI_MERGE_REQUEST_IID=7", "--variable", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main")
+MERGE_REQUEST = (
+    "--variable",
+    "CI_MERGE_REQUEST_IID=7",
+    "--variable",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main",
+)
 NEW_KEY = 'unexpected key "queue" for "concurrency"'
 """GitHub has it since May 2026, actionlint 1.7.12 does not know it yet."""
 
@@ -32,7 +39,13 @@ def gitlab(repository: Repository, *options: str, code: int = 0) -> str:
     """Run a pipeline of GitLab."""
     program = f"{LAB}/node_modules/gitlab-ci-local/dist/index.js"
     return repository.run(
-        f"{LAB}/node_modules/.bin/node", program, "--force-shell-executor", "--shell-isolation", "--no-color", *options, code=code
+        f"{LAB}/node_modules/.bin/node",
+        program,
+        "--force-shell-executor",
+        "--shell-isolation",
+        "--no-color",
+        *options,
+        code=code,
     )
 
 
@@ -62,7 +75,9 @@ def test_a_child_that_fails_is_seen_to_fail(repository: Repository) -> None:
 
 def test_the_child_compiles_the_merged_result(repository: Repository) -> None:
     repository.run("git", "checkout", "-q", "main")
-    repository.write("clusters/red/later.yaml", inventory("n2"))  # either side is sound, and git merges them; together they have n2 twice
+    repository.write(
+        "clusters/red/later.yaml", inventory("n2")
+    )  # either side is sound, and git merges them; together they have n2 twice
     repository.run("ipamc", "compile")
     repository.commit("the target goes on")
     repository.run("git", "push", "-q", "origin", "main")
@@ -85,7 +100,9 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
     before = repository.run("git", "rev-parse", "main").strip()
     repository.run("git", "checkout", "-q", "main")
     repository.run("git", "merge", "-q", "--no-ff", "--no-edit", "feature")
-    (repository.tools / "kubectl").write_text('#!/bin/sh\necho "error: context \\"red\\" does not exist" >&2\nexit 1\n')
+    (repository.tools / "kubectl").write_text(
+        '#!/bin/sh\necho "error: context \\"red\\" does not exist" >&2\nexit 1\n'
+    )
     (repository.tools / "kubectl").chmod(0o755)
     gitlab(repository, "--variable", f"CI_COMMIT_BEFORE_SHA={before}")
     calls = repository.calls()
@@ -95,4 +112,7 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
 
 
 def test_the_workflow_passes_actionlint(repository: Repository) -> None:
-    assert repository.run(f"{LAB}/actionlint", "-no-color", "-ignore", NEW_KEY, ".github/workflows/ipamc.yml") == ""
+    assert (
+        repository.run(f"{LAB}/actionlint", "-no-color", "-ignore", NEW_KEY, ".github/workflows/ipamc.yml")
+        == ""
+    )

@@ -83,7 +83,11 @@ def edit(repository: Path, old: str, new: str, name: str = "blue", file: str = "
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and ".git" not in path.parts}
+    return {
+        str(path): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".git" not in path.parts
+    }
 
 
 def plan_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -99,10 +103,15 @@ def plan_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 def test_nothing_changes(capsys: pytest.CaptureFixture[str]) -> None:
     for base in ([], ["--base", "HEAD"]):
         assert main(["plan", "--detailed-exitcode", *base]) == 0
-        assert capsys.readouterr() == ("no changes: blue, red\n\n2 clusters: 0 renumbered · +0 · −0 · 4 unchanged\n", "")  # noqa: RUF001 - a minus
+        assert capsys.readouterr() == (
+            "no changes: blue, red\n\n2 clusters: 0 renumbered · +0 · −0 · 4 unchanged\n",  # noqa: RUF001 - a minus is as wide as a plus
+            "",
+        )
 
 
-def test_a_plan_writes_nothing_and_says_what_a_compile_would_do(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_writes_nothing_and_says_what_a_compile_would_do(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     before = tree(repository)
     assert main(["plan", "--detailed-exitcode"]) == 2
@@ -111,7 +120,9 @@ def test_a_plan_writes_nothing_and_says_what_a_compile_would_do(repository: Path
     assert tree(repository) == before
 
 
-def test_what_is_committed_on_a_branch_is_told_against_its_base_alone(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_committed_on_a_branch_is_told_against_its_base_alone(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     assert main(["compile"]) == 0
     commit()
@@ -123,7 +134,9 @@ def test_what_is_committed_on_a_branch_is_told_against_its_base_alone(repository
     ]
 
 
-def test_the_base_is_what_was_committed_and_is_not_compiled_again(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_base_is_what_was_committed_and_is_not_compiled_again(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Somebody committed a node without its line, and broke a flag by hand: the plan is against what the live cluster got."""
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     edit(repository, 'enable-ipv6: "false"', 'enable-ipv6: "true"', file="rendered/cilium/configmap.yaml")
@@ -133,19 +146,29 @@ def test_the_base_is_what_was_committed_and_is_not_compiled_again(repository: Pa
     assert blue["flags"] == [{"name": "enable-ipv6", "old": "true", "new": "false"}]
 
 
-def test_a_base_whose_documents_are_not_understood_still_has_its_lock(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_base_whose_documents_are_not_understood_still_has_its_lock(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit(repository, "blockSize: 27", "blockSize: 27, shinyNewField: 1")
     commit()
     edit(repository, ", shinyNewField: 1", "")
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     blue = plan_of(capsys, "--base", "HEAD")["blue"]
-    assert (blue["poolsKnown"], blue["pools"], [each["node"] for each in blue["added"]]) == (False, [], ["n3"])
+    assert (blue["poolsKnown"], blue["pools"], [each["node"] for each in blue["added"]]) == (
+        False,
+        [],
+        ["n3"],
+    )
     assert blue["capacity"][0]["before"] is None
 
 
-def test_blocks_of_nobody_take_room_on_both_sides(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_blocks_of_nobody_take_room_on_both_sides(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The base's inventory is read only where it counts: beside CiliumNodes, one of which has no node here."""
-    seen = "apiVersion: cilium.io/v2\nkind: CiliumNode\nmetadata: {name: %s}\nspec: {ipam: {podCIDRs: [%s]}}\n"
+    seen = (
+        "apiVersion: cilium.io/v2\nkind: CiliumNode\nmetadata: {name: %s}\nspec: {ipam: {podCIDRs: [%s]}}\n"
+    )
     ghost, known = seen % ("ghost", "10.0.3.0/27"), seen % ("n1", "10.0.0.0/27")
     (repository / "clusters/blue/seen.yaml").write_text(f"{ghost}---\n{known}")
     assert main(["compile", "blue"]) == 0
@@ -183,13 +206,17 @@ def test_a_base_that_was_never_compiled(repository: Path, capsys: pytest.Capture
     edit(repository, "blockSize: 27", "blockSize: 26")
     blue = plan_of(capsys, "--base", "HEAD")["blue"]
     assert (blue["status"], blue["nodes"]["added"]) == ("planned", 2)
-    assert blue["pools"][0]["fields"] == [{"name": "ipv4.blockSize", "old": ["27"], "new": ["26"], "whole": True}]
+    assert blue["pools"][0]["fields"] == [
+        {"name": "ipv4.blockSize", "old": ["27"], "new": ["26"], "whole": True}
+    ]
 
 
 # What is refused, and how a pipeline learns of it.
 
 
-def test_a_revert_is_refused_after_the_whole_plan(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_revert_is_refused_after_the_whole_plan(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     assert main(["compile"]) == 0
     commit()
@@ -200,7 +227,10 @@ def test_a_revert_is_refused_after_the_whole_plan(repository: Path, capsys: pyte
     assert captured.out.startswith("blue: 1 vanished · 0 renumbered · ")
     assert captured.out.endswith("2 clusters: 1 vanished · 0 renumbered · +0 · −0 · 4 unchanged\n")  # noqa: RUF001 - a minus
     assert "refused: blue: 1 line vanished from the lock: n3 (10.0.0.64/27)\n" in captured.err
-    assert "to have it back: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue" in captured.err
+    assert (
+        "to have it back: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue"
+        in captured.err
+    )
     git("checkout", "HEAD~1", "--", "clusters/blue/ipam.lock")
     assert main(["compile", "blue"]) == 0
     assert main(["plan", "--base", "HEAD~1"]) == 0, "the way out is one"
@@ -232,7 +262,9 @@ def test_consent_in_the_lock_is_shown_and_still_fails(
     repository: Path, gate: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lock = repository / "clusters/blue/ipam.lock"
-    lock.write_text(lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n0","quarantined":"2026-11-20"}\n')
+    lock.write_text(
+        lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n0","quarantined":"2026-11-20"}\n'
+    )
     commit()
     if gate == "leave":
         edit(repository, ", {name: n2}", "")
@@ -253,10 +285,15 @@ def test_a_renumber_fails_only_where_it_begins(repository: Path) -> None:
     assert main(["plan", "--base", "HEAD", "--fail-on", "renumber"]) == 0
 
 
-def test_a_pool_that_runs_short_fails_where_it_gets_worse(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pool_that_runs_short_fails_where_it_gets_worse(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit(repository, "{name: n2}", ", ".join(f"{{name: n{number}}}" for number in range(2, 31)))
     assert main(["plan", "--base", "HEAD", "--fail-on", "capacity"]) == 1
-    assert "refused: blue: 1 pool with little room left (--fail-on capacity): a (IPv4)\n" in capsys.readouterr().err
+    assert (
+        "refused: blue: 1 pool with little room left (--fail-on capacity): a (IPv4)\n"
+        in capsys.readouterr().err
+    )
     assert main(["compile"]) == 0
     commit()
     assert main(["plan", "--base", "HEAD", "--fail-on", "capacity"]) == 0
@@ -269,7 +306,9 @@ def test_words_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert plan.GATES == GATES
 
 
-def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit(repository, "10.0.0.0/22", "10.9.0.0/22", name="red")
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     assert main(["plan", "--detailed-exitcode", "--base", "HEAD"]) == 1
@@ -296,7 +335,10 @@ def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     git("rm", "-rq", "clusters/red")
     assert main(["plan", "--base", "HEAD"]) == 0
     captured = capsys.readouterr()
-    assert "red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster." in captured.out
+    assert (
+        "red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster."
+        in captured.out
+    )
     assert captured.err.endswith("To have it back: git checkout HEAD -- clusters/red\n")
     assert main(["plan", "--base", "HEAD", "--detailed-exitcode", "red"]) == 2
     assert main(["plan", "--base", "HEAD", "--fail-on", "leave", "red"]) == 1
@@ -313,7 +355,9 @@ def test_the_last_cluster_may_be_deleted(repository: Path, capsys: pytest.Captur
     assert "there is no folder clusters/ here" in capsys.readouterr().err
 
 
-def test_a_renamed_cluster_is_compared_with_what_it_was(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_renamed_cluster_is_compared_with_what_it_was(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     git("mv", "clusters/red", "clusters/rouge")
     edit(repository, "name: red", "name: rouge", name="rouge")
     edit(repository, '"cluster":"red"', '"cluster":"rouge"', name="rouge", file="ipam.lock")
@@ -331,24 +375,35 @@ def test_a_renamed_cluster_is_compared_with_what_it_was(repository: Path, capsys
 # Where git cannot help.
 
 
-def test_no_repository(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_repository(
+    repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (repository / ".git").rename(repository / "elsewhere")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
     assert main(["plan"]) == 0
     capsys.readouterr()
     assert main(["plan", "--base", "main"]) == 1
-    assert capsys.readouterr() == ("", "error: this is no git repository, and --base needs one: leave it away to compare with the disk\n")
+    assert capsys.readouterr() == (
+        "",
+        "error: this is no git repository, and --base needs one: leave it away to compare with the disk\n",
+    )
 
 
 @pytest.mark.parametrize("name", ["origin/main", "--upload-pack=x", "HEAD:clusters"])
 @pytest.mark.usefixtures("repository")
 def test_an_unknown_revision(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", f"--base={name}"]) == 1
-    assert capsys.readouterr() == ("", f"error: git knows no revision {name!r} here: fetch it, or check its name\n")
+    assert capsys.readouterr() == (
+        "",
+        f"error: git knows no revision {name!r} here: fetch it, or check its name\n",
+    )
 
 
 def test_a_shallow_clone_without_the_base(
-    repository: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = git("rev-parse", "HEAD")
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
@@ -358,12 +413,16 @@ def test_a_shallow_clone_without_the_base(
     monkeypatch.chdir(clone)
     capsys.readouterr()
     assert main(["plan", "--base", first]) == 1
-    assert f"error: this clone is shallow, and lacks {first!r}: git fetch --unshallow" in capsys.readouterr().err
+    assert (
+        f"error: this clone is shallow, and lacks {first!r}: git fetch --unshallow" in capsys.readouterr().err
+    )
     git("fetch", "-q", "--unshallow")
     assert main(["plan", "--base", first]) == 0
 
 
-def test_from_a_folder_below(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_a_folder_below(
+    repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     monkeypatch.chdir(repository / "clusters" / "blue")
     (found,) = plan_of(capsys, "--base", "HEAD", ".").values()
@@ -381,7 +440,11 @@ def strict(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     inner = {key: strict(value) for key, value in schema.items()}
-    return {**inner, "additionalProperties": False} if schema.get("type") == "object" and "properties" in schema else inner
+    return (
+        {**inner, "additionalProperties": False}
+        if schema.get("type") == "object" and "properties" in schema
+        else inner
+    )
 
 
 SCHEMA = json.loads(disk.assets("schemas")["plan.output.json"])
@@ -391,7 +454,9 @@ SCHEMA = json.loads(disk.assets("schemas")["plan.output.json"])
 def test_plans_keep_their_schema(path: Path) -> None:
     case = casefile.load(path)
     wanted = casefile.Case(case.header, {**case.files, "want/plan.json": ""})
-    jsonschema.Draft202012Validator(strict(SCHEMA)).validate(json.loads(casefile.compiled(wanted).produced["plan.json"]))
+    jsonschema.Draft202012Validator(strict(SCHEMA)).validate(
+        json.loads(casefile.compiled(wanted).produced["plan.json"])
+    )
 
 
 def test_the_schema_is_one_and_describes_all_that_the_cases_show() -> None:
@@ -434,7 +499,10 @@ def test_a_comment_fits_and_says_what_it_leaves_out(clusters: int) -> None:
     said = "x" * 500
     document = Document(
         base="main",
-        clusters=tuple(Planned(name=f"cluster-{number:04}", status=Status.REFUSED, said=said) for number in range(clusters)),
+        clusters=tuple(
+            Planned(name=f"cluster-{number:04}", status=Status.REFUSED, said=said)
+            for number in range(clusters)
+        ),
     )
     text = plan_markdown.render(document)
     assert len(text) <= LONGEST + 200
@@ -445,14 +513,20 @@ def test_a_comment_fits_and_says_what_it_leaves_out(clusters: int) -> None:
 
 def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(repository, "10.0.0.0/22", "10.0.0.0/16")
-    edit(repository, "{name: n2}", ", ".join(f"{{name: node-with-a-rather-long-name-{number}}}" for number in range(1500)))
+    edit(
+        repository,
+        "{name: n2}",
+        ", ".join(f"{{name: node-with-a-rather-long-name-{number}}}" for number in range(1500)),
+    )
     assert main(["plan", "--format", "markdown", "blue"]) == 0
     text = capsys.readouterr().out
     assert len(text) <= LONGEST
     shown = text.count("+ node-with-a-rather")
     assert shown in plan_markdown.LIMITS
     assert f"… and {1500 - shown:,} more" in text
-    assert text.endswith(f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** All of it: <code>ipamc plan blue</code>\n")
+    assert text.endswith(
+        f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** All of it: <code>ipamc plan blue</code>\n"
+    )
     assert "### ✅ 0 renumbered · +1,500 · −1 · 1 unchanged\n" in text  # noqa: RUF001 - a minus
 
 

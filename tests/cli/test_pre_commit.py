@@ -28,7 +28,12 @@ def entry(hook: str) -> list[str]:
 
 
 def test_pre_commit_takes_it() -> None:
-    done = subprocess.run([sys.executable, "-m", "pre_commit", "validate-manifest", MANIFEST], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "validate-manifest", MANIFEST],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 

@@ -80,7 +80,9 @@ def which(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, lis
     """Give the exit code, the rows of the table without its frame, and what was said."""
     code = main(["which", *arguments])
     captured = capsys.readouterr()
-    rows = [" ".join(line.replace("|", " ").split()) for line in captured.out.splitlines() if line.startswith("|")]
+    rows = [
+        " ".join(line.replace("|", " ").split()) for line in captured.out.splitlines() if line.startswith("|")
+    ]
     return code, rows[1:], captured.err
 
 
@@ -105,7 +107,10 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("10.0.0.40", ["blue 10.0.0.32/27 default n1 pending clusters/blue/ipam.lock:3"]),
         ("10.0.0.64", ["blue 10.0.0.64/27 default n2 quarantined 2026-11-20 clusters/blue/ipam.lock:4"]),
-        ("10.0.0.96/28", ["blue 10.0.0.96/27 default n2 quarantined 2026-11-20, moved clusters/blue/ipam.lock:5"]),
+        (
+            "10.0.0.96/28",
+            ["blue 10.0.0.96/27 default n2 quarantined 2026-11-20, moved clusters/blue/ipam.lock:5"],
+        ),
         ("fd00::7", ["blue fd00::/120 default n1 held clusters/blue/ipam.lock:8"]),
         ("FD00:0::/64", ["blue fd00::/120 default n1 held clusters/blue/ipam.lock:8"]),
         (
@@ -125,12 +130,22 @@ def test_lines_of_one_cluster(asked: str, rows: list[str], capsys: pytest.Captur
 def test_a_cidr_gives_every_line_over_it_released_ones_too(capsys: pytest.CaptureFixture[str]) -> None:
     code, rows, said = which(capsys, "10.0.0.0/24")
     assert (code, said) == (0, "")
-    assert [row.split()[1] for row in rows] == [*(f"10.0.0.{first}/27" for first in range(0, 192, 32)), "10.0.0.0/26"]
+    assert [row.split()[1] for row in rows] == [
+        *(f"10.0.0.{first}/27" for first in range(0, 192, 32)),
+        "10.0.0.0/26",
+    ]
 
 
 def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.CaptureFixture[str]) -> None:
-    assert which(capsys, "10.0.0.200") == (0, ["blue 10.0.0.160/27 default 10.0.0.200 held clusters/blue/ipam.lock:7"], "")
-    assert which(capsys, "10.0.0.161")[:2] == (0, ["blue 10.0.0.160/27 default 10.0.0.200 held clusters/blue/ipam.lock:7"])
+    assert which(capsys, "10.0.0.200") == (
+        0,
+        ["blue 10.0.0.160/27 default 10.0.0.200 held clusters/blue/ipam.lock:7"],
+        "",
+    )
+    assert which(capsys, "10.0.0.161")[:2] == (
+        0,
+        ["blue 10.0.0.160/27 default 10.0.0.200 held clusters/blue/ipam.lock:7"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +155,10 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
         ("10.0.2.17", ["blue 10.0.2.17/32 default free clusters/blue/ippools.yaml:5"]),
         ("10.0.2.3", ["blue 10.0.2.0/28 default reserved clusters/blue/ippools.yaml:7"]),
         ("10.0.2.65", ["blue 10.0.2.64/27 default later pinned clusters/blue/ippools.yaml:8"]),
-        ("10.0.2.97", ["blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1"]),
+        (
+            "10.0.2.97",
+            ["blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1"],
+        ),
         ("10.0.8.1", ["blue 10.0.8.1/32 old free, but the pool is disabled clusters/blue/ippools.yaml:14"]),
         ("172.20.0.1", ["blue 172.16.0.0/12 excluded clusters/blue/cluster.yaml:8"]),
         (
@@ -152,11 +170,16 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
                 "blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1",
             ],
         ),
-        ("10.0.2.96/28", ["blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1"]),
+        (
+            "10.0.2.96/28",
+            ["blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1"],
+        ),
         ("fd00::ff00", ["blue fd00::ff00/128 default free clusters/blue/ippools.yaml:6"]),
     ],
 )
-def test_what_nobody_holds_is_said_and_exits_1(asked: str, rows: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_nobody_holds_is_said_and_exits_1(
+    asked: str, rows: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert which(capsys, asked, "blue") == (1, rows, f"nobody holds {asked}\n")
 
 
@@ -167,18 +190,37 @@ def test_what_is_in_no_pool(capsys: pytest.CaptureFixture[str], fleet: Path) -> 
 
 
 def test_a_node_without_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert which(capsys, "n9") == (1, [], "no lock of 3 clusters has a line of n9; what it would get, and why: ipamc why n9\n")
+    assert which(capsys, "n9") == (
+        1,
+        [],
+        "no lock of 3 clusters has a line of n9; what it would get, and why: ipamc why n9\n",
+    )
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["which", "10.0.0.70", "--output", "json"]) == 0
-    line = {"cluster": "blue", "block": "10.0.0.64/27", "pool": "default", "node": "n2", "state": "quarantined", "since": "2026-11-20"}
+    line = {
+        "cluster": "blue",
+        "block": "10.0.0.64/27",
+        "pool": "default",
+        "node": "n2",
+        "state": "quarantined",
+        "since": "2026-11-20",
+    }
     line |= {"file": "clusters/blue/ipam.lock", "line": 4}  # type: ignore[dict-item]  # a number among texts
-    assert json.loads(capsys.readouterr().out) == {"version": 1, "asked": "10.0.0.70", "held": True, "lines": [line], "vacant": []}
+    assert json.loads(capsys.readouterr().out) == {
+        "version": 1,
+        "asked": "10.0.0.70",
+        "held": True,
+        "lines": [line],
+        "vacant": [],
+    }
     assert main(["which", "10.0.2.65", "blue", "--output", "json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["held"], found["lines"]) == (False, [])
-    assert [(each["state"], each["node"], each["file"]) for each in found["vacant"]] == [("pinned", "later", "clusters/blue/ippools.yaml")]
+    assert [(each["state"], each["node"], each["file"]) for each in found["vacant"]] == [
+        ("pinned", "later", "clusters/blue/ippools.yaml")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +236,10 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ("fe80::1%eth0", "'fe80::1%eth0' has a zone"),
         ("fd00::g", "'fd00::g' is not an address"),
         ("n1/", "is not a CIDR"),
-        ("Node_7", "'Node_7' is neither an address nor a CIDR, and no node's name: it is not made of lower-case letters"),
+        (
+            "Node_7",
+            "'Node_7' is neither an address nor a CIDR, and no node's name: it is not made of lower-case letters",
+        ),
         ("", "'' is neither an address nor a CIDR"),
         ("n\x1b[31m", "no node's name"),
         ("n" * 300, "no node's name"),
@@ -206,8 +251,12 @@ def test_a_bad_question_is_a_usage_error(asked: str, said: str, capsys: pytest.C
     assert said in " ".join(told.split())
 
 
-def test_an_unsound_lock_keeps_no_other_from_answering(capsys: pytest.CaptureFixture[str], fleet: Path) -> None:
-    (fleet / "clusters/blue/ipam.lock").write_text(BLUE.replace('{"block":"10.0.0.32', '<<<<<<< ours\n{"block":"10.0.0.32'))
+def test_an_unsound_lock_keeps_no_other_from_answering(
+    capsys: pytest.CaptureFixture[str], fleet: Path
+) -> None:
+    (fleet / "clusters/blue/ipam.lock").write_text(
+        BLUE.replace('{"block":"10.0.0.32', '<<<<<<< ours\n{"block":"10.0.0.32')
+    )
     code, rows, said = which(capsys, "10.0.0.7")
     assert (code, rows) == (1, ["red 10.0.0.0/26 default r1 held clusters/red/ipam.lock:2"])
     assert "error[IPC0403]: line 3 is a conflict marker" in said
@@ -243,7 +292,9 @@ def test_why_a_name_that_is_none_is_a_usage_error(capsys: pytest.CaptureFixture[
     assert "'Node_7' is no node's name: it is not made of" in " ".join(capsys.readouterr().err.split())
 
 
-def test_why_looks_into_every_cluster_that_knows_the_node(capsys: pytest.CaptureFixture[str], fleet: Path) -> None:
+def test_why_looks_into_every_cluster_that_knows_the_node(
+    capsys: pytest.CaptureFixture[str], fleet: Path
+) -> None:
     (fleet / "clusters/new/cluster.yaml").write_text("kind: [")  # which does not: it is not read any further
     assert main(["why", "n1"]) == 0
     captured = capsys.readouterr()
@@ -285,7 +336,9 @@ def test_why_for_programs(capsys: pytest.CaptureFixture[str], fleet: Path) -> No
 
 
 @pytest.mark.parametrize("line", ["which 100.162.224.7", "why bj-001"])
-def test_the_readme_shows_what_is_printed(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_what_is_printed(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(ROOT)
     assert main(line.split()) == 0
     assert f"$ ipamc {line}\n{capsys.readouterr().out}" in (ROOT / "README.md").read_text()

@@ -24,7 +24,9 @@ NODES = "/api/v1/nodes"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 CILIUM_NODES = "/apis/cilium.io/v2/ciliumnodes"
 POOLS = "/apis/cilium.io/v2alpha1/ciliumpodippools"
-NODE_CONFIGS = tuple(f"/apis/cilium.io/{version}/namespaces/kube-system/ciliumnodeconfigs" for version in ("v2", "v2alpha1"))
+NODE_CONFIGS = tuple(
+    f"/apis/cilium.io/{version}/namespaces/kube-system/ciliumnodeconfigs" for version in ("v2", "v2alpha1")
+)
 """Of every apiVersion; a server answers for those that it has."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -123,29 +125,46 @@ class Api:
 
     @cached_property
     def _http(self) -> HTTPSConnectionPool:
-        return HTTPSConnectionPool(LOOPBACK, self.port, maxsize=8, block=True, ca_certs=str(self._authority), retries=False, timeout=60)
+        return HTTPSConnectionPool(
+            LOOPBACK,
+            self.port,
+            maxsize=8,
+            block=True,
+            ca_certs=str(self._authority),
+            retries=False,
+            timeout=60,
+        )
 
     def _ready(self) -> bool:
         if not self._authority.exists():
             return False
         try:
-            return self.ask("GET", "/readyz").code == Status.OK and self.ask("GET", "/api/v1/namespaces/kube-system").code == Status.OK
+            return (
+                self.ask("GET", "/readyz").code == Status.OK
+                and self.ask("GET", "/api/v1/namespaces/kube-system").code == Status.OK
+            )
         except HTTPError:
             return False
 
     # HTTP: what the test does in the part of agents, kubelets and people.
 
-    def ask(self, method: str, path: str, body: Object | None = None, content: str = "application/json") -> Answer:
+    def ask(
+        self, method: str, path: str, body: Object | None = None, content: str = "application/json"
+    ) -> Answer:
         """Send one request; from any thread."""
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content, "Accept": "application/json"}
-        response = self._http.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
+        response = self._http.request(
+            method, path, body=None if body is None else json.dumps(body), headers=headers
+        )
         return Answer(response.status, json.loads(response.data) if response.data.startswith(b"{") else {})
 
     def get(self, path: str) -> Object:
         """Read an object or a list."""
         return self.sure("GET", path)
 
-    def sure(self, method: str, path: str, body: Object | None = None, content: str = "application/json") -> Object:
+    def sure(
+        self, method: str, path: str, body: Object | None = None, content: str = "application/json"
+    ) -> Object:
         """Send a request that must not fail."""
         answer = self.ask(method, path, body, content)
         assert answer.code < Status.BAD_REQUEST, f"{method} {path}: {answer.code} {answer.message}"
@@ -154,7 +173,11 @@ class Api:
     def items(self, path: str) -> dict[str, Object]:
         """Read the objects of a kind by name; none where the server does not know the kind."""
         answer = self.ask("GET", path)
-        return {each["metadata"]["name"]: each for each in answer.body.get("items", ())} if answer.code == Status.OK else {}
+        return (
+            {each["metadata"]["name"]: each for each in answer.body.get("items", ())}
+            if answer.code == Status.OK
+            else {}
+        )
 
     def create(self, path: str, *objects: Object) -> list[Object]:
         """Create objects, as many at a time as helps."""
@@ -187,7 +210,12 @@ class Api:
         """Run kubectl, whatever comes of it."""
         environment = {"KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder), "PATH": ""}
         return subprocess.run(
-            [str(self.binaries / "kubectl"), *arguments], input=text, env=environment, capture_output=True, text=True, check=False
+            [str(self.binaries / "kubectl"), *arguments],
+            input=text,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     def apply(self, text: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -35,7 +35,9 @@ def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         wanted = [f"{kind}.cilium.io" for kind in KINDS if found.version >= (1, 14) or kind == "ciliumnodes"]
         with found.running({"ipam": "kubernetes", "enable-ipv4": "true", "enable-ipv6": "false"}) as program:
             program.until(lambda: set(wanted) <= api.items(CRDS).keys(), "the operator registers its CRDs")
-            program.until(lambda: api.kubectl("get", ",".join(wanted), "-A").returncode == 0, "kubectl knows the CRDs")
+            program.until(
+                lambda: api.kubectl("get", ",".join(wanted), "-A").returncode == 0, "kubectl knows the CRDs"
+            )
         found.registered = True
         yield found
     left = [program for program in api.programs if program.running]
@@ -45,5 +47,12 @@ def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def api(operator: Operator) -> Api:
     """Give the kube-apiserver, without any object that a test before may have left."""
-    operator.api.delete(NODES, CILIUM_NODES, POOLS, *NODE_CONFIGS, f"{CONFIG_MAPS}/cilium-config", f"{DEPLOYMENTS}/cilium-operator")
+    operator.api.delete(
+        NODES,
+        CILIUM_NODES,
+        POOLS,
+        *NODE_CONFIGS,
+        f"{CONFIG_MAPS}/cilium-config",
+        f"{DEPLOYMENTS}/cilium-operator",
+    )
     return operator.api

@@ -16,7 +16,12 @@ def cilium_node(name: str, *blocks: str, **ipam: Any) -> Object:
 def ip_pool(name: str, *cidrs: str, size: int = 27) -> Object:
     """Make a CiliumPodIPPool."""
     spec = {"ipv4": {"cidrs": list(cidrs), "maskSize": size}}
-    return {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumPodIPPool",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def asks(pool: str, addresses: int) -> Object:
@@ -31,4 +36,6 @@ def verdict(node: Object) -> str:
 
 def allocated(node: Object) -> list[str]:
     """Give a CiliumNode's blocks in multi-pool mode."""
-    return [cidr for each in node["spec"]["ipam"].get("pools", {}).get("allocated", ()) for cidr in each["cidrs"]]
+    return [
+        cidr for each in node["spec"]["ipam"].get("pools", {}).get("allocated", ()) for cidr in each["cidrs"]
+    ]

@@ -11,9 +11,18 @@ from pathlib import Path
 from tests.e2e.api import LEASES, Api
 from tests.e2e.processes import LOOPBACK, Program, free_port
 
-QUICK = ("--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms")
+QUICK = (
+    "--leader-election-lease-duration=3s",
+    "--leader-election-renew-deadline=2s",
+    "--leader-election-retry-period=500ms",
+)
 """A killed operator's lease is taken over in 3 seconds, not 15."""
-BUSY = {"k8s-client-qps": "500", "k8s-client-burst": "1000", "operator-k8s-client-qps": "500", "operator-k8s-client-burst": "1000"}
+BUSY = {
+    "k8s-client-qps": "500",
+    "k8s-client-burst": "1000",
+    "operator-k8s-client-qps": "500",
+    "operator-k8s-client-burst": "1000",
+}
 """Up to 1.15 an operator sends 5 requests a second if it is told nothing. Keys that a version does not know are passed over."""
 LEADS = "Leading the operator HA deployment"
 

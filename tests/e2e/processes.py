@@ -40,7 +40,11 @@ class Program:
         self.log = log
         with log.open("ab") as output:
             self.process = subprocess.Popen(
-                [*leash, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **(environment or {})}
+                [*leash, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(environment or {})},
             )
 
     def __enter__(self) -> Self:
@@ -82,7 +86,11 @@ class Program:
 
     def listens(self) -> Iterator[str]:
         """Give the addresses that it accepts connections on, as the kernel writes them: hexadecimal, in host order (proc(5), /proc/net/tcp)."""
-        sockets = {str(each.readlink()) for each in Path(f"/proc/{self.process.pid}/fd").iterdir() if each.is_symlink()}
+        sockets = {
+            str(each.readlink())
+            for each in Path(f"/proc/{self.process.pid}/fd").iterdir()
+            if each.is_symlink()
+        }
         for family in ("tcp", "tcp6"):
             for row in Path(f"/proc/{self.process.pid}/net/{family}").read_text().splitlines()[1:]:
                 fields = row.split()

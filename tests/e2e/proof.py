@@ -48,12 +48,20 @@ def prove(site: Site, operator: Operator, *, running: bool) -> None:
 def in_order(site: Site) -> None:
     """Nothing is lost, made up or moved between our files and kustomize's output, and what a CiliumNode or a CiliumNodeConfig names comes before it."""
     built = [identity(each) for each in loaded(site.build())]
-    assert built == [identity(each) for each in resources(site.rendered)], "kustomize gives the objects in another order than our files"
+    assert built == [identity(each) for each in resources(site.rendered)], (
+        "kustomize gives the objects in another order than our files"
+    )
     pools = {name: index for index, (kind, _, name) in enumerate(built) if kind == "CiliumPodIPPool"}
     for index, each in enumerate(resources(site.rendered)):
-        named = each["spec"]["defaults"].get("ipam-default-ip-pool", "") if each["kind"] == "CiliumNodeConfig" else ""
+        named = (
+            each["spec"]["defaults"].get("ipam-default-ip-pool", "")
+            if each["kind"] == "CiliumNodeConfig"
+            else ""
+        )
         assert pools.get(named, -1) < index, f"{identity(each)} comes before the pool that it names"
-        assert each["kind"] != "CiliumNode" or index > max(pools.values(), default=-1), f"{identity(each)} comes before a pool"
+        assert each["kind"] != "CiliumNode" or index > max(pools.values(), default=-1), (
+            f"{identity(each)} comes before a pool"
+        )
 
 
 def resources(folder: Path) -> list[Object]:
@@ -84,22 +92,35 @@ def apply_seeds(site: Site, *options: str) -> None:
 def handled_by_operator(site: Site) -> bool:
     """Tell whether the operator hands out blocks in this cluster: else it leaves CiliumNodes alone."""
     ipam = site.cluster["ipam"]
-    return (ipam["mode"], ipam.get("operator")) == ("cluster-pool", "adopt") or bool(ipam["mode"] == "multi-pool")
+    return (ipam["mode"], ipam.get("operator")) == ("cluster-pool", "adopt") or bool(
+        ipam["mode"] == "multi-pool"
+    )
 
 
-def at_rest(api: Api, operator: Operator, config: Mapping[str, str], *, handled: bool, seconds: float = 90) -> dict[str, Object]:
+def at_rest(
+    api: Api, operator: Operator, config: Mapping[str, str], *, handled: bool, seconds: float = 90
+) -> dict[str, Object]:
     """Wait until nobody writes any more; give the CiliumNodes. `handled`: an operator runs, and shows by a witness that it has read all that was there."""
     if handled:
         witness(api, operator, config)
-    if handled and config["ipam"] == "cluster-pool":  # it has a word for each, some seconds later from 1.19 on
+    if (
+        handled and config["ipam"] == "cluster-pool"
+    ):  # it has a word for each, some seconds later from 1.19 on
         until(
-            lambda: all("operator-status" in each.get("status", {}).get("ipam", {}) for each in api.items(CILIUM_NODES).values()),
+            lambda: all(
+                "operator-status" in each.get("status", {}).get("ipam", {})
+                for each in api.items(CILIUM_NODES).values()
+            ),
             "the operator has looked at every CiliumNode",
             seconds,
         )
 
     def seen() -> dict[str, str]:
-        return {f"{path}/{name}": version for path in (CILIUM_NODES, POOLS, NODES) for name, version in versions(api.items(path)).items()}
+        return {
+            f"{path}/{name}": version
+            for path in (CILIUM_NODES, POOLS, NODES)
+            for name, version in versions(api.items(path)).items()
+        }
 
     end = time.monotonic() + seconds
     before = seen()
@@ -115,12 +136,27 @@ def at_rest(api: Api, operator: Operator, config: Mapping[str, str], *, handled:
 def witness(api: Api, operator: Operator, config: Mapping[str, str]) -> None:
     """Have the operator serve one more CiliumNode, which goes again. It writes nothing where nothing is to be done: only this shows that it has looked."""
     four = config["enable-ipv4"] == "true"
-    body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "witness"}, "spec": {}}
+    body: Object = {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumNode",
+        "metadata": {"name": "witness"},
+        "spec": {},
+    }
     if config["ipam"] == "multi-pool":
         ranges = (
-            {"ipv4": {"cidrs": ["203.0.113.0/24"], "maskSize": 28}} if four else {"ipv6": {"cidrs": ["2001:db8:0:1::/64"], "maskSize": 80}}
+            {"ipv4": {"cidrs": ["203.0.113.0/24"], "maskSize": 28}}
+            if four
+            else {"ipv6": {"cidrs": ["2001:db8:0:1::/64"], "maskSize": 80}}
         )
-        api.create(POOLS, {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": "witness"}, "spec": ranges})
+        api.create(
+            POOLS,
+            {
+                "apiVersion": "cilium.io/v2alpha1",
+                "kind": "CiliumPodIPPool",
+                "metadata": {"name": "witness"},
+                "spec": ranges,
+            },
+        )
         needed = {"ipv4-addrs" if four else "ipv6-addrs": 1}
         body["spec"] = {"ipam": {"pools": {"requested": [{"pool": "witness", "needed": needed}]}}}
     api.create(CILIUM_NODES, body)
@@ -145,16 +181,18 @@ def holds(site: Site, operator: Operator) -> None:
         assert node_blocks(site) == expected_nodes(site)
     else:
         assert {name: node["spec"]["ipam"].get("podCIDRs", ()) for name, node in live.items()} == {
-            name: by_address(block for _, block in blocks) if mode != "multi-pool" else () for name, blocks in expected(site).items()
+            name: by_address(block for _, block in blocks) if mode != "multi-pool" else ()
+            for name, blocks in expected(site).items()
         }
     if mode == "multi-pool":
-        assert {name: node["spec"]["ipam"].get("pools", {}).get("allocated", []) for name, node in live.items()} == expected_seeds(
-            site, operator
-        )
+        assert {
+            name: node["spec"]["ipam"].get("pools", {}).get("allocated", []) for name, node in live.items()
+        } == expected_seeds(site, operator)
         assert {name: spec(each) for name, each in site.api.items(POOLS).items()} == expected_pools(site)
     if mode == "crd":
         assert {name: sorted(node["spec"]["ipam"]["pool"]) for name, node in live.items()} == {
-            name: sorted(address for _, block in blocks for address in addresses(block)) for name, blocks in expected(site).items()
+            name: sorted(address for _, block in blocks for address in addresses(block))
+            for name, blocks in expected(site).items()
         }
     if owns_config(site):
         assert site.api.get(f"{CONFIG_MAPS}/cilium-config")["data"] == site.config
@@ -162,7 +200,12 @@ def holds(site: Site, operator: Operator) -> None:
 
 def expected(site: Site) -> dict[str, list[tuple[str, str]]]:
     """Give the lock's pools and blocks of the nodes that have a CiliumNode: planned ones only where the operator does not collect them."""
-    planned = {node["name"] for document in site.documents() for node in document.get("nodes", ()) if node.get("planned")}
+    planned = {
+        node["name"]
+        for document in site.documents()
+        for node in document.get("nodes", ())
+        if node.get("planned")
+    }
     early = tuple(map(int, site.version.split("."))) < (1, 18)
     return {name: blocks for name, blocks in site.lock().items() if not (early and name in planned)}
 
@@ -176,19 +219,26 @@ def expected_seeds(site: Site, operator: Operator) -> dict[str, list[Object]]:
         pools: dict[str, list[str]] = defaultdict(list)
         for pool, block in blocks:
             pools[f"{pool}.{name}" if pinned else pool].append(block)
-        found[name] = [{"cidrs": by_address(some) if numeric else sorted(some), "pool": pool} for pool, some in sorted(pools.items())]
+        found[name] = [
+            {"cidrs": by_address(some) if numeric else sorted(some), "pool": pool}
+            for pool, some in sorted(pools.items())
+        ]
     return found
 
 
 def expected_pools(site: Site) -> dict[str, Object]:
     """Give the CiliumPodIPPools that there should be, whoever creates them: from manifests, and from the inputs where the operator's flag does."""
-    pools = {each["metadata"]["name"]: spec(each) for each in site.rendering("cilium/ippools.yaml", "pools/*/ippools.yaml")}
+    pools = {
+        each["metadata"]["name"]: spec(each)
+        for each in site.rendering("cilium/ippools.yaml", "pools/*/ippools.yaml")
+    }
     names = site.cluster["ipam"].get("autoCreate", ())
     for document in site.documents():
         if document["kind"] == "IPPool" and document["metadata"]["name"] in names:
             families = {key: value for key, value in document["spec"].items() if key in {"ipv4", "ipv6"}}
             pools[document["metadata"]["name"]] = {
-                family: {"cidrs": each["cidrs"], "maskSize": each["blockSize"]} for family, each in families.items()
+                family: {"cidrs": each["cidrs"], "maskSize": each["blockSize"]}
+                for family, each in families.items()
             }
     return pools
 
@@ -204,7 +254,11 @@ def node_blocks(site: Site) -> dict[str, object]:
     annotated = site.cluster.get("patchNodes") == "annotations"
     for name, node in site.api.items(NODES).items():
         if annotated:
-            found[name] = sorted(value for key, value in node["metadata"].get("annotations", {}).items() if key.endswith("-pod-cidr"))
+            found[name] = sorted(
+                value
+                for key, value in node["metadata"].get("annotations", {}).items()
+                if key.endswith("-pod-cidr")
+            )
         else:
             found[name] = (node["spec"].get("podCIDR"), *node["spec"].get("podCIDRs", ()))
     return found
@@ -216,7 +270,9 @@ def expected_nodes(site: Site) -> dict[str, object]:
     families = cluster.get("ipFamilies", ["IPv4"])
     found: dict[str, object] = {}
     for name, some in expected(site).items():
-        blocks = sorted((block for _, block in some), key=lambda block: families.index(f"IPv{ip_network(block).version}"))
+        blocks = sorted(
+            (block for _, block in some), key=lambda block: families.index(f"IPv{ip_network(block).version}")
+        )
         found[name] = sorted(blocks) if cluster.get("patchNodes") == "annotations" else (blocks[0], *blocks)
     return found
 
@@ -263,7 +319,11 @@ def agent_starts(api: Api, seen: Object, nodes: Mapping[str, Object], *, multi_p
 
     def edit(whole: Object) -> None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["uid"]}
-        whole["metadata"] |= {"labels": node.get("labels", {}), "annotations": {"cilium.io/test": "e2e"}, "ownerReferences": [owner]}
+        whole["metadata"] |= {
+            "labels": node.get("labels", {}),
+            "annotations": {"cilium.io/test": "e2e"},
+            "ownerReferences": [owner],
+        }
         whole["spec"]["addresses"] = [{"type": "InternalIP", "ip": "172.18.0.9"}]
         whole["spec"]["health"] = {"ipv4": "172.18.0.10"}
         if multi_pool and (allocated := whole["spec"]["ipam"]["pools"].get("allocated")):
@@ -278,16 +338,27 @@ def an_agent_asks_for_more(site: Site, operator: Operator) -> None:
     name, node = next(iter(site.api.items(CILIUM_NODES).items()))
     first = node["spec"]["ipam"]["pools"]["allocated"][0]
     usable = sum(ip_network(cidr).num_addresses for cidr in first["cidrs"])
-    request = {"pool": first["pool"], "needed": {"ipv4-addrs" if "." in first["cidrs"][0] else "ipv6-addrs": usable}}
-    site.api.change(f"{CILIUM_NODES}/{name}", lambda whole: whole["spec"]["ipam"]["pools"].update(requested=[request]))
+    request = {
+        "pool": first["pool"],
+        "needed": {"ipv4-addrs" if "." in first["cidrs"][0] else "ipv6-addrs": usable},
+    }
+    site.api.change(
+        f"{CILIUM_NODES}/{name}", lambda whole: whole["spec"]["ipam"]["pools"].update(requested=[request])
+    )
     after = at_rest(site.api, operator, site.config, handled=True)[name]
     given = after["spec"]["ipam"]["pools"]["allocated"][0]["cidrs"]
     assert set(first["cidrs"]) <= set(given)
     pinned = site.cluster["ipam"].get("pinning") == "node"
-    assert ("pool empty" in after["status"]["ipam"]["operator-status"]["error"]) if pinned else len(given) > len(first["cidrs"])
+    assert (
+        ("pool empty" in after["status"]["ipam"]["operator-status"]["error"])
+        if pinned
+        else len(given) > len(first["cidrs"])
+    )
 
 
-def with_operator(api: Api, operator: Operator, config: Mapping[str, str], *nodes: Object) -> dict[str, Object]:
+def with_operator(
+    api: Api, operator: Operator, config: Mapping[str, str], *nodes: Object
+) -> dict[str, Object]:
     """Create CiliumNodes one after the other while an operator runs; give what becomes of them."""
     with operator.running(config):
         for node in nodes:

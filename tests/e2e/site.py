@@ -50,7 +50,11 @@ class Site:
         site = cls(api, work, name, version)
         shutil.copytree(CLUSTERS / name, site.folder, ignore=shutil.ignore_patterns("rendered"))
         site.rendered.mkdir()  # a lock has one beside it
-        site.edit(lambda document: document["spec"]["cilium"].update(version=version) if document["kind"] == "Cluster" else None)
+        site.edit(
+            lambda document: (
+                document["spec"]["cilium"].update(version=version) if document["kind"] == "Cluster" else None
+            )
+        )
         return site
 
     @classmethod
@@ -81,19 +85,30 @@ class Site:
 
     def documents(self) -> list[Object]:
         """Read the input documents."""
-        return [document for file in sorted(self.folder.glob("*.yaml")) for document in loaded(file.read_text())]
+        return [
+            document for file in sorted(self.folder.glob("*.yaml")) for document in loaded(file.read_text())
+        ]
 
     @property
     def cluster(self) -> Object:
         """The Cluster's spec."""
         files = [
-            text for file in sorted(self.folder.glob("*.yaml")) if "kind: Cluster" in (text := file.read_text()) or '"Cluster"' in text
+            text
+            for file in sorted(self.folder.glob("*.yaml"))
+            if "kind: Cluster" in (text := file.read_text()) or '"Cluster"' in text
         ]
-        return dict(next(each["spec"] for text in files for each in loaded(text) if each["kind"] == "Cluster"))
+        return dict(
+            next(each["spec"] for text in files for each in loaded(text) if each["kind"] == "Cluster")
+        )
 
     def rendering(self, *paths: str) -> list[Object]:
         """Read rendered documents, by globs below `rendered/`."""
-        return [each for path in paths for file in sorted(self.rendered.glob(path)) for each in loaded(file.read_text())]
+        return [
+            each
+            for path in paths
+            for file in sorted(self.rendered.glob(path))
+            for each in loaded(file.read_text())
+        ]
 
     @property
     def config(self) -> dict[str, str]:
@@ -118,9 +133,16 @@ class Site:
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """Run ipamc as a user would, and give what it says; fail if it exits otherwise."""
-        environment = {**os.environ, "PYTHONPATH": str(CLUSTERS.parent), "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(CLUSTERS.parent),
+            "SOURCE_DATE_EPOCH": "1795219200",
+            "NO_COLOR": "1",
+        }
         command = [sys.executable, "-m", "ipamc", *arguments]
-        done = subprocess.run(command, cwd=self.work, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.work, env=environment, capture_output=True, text=True, check=False
+        )
         self.said = done.stdout + done.stderr
         assert done.returncode == code, self.said
         return self.said
@@ -141,10 +163,24 @@ class Site:
 
     def join(self) -> None:
         """Let the nodes of the inventory join, and export the inventory anew: the uids are the server's own."""
-        listed = [each for document in self.documents() if document["kind"] == "List" for each in document["items"]]
-        short = [each for document in self.documents() if document["kind"] == "NodeInventory" for each in document["nodes"]]
-        live = [{"metadata": {"name": each["name"], "labels": each.get("labels", {})}} for each in short if not each.get("planned")]
-        nodes = [{**each, "metadata": {key: value for key, value in each["metadata"].items() if key != "uid"}} for each in listed]
+        listed = [
+            each for document in self.documents() if document["kind"] == "List" for each in document["items"]
+        ]
+        short = [
+            each
+            for document in self.documents()
+            if document["kind"] == "NodeInventory"
+            for each in document["nodes"]
+        ]
+        live = [
+            {"metadata": {"name": each["name"], "labels": each.get("labels", {})}}
+            for each in short
+            if not each.get("planned")
+        ]
+        nodes = [
+            {**each, "metadata": {key: value for key, value in each["metadata"].items() if key != "uid"}}
+            for each in listed
+        ]
         self.api.create(NODES, *live, *nodes)
         self.export()
 
@@ -154,7 +190,11 @@ class Site:
         if listed:
             done = self.api.kubectl("get", "nodes", "-o", "json")
             assert done.returncode == 0, done.stderr
-            self.edit(lambda document: document.update(json.loads(done.stdout)) if document["kind"] == "List" else None)
+            self.edit(
+                lambda document: (
+                    document.update(json.loads(done.stdout)) if document["kind"] == "List" else None
+                )
+            )
         uids = {name: each["metadata"]["uid"] for name, each in self.api.items(NODES).items()}
         for document in self.documents():
             if document["kind"] == "NodeInventory":
@@ -170,7 +210,11 @@ def _take_uids(document: Object, uids: Mapping[str, str]) -> None:
 
 def loaded(text: str) -> list[Object]:
     """Read the documents of a YAML stream."""
-    return [each for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if each is not None]
+    return [
+        each
+        for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if each is not None
+    ]
 
 
 def dumped(documents: Iterable[Any]) -> str:

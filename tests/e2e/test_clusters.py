@@ -23,11 +23,20 @@ REFUSED = {
 
 FLEETS: dict[str, tuple[int, dict[str, Any]]] = {
     "kubernetes": (500, {"mode": "kubernetes", "ipFamilies": ["IPv6", "IPv4"]}),
-    "cluster-pool, adopt": (500, {"mode": "cluster-pool", "ipam": {"operator": "adopt"}, "ipFamilies": ["IPv4", "IPv6"]}),
+    "cluster-pool, adopt": (
+        500,
+        {"mode": "cluster-pool", "ipam": {"operator": "adopt"}, "ipFamilies": ["IPv4", "IPv6"]},
+    ),
     "cluster-pool, bystander": (50, {"mode": "cluster-pool"}),
     "multi-pool, pinning node": (500, {"mode": "multi-pool", "ipam": {"pinning": "node"}}),
-    "multi-pool, pinning pool": (50, {"mode": "multi-pool", "ipam": {"pinning": "pool"}, "ipFamilies": ["IPv6"]}),
-    "multi-pool, pinning none": (50, {"mode": "multi-pool", "ipam": {"pinning": "none"}, "ipFamilies": ["IPv4", "IPv6"]}),
+    "multi-pool, pinning pool": (
+        50,
+        {"mode": "multi-pool", "ipam": {"pinning": "pool"}, "ipFamilies": ["IPv6"]},
+    ),
+    "multi-pool, pinning none": (
+        50,
+        {"mode": "multi-pool", "ipam": {"pinning": "none"}, "ipFamilies": ["IPv4", "IPv6"]},
+    ),
     "crd": (500, {"mode": "crd"}),
 }
 """Generated clusters, and how many nodes each has: 500 in each mode, fewer where a mode comes once more."""
@@ -35,12 +44,17 @@ FLEETS: dict[str, tuple[int, dict[str, Any]]] = {
 
 def refusal(name: str, version: tuple[int, int]) -> str:
     """Give the code with which an example is refused for a Cilium minor; nothing if it is not."""
-    return next((code for (each, first, last), code in REFUSED.items() if each == name and first <= version <= last), "")
+    return next(
+        (code for (each, first, last), code in REFUSED.items() if each == name and first <= version <= last),
+        "",
+    )
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["the operator runs", "it is started later"])
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_what_is_rendered_is_accepted_and_stays(api: Api, operator: Operator, tmp_path: Path, name: str, *, running: bool) -> None:
+def test_what_is_rendered_is_accepted_and_stays(
+    api: Api, operator: Operator, tmp_path: Path, name: str, *, running: bool
+) -> None:
     site = Site.example(api, tmp_path, name, operator.minor)
     site.join()
     if code := refusal(name, operator.version):
@@ -51,7 +65,9 @@ def test_what_is_rendered_is_accepted_and_stays(api: Api, operator: Operator, tm
 
 
 @pytest.mark.parametrize("kind", FLEETS)
-def test_so_is_what_is_rendered_for_500_nodes(api: Api, operator: Operator, tmp_path: Path, kind: str) -> None:
+def test_so_is_what_is_rendered_for_500_nodes(
+    api: Api, operator: Operator, tmp_path: Path, kind: str
+) -> None:
     nodes, spec = FLEETS[kind]
     site = Site.made(api, tmp_path, fleet(nodes, **spec), operator.minor)
     if operator.version < (1, 14) and spec["mode"] == "multi-pool":
@@ -73,7 +89,11 @@ def fleet(number: int, mode: str, **spec: Any) -> list[Object]:
     ]
     if spec.get("ipam", {}).get("operator") == "adopt":
         pools.append(pool("spare", **ranges(families, "10.1.0.0/24", "fd00:0:0:2::/120"), unlisted=True))
-    return [cluster(mode, cilium={"managedBy": "none"}, output={"shardSize": number // 2}, **spec), *pools, inventory(nodes)]
+    return [
+        cluster(mode, cilium={"managedBy": "none"}, output={"shardSize": number // 2}, **spec),
+        *pools,
+        inventory(nodes),
+    ]
 
 
 def ranges(families: list[str], four: str, six: str) -> dict[str, Any]:

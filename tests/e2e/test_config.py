@@ -16,7 +16,12 @@ from tests.support.fleet import cluster, inventory, pool
 
 THEIRS = {"debug": "false", "cluster-name": "lab"}
 NAMED = {"name": "cilium-config", "namespace": "kube-system"}
-CONFIG_MAP: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": NAMED, "data": {**THEIRS, "ipam": "kubernetes"}}
+CONFIG_MAP: Object = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": NAMED,
+    "data": {**THEIRS, "ipam": "kubernetes"},
+}
 CONTAINER = {
     "name": "cilium-operator",
     "image": "operator",
@@ -28,7 +33,10 @@ DEPLOYMENT: Object = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "cilium-operator", "namespace": "kube-system"},
-    "spec": {"selector": {"matchLabels": LABELS}, "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}},
+    "spec": {
+        "selector": {"matchLabels": LABELS},
+        "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}},
+    },
 }
 
 
@@ -49,7 +57,9 @@ def test_the_component_patches_what_kustomize_manages(api: Api, operator: Operat
     base = tmp_path / "cilium"
     base.mkdir()
     (base / "cilium.yaml").write_text(dumped([CONFIG_MAP, DEPLOYMENT]))
-    (base / "kustomization.yaml").write_text(f"resources: [cilium.yaml]\ncomponents: [../clusters/{site.name}/rendered/cilium/component]\n")
+    (base / "kustomization.yaml").write_text(
+        f"resources: [cilium.yaml]\ncomponents: [../clusters/{site.name}/rendered/cilium/component]\n"
+    )
     text = kustomize.build(base)
     api.applied(text)
     before = everything(api)
@@ -64,10 +74,15 @@ def test_the_component_patches_what_kustomize_manages(api: Api, operator: Operat
     with operator.running(config, *arguments[1:]):
         api.create(CILIUM_NODES, {**cilium_node("stranger"), "spec": {}})
         live = at_rest(api, operator, config, handled=False)
-    assert {name: node["spec"].get("ipam", {}).get("podCIDRs") for name, node in live.items()} == {"a": ["10.0.0.0/26"], "stranger": None}
+    assert {name: node["spec"].get("ipam", {}).get("podCIDRs") for name, node in live.items()} == {
+        "a": ["10.0.0.0/26"],
+        "stranger": None,
+    }
 
 
-def test_the_partial_config_map_leaves_the_other_keys_alone(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_the_partial_config_map_leaves_the_other_keys_alone(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     """With `managedBy: none` the ConfigMap is applied with the rest; a key that somebody else sets otherwise is a conflict, not overwritten."""
     site = site_of(api, operator, tmp_path, "none")
     api.create(CONFIG_MAPS, {**CONFIG_MAP, "data": THEIRS})
@@ -81,7 +96,9 @@ def test_the_partial_config_map_leaves_the_other_keys_alone(api: Api, operator: 
 
 
 @pytest.mark.parametrize("owner", ["helm", "kustomize"])
-def test_who_has_another_owner_gets_no_config_map_from_us(api: Api, operator: Operator, tmp_path: Path, owner: str) -> None:
+def test_who_has_another_owner_gets_no_config_map_from_us(
+    api: Api, operator: Operator, tmp_path: Path, owner: str
+) -> None:
     site = site_of(api, operator, tmp_path, owner)
     site.apply()
     assert "cilium-config" not in api.items(CONFIG_MAPS)

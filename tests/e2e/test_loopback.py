@@ -32,7 +32,9 @@ from tests.e2e.processes import Program
 print(Program(Path({str(tmp_path)!r}, "log"), "sleep", "600").process.pid, flush=True)
 time.sleep(600)
 """
-    starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    starter = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    )
     assert starter.stdout
     child = int(starter.stdout.readline())
     until(lambda: "sleep" in Path(f"/proc/{child}/comm").read_text(), "it is on its leash")

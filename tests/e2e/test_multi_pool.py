@@ -9,7 +9,14 @@ import pytest
 from tests.e2e.api import CILIUM_NODES, POOLS, Api, Object
 from tests.e2e.objects import allocated, asks, cilium_node, ip_pool, verdict
 from tests.e2e.operator import Operator
-from tests.e2e.proof import agents_start, apply_seeds, applying_again_changes_nothing, at_rest, holds, with_operator
+from tests.e2e.proof import (
+    agents_start,
+    apply_seeds,
+    applying_again_changes_nothing,
+    at_rest,
+    holds,
+    with_operator,
+)
 from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site, dumped
 from tests.support.fleet import cluster, inventory, pool
@@ -25,15 +32,25 @@ def _since_1_15(operator: Operator) -> None:
         pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
 
 
-def site_of(api: Api, operator: Operator, work: Path, *pools: Object, pinning: str = "pool", nodes: str = "ab") -> Site:
+def site_of(
+    api: Api, operator: Operator, work: Path, *pools: Object, pinning: str = "pool", nodes: str = "ab"
+) -> Site:
     """Make a multi-pool cluster."""
-    documents = [cluster("multi-pool", ipam={"pinning": pinning}, cilium=NONE), *pools, inventory([{"name": name} for name in nodes])]
+    documents = [
+        cluster("multi-pool", ipam={"pinning": pinning}, cilium=NONE),
+        *pools,
+        inventory([{"name": name} for name in nodes]),
+    ]
     return Site.made(api, work, documents, operator.minor)
 
 
-def compiled(api: Api, operator: Operator, work: Path, *pools: Object, pinning: str = "pool", nodes: str = "ab") -> Site:
+def compiled(
+    api: Api, operator: Operator, work: Path, *pools: Object, pinning: str = "pool", nodes: str = "ab"
+) -> Site:
     """Make it, let the nodes join, and compile."""
-    site = site_of(api, operator, work, *(pools or [pool("default", ipv4=DEFAULT)]), pinning=pinning, nodes=nodes)
+    site = site_of(
+        api, operator, work, *(pools or [pool("default", ipv4=DEFAULT)]), pinning=pinning, nodes=nodes
+    )
     site.join()
     site.compile()
     return site
@@ -48,7 +65,9 @@ def seed(name: str, pool: str, *cidrs: str) -> Object:
 
 
 @pytest.mark.parametrize("pinning", ["none", "pool"])
-def test_what_an_agent_takes_and_drops_stays_as_it_likes(api: Api, operator: Operator, tmp_path: Path, pinning: str) -> None:
+def test_what_an_agent_takes_and_drops_stays_as_it_likes(
+    api: Api, operator: Operator, tmp_path: Path, pinning: str
+) -> None:
     site = compiled(api, operator, tmp_path, pinning=pinning)
     with operator.running(site.config):
         site.apply()
@@ -56,28 +75,38 @@ def test_what_an_agent_takes_and_drops_stays_as_it_likes(api: Api, operator: Ope
         agents_start(site)
         holds(site, operator)
         api.change(
-            f"{CILIUM_NODES}/a", lambda whole: whole["spec"]["ipam"].update(pools={**whole["spec"]["ipam"]["pools"], **asks("default", 70)})
+            f"{CILIUM_NODES}/a",
+            lambda whole: whole["spec"]["ipam"].update(
+                pools={**whole["spec"]["ipam"]["pools"], **asks("default", 70)}
+            ),
         )
         more = allocated(at_rest(api, operator, site.config, handled=True)["a"])
         assert more == ["10.0.0.0/27", "10.0.0.64/27", "10.0.0.96/27"]
         applying_again_changes_nothing(site)
 
         def drops(whole: Object) -> None:
-            whole["spec"]["ipam"]["pools"] = {"allocated": [{"pool": "default", "cidrs": ["10.0.0.96/27"]}], **asks("default", 16)}
+            whole["spec"]["ipam"]["pools"] = {
+                "allocated": [{"pool": "default", "cidrs": ["10.0.0.96/27"]}],
+                **asks("default", 16),
+            }
 
         api.change(f"{CILIUM_NODES}/a", drops)
         assert allocated(at_rest(api, operator, site.config, handled=True)["a"]) == ["10.0.0.96/27"]
         applying_again_changes_nothing(site)
 
 
-def test_a_seed_that_is_forced_again_takes_blocks_away_from_running_pods(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_a_seed_that_is_forced_again_takes_blocks_away_from_running_pods(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     """Why seeds are in no kustomization: GitOps tools apply with force."""
     site = compiled(api, operator, tmp_path)
     with operator.running(site.config):
         site.apply()
         apply_seeds(site)
         at_rest(api, operator, site.config, handled=True)
-        api.change(f"{CILIUM_NODES}/a", lambda whole: whole["spec"]["ipam"]["pools"].update(asks("default", 70)))
+        api.change(
+            f"{CILIUM_NODES}/a", lambda whole: whole["spec"]["ipam"]["pools"].update(asks("default", 70))
+        )
         before = allocated(at_rest(api, operator, site.config, handled=True)["a"])
         seeds = dumped(site.rendering("seeds/*.yaml"))
         assert "conflict" in api.apply(seeds).stderr
@@ -98,7 +127,9 @@ def test_seeds_before_their_pools_are_emptied_silently(api: Api, operator: Opera
     assert allocated(live) == ([] if operator.version < (1, 19) else ["10.0.0.0/27"])
 
 
-def test_with_a_pool_a_node_nobody_can_have_anything_else(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_with_a_pool_a_node_nobody_can_have_anything_else(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     """Without any seed, in the wrong order, and with agents that ask for more than there is."""
     site = compiled(api, operator, tmp_path, pinning="node")
     with operator.running(site.config):
@@ -106,18 +137,36 @@ def test_with_a_pool_a_node_nobody_can_have_anything_else(api: Api, operator: Op
         for name in "ba":
             api.create(CILIUM_NODES, cilium_node(name, pools=asks(f"default.{name}", 100)))
         live = at_rest(api, operator, site.config, handled=True)
-    assert {name: allocated(node) for name, node in live.items()} == {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"]}
+    assert {name: allocated(node) for name, node in live.items()} == {
+        "a": ["10.0.0.0/27"],
+        "b": ["10.0.0.32/27"],
+    }
     assert all("pool empty" in verdict(node) for node in live.values())
 
 
-def test_the_operator_s_flag_makes_the_pools_that_manifests_would(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_the_operator_s_flag_makes_the_pools_that_manifests_would(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     found = []
     for create in ([], ["default", "dual"]):
         api.delete(POOLS)
-        families = {"ipv4": {"cidrs": ["10.1.0.0/24", "10.2.0.0/24"], "blockSize": 26}, "ipv6": {"cidrs": ["fd00::/112"], "blockSize": 120}}
+        families = {
+            "ipv4": {"cidrs": ["10.1.0.0/24", "10.2.0.0/24"], "blockSize": 26},
+            "ipv6": {"cidrs": ["fd00::/112"], "blockSize": 120},
+        }
         documents = [
-            cluster("multi-pool", ipam={"pinning": "none", "autoCreate": create}, cilium=NONE, ipFamilies=["IPv4", "IPv6"]),
-            pool("default", ipv4=DEFAULT, ipv6={"cidrs": ["fd00:1::/112"], "blockSize": 120}, reserved=["10.0.0.0/26"]),
+            cluster(
+                "multi-pool",
+                ipam={"pinning": "none", "autoCreate": create},
+                cilium=NONE,
+                ipFamilies=["IPv4", "IPv6"],
+            ),
+            pool(
+                "default",
+                ipv4=DEFAULT,
+                ipv6={"cidrs": ["fd00:1::/112"], "blockSize": 120},
+                reserved=["10.0.0.0/26"],
+            ),
             pool("dual", **families),
         ]
         site = Site.made(api, tmp_path / str(len(create)), documents, operator.minor)
@@ -135,7 +184,12 @@ def test_the_operator_s_own_order_of_blocks(api: Api, operator: Operator) -> Non
     api.create(POOLS, ip_pool("b", "10.0.0.0/24"), ip_pool("a", "10.1.0.0/24"))
     blocks = {"b": ["10.0.0.96/27", "10.0.0.128/27"], "a": ["10.1.0.0/27"]}
     live = with_operator(
-        api, operator, CONFIG, cilium_node("n", pools={"allocated": [{"pool": pool, "cidrs": some} for pool, some in blocks.items()]})
+        api,
+        operator,
+        CONFIG,
+        cilium_node(
+            "n", pools={"allocated": [{"pool": pool, "cidrs": some} for pool, some in blocks.items()]}
+        ),
     )
     text = ["10.0.0.128/27", "10.0.0.96/27"]
     assert live["n"]["spec"]["ipam"]["pools"]["allocated"] == [
@@ -150,7 +204,9 @@ def test_the_operator_s_own_order_of_blocks(api: Api, operator: Operator) -> Non
 @shows("IPC0207", "IPC0533")
 def test_pools_that_overlap_give_one_block_to_two_nodes(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("one", "10.0.0.0/24"), ip_pool("two", "10.0.0.0/25"))
-    live = with_operator(api, operator, CONFIG, cilium_node("a", pools=asks("one", 8)), cilium_node("b", pools=asks("two", 8)))
+    live = with_operator(
+        api, operator, CONFIG, cilium_node("a", pools=asks("one", 8)), cilium_node("b", pools=asks("two", 8))
+    )
     assert allocated(live["a"]) == allocated(live["b"]) == ["10.0.0.0/27"]
     assert [verdict(node) for node in live.values()] == ["", ""]
 
@@ -158,7 +214,13 @@ def test_pools_that_overlap_give_one_block_to_two_nodes(api: Api, operator: Oper
 @shows("IPC0536")
 def test_so_do_a_shared_pool_and_the_pool_of_a_node(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default.a", "10.0.0.0/27"), ip_pool("default", "10.0.0.0/24"))
-    live = with_operator(api, operator, CONFIG, seed("a", "default.a", "10.0.0.0/27"), cilium_node("b", pools=asks("default", 8)))
+    live = with_operator(
+        api,
+        operator,
+        CONFIG,
+        seed("a", "default.a", "10.0.0.0/27"),
+        cilium_node("b", pools=asks("default", 8)),
+    )
     assert allocated(live["a"]) == allocated(live["b"]) == ["10.0.0.0/27"]
 
 
@@ -174,7 +236,9 @@ def test_a_pool_that_is_not_there(api: Api, operator: Operator) -> None:
 @shows("IPC0407", "IPC0426")
 def test_one_block_on_two_nodes(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default", "10.0.0.0/27"))
-    live = with_operator(api, operator, CONFIG, seed("a", "default", "10.0.0.0/27"), seed("b", "default", "10.0.0.0/27"))
+    live = with_operator(
+        api, operator, CONFIG, seed("a", "default", "10.0.0.0/27"), seed("b", "default", "10.0.0.0/27")
+    )
     assert (allocated(live["a"]), allocated(live["b"])) == (["10.0.0.0/27"], [])
 
 
@@ -193,15 +257,27 @@ def test_another_mask_size(api: Api, operator: Operator) -> None:
         changed = api.apply(dumped([ip_pool("default", "10.0.0.0/24", size=26)]), "--force-conflicts")
         if operator.version < (1, 20):
             assert changed.returncode == 0
-            program.until(lambda: "cannot change IPv4 mask size in existing pool" in program.said(), "the operator refuses it")
+            program.until(
+                lambda: "cannot change IPv4 mask size in existing pool" in program.said(),
+                "the operator refuses it",
+            )
         else:
             assert "immutable" in changed.stderr
 
 
 @shows("IPC0527")
-def test_a_pool_of_a_node_that_is_too_small_for_its_agent(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_a_pool_of_a_node_that_is_too_small_for_its_agent(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     """An idle agent uses 3 addresses itself, and with a pre-allocation of 1 asks for 4: a /30 has 2."""
-    site = site_of(api, operator, tmp_path, pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 30}), pinning="node", nodes="a")
+    site = site_of(
+        api,
+        operator,
+        tmp_path,
+        pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 30}),
+        pinning="node",
+        nodes="a",
+    )
     compile_without(site, "IPC0527")
     with operator.running(site.config):
         site.apply()
@@ -211,16 +287,25 @@ def test_a_pool_of_a_node_that_is_too_small_for_its_agent(api: Api, operator: Op
 
 
 @shows("IPC0528")
-def test_the_operator_gives_as_many_blocks_as_an_agent_asks_for_all_of_one_size(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_the_operator_gives_as_many_blocks_as_an_agent_asks_for_all_of_one_size(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     large = pool("default", ipv4=DEFAULT, blockSizes=[{"nodeSelector": 'size == "large"', "ipv4": 26}])
     site = site_of(api, operator, tmp_path, large, nodes="a")
-    site.edit(lambda each: each["nodes"][0].update(labels={"size": "large"}) if each["kind"] == "NodeInventory" else None)
+    site.edit(
+        lambda each: (
+            each["nodes"][0].update(labels={"size": "large"}) if each["kind"] == "NodeInventory" else None
+        )
+    )
     compile_without(site, "IPC0528")
     assert site.lock()["a"] == [("default", "10.0.0.0/26")]
     with operator.running(site.config):
         site.apply()
         api.create(CILIUM_NODES, cilium_node("a", pools=asks("default", 40)))
-        assert allocated(at_rest(api, operator, site.config, handled=True)["a"]) == ["10.0.0.0/27", "10.0.0.32/27"]
+        assert allocated(at_rest(api, operator, site.config, handled=True)["a"]) == [
+            "10.0.0.0/27",
+            "10.0.0.32/27",
+        ]
 
 
 @shows("IPC0552")

@@ -15,10 +15,19 @@ from tests.e2e.site import Site
 from tests.support.fleet import cluster, inventory, pool
 
 NODES = [{"name": f"node-{number}"} for number in range(3)]
-DUAL = {"ipv4": {"cidrs": ["10.0.0.0/20"], "blockSize": 26}, "ipv6": {"cidrs": ["fd00::/112"], "blockSize": 122}}
-SPARE = {"ipv4": {"cidrs": ["10.0.16.0/24"], "blockSize": 26}, "ipv6": {"cidrs": ["fd00:0:0:1::/120"], "blockSize": 122}, "unlisted": True}
+DUAL = {
+    "ipv4": {"cidrs": ["10.0.0.0/20"], "blockSize": 26},
+    "ipv6": {"cidrs": ["fd00::/112"], "blockSize": 122},
+}
+SPARE = {
+    "ipv4": {"cidrs": ["10.0.16.0/24"], "blockSize": 26},
+    "ipv6": {"cidrs": ["fd00:0:0:1::/120"], "blockSize": 122},
+    "unlisted": True,
+}
 ADOPT = [
-    cluster("cluster-pool", ipam={"operator": "adopt"}, cilium={"managedBy": "none"}, ipFamilies=["IPv4", "IPv6"]),
+    cluster(
+        "cluster-pool", ipam={"operator": "adopt"}, cilium={"managedBy": "none"}, ipFamilies=["IPv4", "IPv6"]
+    ),
     pool("default", **DUAL),
     pool("spare", **SPARE),
     inventory(NODES),
@@ -45,7 +54,11 @@ def edit(path: str, change: Callable[[str], str]) -> Callable[[Site], None]:
 
 def swapped(text: str) -> str:
     """Give two nodes each other's block."""
-    return text.replace("10.0.0.0/26", "SWAP").replace("10.0.0.64/26", "10.0.0.0/26").replace("SWAP", "10.0.0.64/26")
+    return (
+        text.replace("10.0.0.0/26", "SWAP")
+        .replace("10.0.0.64/26", "10.0.0.0/26")
+        .replace("SWAP", "10.0.0.64/26")
+    )
 
 
 def another_order(text: str) -> str:
@@ -80,14 +93,20 @@ MUTATIONS: dict[str, tuple[list[dict[str, object]], Callable[[Site], None], str]
     "a block that is not in the lock": (ADOPT, edit(CILIUM_NODES, another_block), "10.0.9.0/26"),
     "a comma in a list of the ConfigMap": (ADOPT, edit("cilium/configmap.yaml", commas), "the program ended"),
     "families unsorted": (ADOPT, edit(CILIUM_NODES, six_first), "conflict with .cilium-operator."),
-    "kustomize's own order": (MULTI, edit("kustomization.yaml", another_order), "another order than our files"),
+    "kustomize's own order": (
+        MULTI,
+        edit("kustomization.yaml", another_order),
+        "another order than our files",
+    ),
     "a seed inside the root": (MULTI, seed_inside, "conflict with .cilium-operator."),
 }
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["the operator runs", "it is started later"])
 @pytest.mark.parametrize("bug", MUTATIONS)
-def test_the_proof_fails_for(api: Api, operator: Operator, tmp_path: Path, bug: str, *, running: bool) -> None:
+def test_the_proof_fails_for(
+    api: Api, operator: Operator, tmp_path: Path, bug: str, *, running: bool
+) -> None:
     documents, mutate, why = MUTATIONS[bug]
     if documents is MULTI and operator.version < (1, 15):
         pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
@@ -100,7 +119,9 @@ def test_the_proof_fails_for(api: Api, operator: Operator, tmp_path: Path, bug: 
 
 
 @pytest.mark.parametrize("documents", [ADOPT, MULTI], ids=["adopt", "multi-pool"])
-def test_and_holds_without(api: Api, operator: Operator, tmp_path: Path, documents: list[dict[str, object]]) -> None:
+def test_and_holds_without(
+    api: Api, operator: Operator, tmp_path: Path, documents: list[dict[str, object]]
+) -> None:
     if documents is MULTI and operator.version < (1, 15):
         pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
     site = Site.made(api, tmp_path, documents, operator.minor)

@@ -12,7 +12,15 @@ import pytest
 from tests.e2e.api import CILIUM_NODES, NODES, Api, Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-from tests.e2e.proof import agents_start, apply_seeds, applying_again_changes_nothing, at_rest, everything, holds, node_blocks
+from tests.e2e.proof import (
+    agents_start,
+    apply_seeds,
+    applying_again_changes_nothing,
+    at_rest,
+    everything,
+    holds,
+    node_blocks,
+)
 from tests.e2e.site import Site
 from tests.support.fleet import cluster, inventory, pool
 
@@ -21,9 +29,13 @@ NAMES = ["a", "b", "c"]
 FOUR = {"cidrs": ["10.0.0.0/24"], "blockSize": 26}
 
 
-def site_of(api: Api, operator: Operator, work: Path, *documents: Object, nodes: list[Object] | None = None) -> Site:
+def site_of(
+    api: Api, operator: Operator, work: Path, *documents: Object, nodes: list[Object] | None = None
+) -> Site:
     """Make a cluster of documents and nodes, let the nodes join, and compile."""
-    site = Site.made(api, work, [*documents, inventory(nodes or [{"name": name} for name in NAMES])], operator.minor)
+    site = Site.made(
+        api, work, [*documents, inventory(nodes or [{"name": name} for name in NAMES])], operator.minor
+    )
     site.join()
     site.compile()
     return site
@@ -31,7 +43,11 @@ def site_of(api: Api, operator: Operator, work: Path, *documents: Object, nodes:
 
 def listed(api: Api, operator: Operator, work: Path, **spec: Any) -> Site:
     """Make a kubernetes-mode cluster whose inventory is what kubectl exports."""
-    documents = [cluster("kubernetes", cilium=NONE, **spec), pool("pods", ipv4=FOUR), {"apiVersion": "v1", "kind": "List", "items": []}]
+    documents = [
+        cluster("kubernetes", cilium=NONE, **spec),
+        pool("pods", ipv4=FOUR),
+        {"apiVersion": "v1", "kind": "List", "items": []},
+    ]
     site = Site.made(api, work, documents, operator.minor)
     api.create(NODES, *({"metadata": {"name": name}} for name in NAMES))
     site.export()
@@ -44,12 +60,18 @@ def stranger(api: Api, *names: str) -> None:
     """Let nodes join that are in nobody's inventory: their agents make CiliumNodes without blocks."""
     for name in names:
         api.create(NODES, {"metadata": {"name": name}})
-        api.create(CILIUM_NODES, {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": name}, "spec": {}})
+        api.create(
+            CILIUM_NODES,
+            {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": name}, "spec": {}},
+        )
 
 
 def blocks(api: Api) -> dict[str, list[str]]:
     """Give the podCIDRs of each CiliumNode."""
-    return {name: list(node["spec"].get("ipam", {}).get("podCIDRs", ())) for name, node in api.items(CILIUM_NODES).items()}
+    return {
+        name: list(node["spec"].get("ipam", {}).get("podCIDRs", ()))
+        for name, node in api.items(CILIUM_NODES).items()
+    }
 
 
 # Nobody listed them.
@@ -62,7 +84,12 @@ def test_a_bystander_leaves_an_unlisted_node_empty(api: Api, operator: Operator,
         site.apply()
         stranger(api, "stranger")
         time.sleep(3)  # an operator with an allocator takes well below a second
-        assert blocks(api) == {"a": ["10.0.0.0/26"], "b": ["10.0.0.64/26"], "c": ["10.0.0.128/26"], "stranger": []}
+        assert blocks(api) == {
+            "a": ["10.0.0.0/26"],
+            "b": ["10.0.0.64/26"],
+            "c": ["10.0.0.128/26"],
+            "stranger": [],
+        }
     with operator.running(site.config):  # without the flag it would have
         until(lambda: blocks(api)["stranger"] == ["10.0.0.192/26"], "an operator with an allocator serves it")
 
@@ -71,7 +98,14 @@ def test_adopt_serves_unlisted_nodes_from_their_pool_while_it_has_room_then_from
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:
     spare = pool("spare", ipv4={"cidrs": ["10.9.0.0/25"], "blockSize": 26}, unlisted=True)
-    site = site_of(api, operator, tmp_path, cluster(ipam={"operator": "adopt"}, cilium=NONE), pool("pods", ipv4=FOUR), spare)
+    site = site_of(
+        api,
+        operator,
+        tmp_path,
+        cluster(ipam={"operator": "adopt"}, cilium=NONE),
+        pool("pods", ipv4=FOUR),
+        spare,
+    )
     assert "note[IPC0516]" in site.said
     with operator.running(site.config):
         site.apply()
@@ -129,7 +163,10 @@ def test_unless_nodes_are_created_on_purpose(api: Api, operator: Operator, tmp_p
     site = Site.made(api, tmp_path, [create, pool("pods", ipv4=FOUR), inventory(nodes)], operator.minor)
     site.compile()
     site.apply()
-    assert node_blocks(site) == {"a": ("10.0.0.0/26", "10.0.0.0/26"), "ghost": ("10.0.0.64/26", "10.0.0.64/26")}
+    assert node_blocks(site) == {
+        "a": ("10.0.0.0/26", "10.0.0.0/26"),
+        "ghost": ("10.0.0.64/26", "10.0.0.64/26"),
+    }
 
 
 # Re-created.
@@ -153,7 +190,12 @@ def test_a_node_that_is_re_created_gets_its_block_back(api: Api, operator: Opera
 
 def test_so_does_a_cilium_node(api: Api, operator: Operator, tmp_path: Path) -> None:
     site = site_of(
-        api, operator, tmp_path, cluster(ipam={"operator": "adopt"}, cilium=NONE), pool("pods", ipv4=FOUR), pool("spare", **SPARE)
+        api,
+        operator,
+        tmp_path,
+        cluster(ipam={"operator": "adopt"}, cilium=NONE),
+        pool("pods", ipv4=FOUR),
+        pool("spare", **SPARE),
     )
     with operator.running(site.config):
         site.apply()
@@ -174,9 +216,18 @@ SPARE = {"ipv4": {"cidrs": ["10.9.0.0/24"], "blockSize": 26}, "unlisted": True}
 
 
 @pytest.mark.parametrize("ipam", [{}, {"operator": "adopt"}], ids=["bystander", "adopt"])
-def test_a_renumber_touches_nothing_until_the_node_was_drained(api: Api, operator: Operator, tmp_path: Path, ipam: dict[str, str]) -> None:
+def test_a_renumber_touches_nothing_until_the_node_was_drained(
+    api: Api, operator: Operator, tmp_path: Path, ipam: dict[str, str]
+) -> None:
     spare = [pool("spare", **SPARE)] if ipam else []
-    site = site_of(api, operator, tmp_path, cluster(ipam=ipam, cilium={"managedBy": "helm"}), pool("pods", ipv4=FOUR), *spare)
+    site = site_of(
+        api,
+        operator,
+        tmp_path,
+        cluster(ipam=ipam, cilium={"managedBy": "helm"}),
+        pool("pods", ipv4=FOUR),
+        *spare,
+    )
     with operator.running(site.config, *site.arguments):
         site.apply()
         agents_start(site)
@@ -191,9 +242,13 @@ def test_a_renumber_touches_nothing_until_the_node_was_drained(api: Api, operato
         api.delete(f"{CILIUM_NODES}/b")  # drained
         api.applied((site.rendered / "renumber/b.yaml").read_text())
         agents_start(site)
-        assert at_rest(api, operator, site.config, handled=bool(ipam))["b"]["spec"]["ipam"]["podCIDRs"] == ["10.0.0.192/26"]
+        assert at_rest(api, operator, site.config, handled=bool(ipam))["b"]["spec"]["ipam"]["podCIDRs"] == [
+            "10.0.0.192/26"
+        ]
 
-        site.write("live.yaml", json.loads(api.kubectl("get", "ciliumnodes", "-o", "json").stdout))  # the cluster shows it
+        site.write(
+            "live.yaml", json.loads(api.kubectl("get", "ciliumnodes", "-o", "json").stdout)
+        )  # the cluster shows it
         site.compile()
         assert site.lock()["b"] == [("pods", "10.0.0.192/26")]
         assert site.lock("left") == {"b": [("pods", "10.0.0.64/26")]}
@@ -201,7 +256,9 @@ def test_a_renumber_touches_nothing_until_the_node_was_drained(api: Api, operato
         applying_again_changes_nothing(site)
 
 
-def test_a_renumber_in_kubernetes_mode_settles_when_the_node_is_re_created(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_a_renumber_in_kubernetes_mode_settles_when_the_node_is_re_created(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     site = listed(api, operator, tmp_path)
     site.export()
     before = everything(api)
@@ -221,7 +278,9 @@ def test_a_renumber_in_kubernetes_mode_settles_when_the_node_is_re_created(api: 
     applying_again_changes_nothing(site)
 
 
-def test_a_dump_of_the_live_cluster_agrees_with_the_lock(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_a_dump_of_the_live_cluster_agrees_with_the_lock(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     """Evidence that comes back as input changes no byte, in any mode."""
     for number, mode in enumerate(("cluster-pool", "multi-pool", "crd")):
         if mode == "multi-pool" and operator.version < (1, 14):

@@ -31,7 +31,12 @@ class Pipeline:
     def __init__(self, site: Site, folder: Path) -> None:
         self.site = site
         self.tools = tools(folder / "bin")
-        for command in (["init", "-q", "-b", "main"], ["add", "-A"], [*AUTHOR, "commit", "-q", "-m", "one"], ["update-ref", TRUNK, "HEAD"]):
+        for command in (
+            ["init", "-q", "-b", "main"],
+            ["add", "-A"],
+            [*AUTHOR, "commit", "-q", "-m", "one"],
+            ["update-ref", TRUNK, "HEAD"],
+        ):
             self.git(*command)
         (self.tools / "kubectl").symlink_to(site.api.binaries / "kubectl")
         kubeconfig = json.loads(site.api.kubeconfig.read_text())
@@ -62,7 +67,13 @@ class Pipeline:
         said = ""
         for script in scripts:
             done = subprocess.run(
-                bash(script), cwd=self.site.work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+                bash(script),
+                cwd=self.site.work,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
             )
             said += done.stdout
             if done.returncode:
@@ -84,7 +95,13 @@ class Pipeline:
         return self.run(*scripts, KUBECONFIG=str(self.temporary / "kubeconfig-file"), **options)
 
 
-def made(api: Api, operator: Operator, tmp_path: Path, mode: str = "cluster-pool", settings: dict[str, str] | None = None) -> Pipeline:
+def made(
+    api: Api,
+    operator: Operator,
+    tmp_path: Path,
+    mode: str = "cluster-pool",
+    settings: dict[str, str] | None = None,
+) -> Pipeline:
     """Compile a cluster of two shards."""
     site = Site.made(api, tmp_path / "work", fleet(6, mode=mode, ipam=settings or {}), operator.minor)
     site.join()
@@ -93,9 +110,17 @@ def made(api: Api, operator: Operator, tmp_path: Path, mode: str = "cluster-pool
 
 
 @pytest.mark.parametrize(
-    ("mode", "forge"), [("cluster-pool", "github"), ("cluster-pool", "gitlab"), ("kubernetes", "github"), ("multi-pool", "gitlab")]
+    ("mode", "forge"),
+    [
+        ("cluster-pool", "github"),
+        ("cluster-pool", "gitlab"),
+        ("kubernetes", "github"),
+        ("multi-pool", "gitlab"),
+    ],
 )
-def test_everything_rendered_arrives(api: Api, operator: Operator, tmp_path: Path, forge: str, mode: str) -> None:
+def test_everything_rendered_arrives(
+    api: Api, operator: Operator, tmp_path: Path, forge: str, mode: str
+) -> None:
     pipeline = made(api, operator, tmp_path, mode, {"pinning": "node"} if mode == "multi-pool" else None)
     said = getattr(pipeline, forge)()
     assert "fleet/cilium: 1 object applied" in said
@@ -103,10 +128,14 @@ def test_everything_rendered_arrives(api: Api, operator: Operator, tmp_path: Pat
     if mode == "kubernetes":
         assert {name: each["spec"]["podCIDRs"] for name, each in api.items(NODES).items()} == expected
     elif mode == "multi-pool":
-        shown = {name.rpartition(".")[2]: each["spec"]["ipv4"]["cidrs"] for name, each in api.items(POOLS).items()}
+        shown = {
+            name.rpartition(".")[2]: each["spec"]["ipv4"]["cidrs"] for name, each in api.items(POOLS).items()
+        }
         assert shown == expected
     else:
-        assert {name: each["spec"]["ipam"]["podCIDRs"] for name, each in api.items(CILIUM_NODES).items()} == expected
+        assert {
+            name: each["spec"]["ipam"]["podCIDRs"] for name, each in api.items(CILIUM_NODES).items()
+        } == expected
     again = getattr(pipeline, forge)()
     assert said.splitlines()[-3:] == again.splitlines()[-3:]
     assert not list(pipeline.temporary.glob("kubeconfig"))
@@ -120,7 +149,9 @@ def test_one_shard_alone_comes_after_cilium(api: Api, operator: Operator, tmp_pa
     assert said.index("fleet/cilium: ") < said.index("fleet/ciliumnodes/001: ")
 
 
-def test_a_shard_that_loses_an_object_fails_before_anything_is_applied(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_a_shard_that_loses_an_object_fails_before_anything_is_applied(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     pipeline = made(api, operator, tmp_path)
     lossy = pipeline.tools / "lossy"
     lossy.write_text(
@@ -135,7 +166,9 @@ def test_a_shard_that_loses_an_object_fails_before_anything_is_applied(api: Api,
 
 def test_an_object_that_kubectl_does_not_send_fails(api: Api, operator: Operator, tmp_path: Path) -> None:
     pipeline = made(api, operator, tmp_path)
-    (pipeline.tools / "lossy").write_text('#!/bin/sh\nkubectl "$@" | { [ "$1$3" = --contextapply ] && sed 1d || cat; }\n')
+    (pipeline.tools / "lossy").write_text(
+        '#!/bin/sh\nkubectl "$@" | { [ "$1$3" = --contextapply ] && sed 1d || cat; }\n'
+    )
     (pipeline.tools / "lossy").chmod(0o755)
     said = pipeline.github(code=1, KUBECTL=str(pipeline.tools / "lossy"))
     assert "fleet/cilium: 1 object sent, 0 applied" in said
@@ -149,7 +182,9 @@ def test_what_was_not_compiled_is_not_applied(api: Api, operator: Operator, tmp_
     assert not api.items(CILIUM_NODES)
 
 
-def test_an_old_job_that_is_run_again_takes_nothing_back(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_an_old_job_that_is_run_again_takes_nothing_back(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     pipeline = made(api, operator, tmp_path)
     (pipeline.site.folder / "note.yaml").write_text("# newer\n")
     for command in (
@@ -194,7 +229,9 @@ def test_what_somebody_else_owns_is_not_taken_by_force(api: Api, operator: Opera
     }
 
 
-def test_a_kubeconfig_without_the_cluster_applies_nowhere(api: Api, operator: Operator, tmp_path: Path) -> None:
+def test_a_kubeconfig_without_the_cluster_applies_nowhere(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
     pipeline = made(api, operator, tmp_path)
     pipeline.secret = api.kubeconfig.read_text()  # its context, and its current one, has another name
     said = pipeline.run("ipamc ci apply fleet", code=1, KUBECONFIG=str(api.kubeconfig))
@@ -208,8 +245,20 @@ def test_missing_crds_are_waited_for(api: Api, operator: Operator, tmp_path: Pat
     api.delete(f"{CRDS}/ciliumnodes.cilium.io")
     try:
         (pipeline.temporary / "kubeconfig").write_text(pipeline.secret)
-        said = pipeline.run("ipamc ci apply --timeout 1 fleet", code=1, KUBECONFIG=str(pipeline.temporary / "kubeconfig"))
+        said = pipeline.run(
+            "ipamc ci apply --timeout 1 fleet", code=1, KUBECONFIG=str(pipeline.temporary / "kubeconfig")
+        )
         assert "ciliumnodes.cilium.io: not there after 1 seconds; is Cilium installed?" in said
     finally:
-        body = {"apiVersion": crd["apiVersion"], "kind": crd["kind"], "metadata": {"name": crd["metadata"]["name"]}, "spec": crd["spec"]}
-        until(lambda: api.ask("POST", CRDS, body).code in {201, 409} and api.ask("GET", CILIUM_NODES).code == 200, "the CRD is back")
+        body = {
+            "apiVersion": crd["apiVersion"],
+            "kind": crd["kind"],
+            "metadata": {"name": crd["metadata"]["name"]},
+            "spec": crd["spec"],
+        }
+        until(
+            lambda: (
+                api.ask("POST", CRDS, body).code in {201, 409} and api.ask("GET", CILIUM_NODES).code == 200
+            ),
+            "the CRD is back",
+        )

@@ -34,7 +34,8 @@ def said(api: Api, *objects: Object, code: int = 1) -> str:
 @pytest.mark.parametrize("name", ["Node-1", "node_1", "-node", "node.", f"{LONG * 4}"])
 def test_names(api: Api, name: str) -> None:
     assert (
-        "must consist of lower case alphanumeric characters" in (text := said(api, cilium_node(name, "10.0.0.0/26")))
+        "must consist of lower case alphanumeric characters"
+        in (text := said(api, cilium_node(name, "10.0.0.0/26")))
         or "no more than" in text
     )
 
@@ -57,7 +58,9 @@ def test_what_is_no_cidr(api: Api) -> None:
 
 
 @shows("IPC0205", "IPC0503")
-@pytest.mark.parametrize(("before", "after"), [("10.0.0.0/26", "10.0.0.64/26"), ("fd00::/120", "fd00:0::/120")])
+@pytest.mark.parametrize(
+    ("before", "after"), [("10.0.0.0/26", "10.0.0.64/26"), ("fd00::/120", "fd00:0::/120")]
+)
 def test_pod_cidrs_never_change_not_even_their_spelling(api: Api, before: str, after: str) -> None:
     said(api, node("a", before), code=0)
     assert 'node updates may not change podCIDR except from "" to valid' in said(api, node("a", after))
@@ -79,7 +82,9 @@ def test_two_blocks_of_one_family_on_a_node(api: Api, operator: Operator, tmp_pa
     site = Site.made(api, tmp_path, [*two, inventory([{"name": "a"}])], operator.minor)
     site.compile()
     assert len(site.rendering("nodes/*/nodes.yaml")) == 1
-    assert "may specify no more than one CIDR for each IP family" in said(api, node("a", "10.0.0.0/26", "10.0.0.64/26"))
+    assert "may specify no more than one CIDR for each IP family" in said(
+        api, node("a", "10.0.0.0/26", "10.0.0.64/26")
+    )
 
 
 @shows("IPC0554")
@@ -97,9 +102,15 @@ def test_a_node_without_a_uid_is_created_out_of_nothing(api: Api, operator: Oper
 
 @shows("IPC0529")
 def test_a_config_map_of_more_than_a_mebibyte(api: Api) -> None:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cilium-config", "namespace": "kube-system"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cilium-config", "namespace": "kube-system"},
+    }
     room = 1 << 20  # all values together; keys do not count
-    assert "Too long: may not be more than 1048576 bytes" in said(api, {**body, "data": {"a": "x" * room, "b": "x"}})
+    assert "Too long: may not be more than 1048576 bytes" in said(
+        api, {**body, "data": {"a": "x" * room, "b": "x"}}
+    )
     said(api, {**body, "data": {"a": "x" * room}}, code=0)
     assert len(api.items(CONFIG_MAPS)["cilium-config"]["data"]["a"]) == room
 
@@ -116,7 +127,9 @@ def test_two_pools_of_one_name_do_not_even_build(api: Api, operator: Operator, t
     ]
     site = Site.made(api, tmp_path, documents, operator.minor)
     compile_without(site, "IPC0530")
-    with pytest.raises(AssertionError, match=r"may not add resource with an already registered id: CiliumPodIPPool.*a\.b\.c"):
+    with pytest.raises(
+        AssertionError, match=r"may not add resource with an already registered id: CiliumPodIPPool.*a\.b\.c"
+    ):
         site.build()
 
 
@@ -134,8 +147,14 @@ def test_names_that_pinning_makes(api: Api, operator: Operator) -> None:
     selector = {"matchLabels": {"kubernetes.io/hostname": LONG}}
     said(api, {**config, "spec": {"defaults": {"a": "b"}, "nodeSelector": selector}}, code=0)
     assert "must be no more than 63" in said(api, node("a", labels=selector["matchLabels"]))
-    named: Object = {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": "x" * 254}}
-    assert "must be no more than 253" in said(api, {**named, "spec": {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 27}}})
+    named: Object = {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumPodIPPool",
+        "metadata": {"name": "x" * 254},
+    }
+    assert "must be no more than 253" in said(
+        api, {**named, "spec": {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 27}}}
+    )
 
 
 @shows("IPC0534")
@@ -162,7 +181,11 @@ def test_another_mask_size(api: Api, operator: Operator) -> None:
     """From 1.20 the apiserver refuses it; before, the operator: see the tests of its refusals."""
     if operator.version < (1, 20):
         pytest.skip("the CRD of this version does not mind")
-    named: Object = {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "metadata": {"name": "default"}}
+    named: Object = {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumPodIPPool",
+        "metadata": {"name": "default"},
+    }
     said(api, {**named, "spec": {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 27}}}, code=0)
     assert "immutable" in said(api, {**named, "spec": {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 26}}})
 
@@ -172,7 +195,9 @@ def test_a_cilium_node_of_a_whole_17_is_created_and_cannot_say_what_is_in_use(ap
     """The apiserver takes far more than our 4,096 addresses: until the agent writes down who uses them."""
     addresses = [f"10.0.{index >> 8}.{index & 255}" for index in range(1, 1 << 15)]
     body = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "a"}}
-    made = api.sure("POST", CILIUM_NODES, {**body, "spec": {"ipam": {"pool": {address: {} for address in addresses}}}})
+    made = api.sure(
+        "POST", CILIUM_NODES, {**body, "spec": {"ipam": {"pool": {address: {} for address in addresses}}}}
+    )
     used = {address: {"owner": "namespace/a-deployment-77d4bd5b6c-abcde"} for address in addresses}
     refused = api.ask("PUT", f"{CILIUM_NODES}/a/status", {**made, "status": {"ipam": {"used": used}}})
     assert "too large" in refused.message

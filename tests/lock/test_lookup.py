@@ -34,7 +34,10 @@ def locks(draw: st.DrawFn) -> list[Line]:
                 block = Block(base.family, base.first + at, base.prefix + 9 - size.bit_length())
                 lines.append(
                     Line(
-                        block=block, pool="p", node=draw(st.sampled_from(NODES)), state=draw(st.sampled_from([State.HELD, State.RELEASED]))
+                        block=block,
+                        pool="p",
+                        node=draw(st.sampled_from(NODES)),
+                        state=draw(st.sampled_from([State.HELD, State.RELEASED])),
                     )
                 )
             at += size
@@ -43,7 +46,9 @@ def locks(draw: st.DrawFn) -> list[Line]:
 
 @st.composite
 def questions(draw: st.DrawFn) -> Block:
-    base = parse_block(draw(st.sampled_from(["10.0.0.0/24", "fd00::/120", "9.255.255.0/24", "10.0.1.0/24", "fd00::100/120"])))
+    base = parse_block(
+        draw(st.sampled_from(["10.0.0.0/24", "fd00::/120", "9.255.255.0/24", "10.0.1.0/24", "fd00::100/120"]))
+    )
     more = draw(st.integers(-4, 8))
     size = 1 << (8 - more)
     return Block(base.family, (base.first + draw(st.integers(0, 255))) // size * size, base.prefix + more)
@@ -57,10 +62,15 @@ def test_the_lines_over_a_block(lines: list[Line], block: Block) -> None:
 
 @given(locks(), st.sampled_from([*NODES, "n", "n3"]))
 def test_the_lines_of_a_node(lines: list[Line], node: str) -> None:
-    assert of(text_of(*lines), "ipam.lock", node) == [Found(line, number) for number, line in enumerate(lines, 2) if line.node == node]
+    assert of(text_of(*lines), "ipam.lock", node) == [
+        Found(line, number) for number, line in enumerate(lines, 2) if line.node == node
+    ]
 
 
-ONE, TWO = b'{"block":"10.0.0.0/27","pool":"p","node":"n1"}\n', b'{"block":"10.0.0.32/27","pool":"p","node":"n2"}\n'
+ONE, TWO = (
+    b'{"block":"10.0.0.0/27","pool":"p","node":"n1"}\n',
+    b'{"block":"10.0.0.32/27","pool":"p","node":"n2"}\n',
+)
 
 
 @pytest.mark.parametrize(
@@ -86,4 +96,6 @@ def test_what_no_compile_writes_is_refused_with_what_a_full_read_finds(text: byt
 def test_a_look_trusts_what_it_does_not_come_across() -> None:
     """The price of an answer that does not read every line; `ipamc compile --check` reads them all."""
     far = b'{"block":"10.9.0.0/27","pool":"p", "node":"n3"}\n'
-    assert [each.line.node for each in over(HEAD + ONE + TWO + far, "ipam.lock", parse_block("10.0.0.5/32"))] == ["n1"]
+    assert [
+        each.line.node for each in over(HEAD + ONE + TWO + far, "ipam.lock", parse_block("10.0.0.5/32"))
+    ] == ["n1"]

@@ -37,7 +37,9 @@ def line(text: str) -> Line:
     )
 
 
-def lock(lines: str | Iterable[Line], *, mode: str = "cluster-pool", shards: int = 1, cluster: str = "lab") -> bytes:
+def lock(
+    lines: str | Iterable[Line], *, mode: str = "cluster-pool", shards: int = 1, cluster: str = "lab"
+) -> bytes:
     every = [line(each) for each in lines.split(",") if each.strip()] if isinstance(lines, str) else lines
     return dumps(Lock(cluster=cluster, mode=Mode(mode), shards=shards, lines=tuple(every))).encode()
 
@@ -51,7 +53,8 @@ def lines_of(text: bytes) -> dict[Block, Line]:
 
 def dropped(result: Merged) -> str:
     return ", ".join(
-        f"{each.line.block} {each.line.node} for {each.holder.block} {each.holder.node} {each.trunk}" for each in result.dropped
+        f"{each.line.block} {each.line.node} for {each.holder.block} {each.holder.node} {each.trunk}"
+        for each in result.dropped
     )
 
 
@@ -84,7 +87,11 @@ def rows(table: str) -> list[tuple[str, ...]]:
     return [tuple(cell.strip() for cell in row.split("|")) for row in table.strip().splitlines()]
 
 
-@pytest.mark.parametrize(("base", "ours", "theirs", "result"), [row[1:] for row in rows(PLAIN)], ids=[row[0] for row in rows(PLAIN)])
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "result"),
+    [row[1:] for row in rows(PLAIN)],
+    ids=[row[0] for row in rows(PLAIN)],
+)
 def test_lines(base: str, ours: str, theirs: str, result: str) -> None:
     for one, two in ((ours, theirs), (theirs, ours)):
         merged = merge(lock(base), lock(one), lock(two))
@@ -109,7 +116,9 @@ two left, later day  | 0/26 b 5         | 0/25 a 6         |                  | 
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "trunk", "result", "told"), [row[1:] for row in rows(CLASHES)], ids=[row[0] for row in rows(CLASHES)]
+    ("ours", "theirs", "trunk", "result", "told"),
+    [row[1:] for row in rows(CLASHES)],
+    ids=[row[0] for row in rows(CLASHES)],
 )
 def test_newcomers_that_clash(ours: str, theirs: str, trunk: str, result: str, told: str) -> None:
     for one, two in ((ours, theirs), (theirs, ours)):
@@ -157,11 +166,21 @@ again, settled | 0/26 a, 64/26 a pending | 0/26 a, 64/26 a released, 128/26 a pe
 """
 
 
-@pytest.mark.parametrize(("base", "ours", "theirs", "places"), [row[1:] for row in rows(APART)], ids=[row[0] for row in rows(APART)])
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "places"),
+    [row[1:] for row in rows(APART)],
+    ids=[row[0] for row in rows(APART)],
+)
 def test_renumbered_to_two_places_is_for_people(base: str, ours: str, theirs: str, places: str) -> None:
     for one, two, where in ((ours, theirs, places.split(", ")), (theirs, ours, places.split(", ")[::-1])):
-        merged = merge(lock(f"{base}, 192/28 k"), lock(f"{one}, 192/28 k, 208/28 x"), lock(f"{two}, 192/28 k 7, 224/28 y"))
-        assert merged.conflicts == (f"node a is renumbered to two places: 10.0.0.{where[0]} and 10.0.0.{where[1]}",)
+        merged = merge(
+            lock(f"{base}, 192/28 k"),
+            lock(f"{one}, 192/28 k, 208/28 x"),
+            lock(f"{two}, 192/28 k 7, 224/28 y"),
+        )
+        assert merged.conflicts == (
+            f"node a is renumbered to two places: 10.0.0.{where[0]} and 10.0.0.{where[1]}",
+        )
         for side, picked in ((one, "ours"), (two, "theirs")):
             assert resolved(merged.text, picked) == lock(f"{side}, 192/28 k 7, 208/28 x, 224/28 y").decode()
 
@@ -178,7 +197,11 @@ def resolved(text: bytes, side: str) -> str:
 
 
 def test_what_a_person_has_to_settle_does_not_push_out_the_trunks() -> None:
-    base, ours, theirs = lock("0/26 b"), lock("0/26 b, 64/26 b pending"), lock("0/26 b, 128/26 b pending, 64/26 a")
+    base, ours, theirs = (
+        lock("0/26 b"),
+        lock("0/26 b, 64/26 b pending"),
+        lock("0/26 b, 128/26 b pending, 64/26 a"),
+    )
     merged = merge(base, ours, theirs, theirs)
     assert merged.conflicts
     assert resolved(merged.text, "theirs") == theirs.decode()
@@ -209,7 +232,10 @@ GOOD = lock("0/26 a")
 BROKEN = {
     "two clusters": (lock("64/26 b", cluster="prod"), "these are locks of two clusters, lab and prod"),
     "two modes": (lock("64/26 b", mode="crd"), "these are locks of two modes, cluster-pool and crd"),
-    "a newer format": (GOOD.replace(b'"lock":1', b'"lock":2'), "theirs: lock format 2 is not 1, the one that this version reads"),
+    "a newer format": (
+        GOOD.replace(b'"lock":1', b'"lock":2'),
+        "theirs: lock format 2 is not 1, the one that this version reads",
+    ),
     "markers": (GOOD + b"<<<<<<< HEAD\n", "theirs: line 3 is a conflict marker"),
     "an overlap": (
         GOOD + b'{"block":"10.0.0.0/28","pool":"p","node":"b"}\n',
@@ -237,7 +263,11 @@ def test_a_base_is_asked_what_it_knows() -> None:
     """A merge that slipped through and was repaired since is no reason to refuse those that come after."""
     clash = GOOD + b'{"block":"10.0.0.0/28","pool":"p","node":"b"}\n'
     assert merge(clash, GOOD, lock("0/26 a, 64/26 b")).text == lock("0/26 a, 64/26 b")
-    assert merge(b"<<<<<<<\n", GOOD, lock("0/26 a, 64/26 b")).conflicts[0].startswith("base: line 1 is a conflict marker")
+    assert (
+        merge(b"<<<<<<<\n", GOOD, lock("0/26 a, 64/26 b"))
+        .conflicts[0]
+        .startswith("base: line 1 is a conflict marker")
+    )
 
 
 def test_identical_rubbish_is_not_touched() -> None:
@@ -248,7 +278,11 @@ def test_identical_rubbish_is_not_touched() -> None:
 # Laws, over histories that compiles could have made.
 
 NODES = "abcdef"
-PLACES = [Block(4, 0x0A000000 + offset, prefix) for prefix in (26, 27, 28) for offset in range(0, 128, 1 << (32 - prefix))]
+PLACES = [
+    Block(4, 0x0A000000 + offset, prefix)
+    for prefix in (26, 27, 28)
+    for offset in range(0, 128, 1 << (32 - prefix))
+]
 Step = tuple[str, str, str, Block]
 STEPS = st.lists(
     st.tuples(
@@ -271,29 +305,53 @@ class History:
     day: int = 0
 
     def step(self, verb: str, node: str, other: str, place: Block) -> None:
-        mine = [each for each in self.lines.values() if each.node == node and each.state is not State.RELEASED]
-        live, waiting = [each for each in mine if each.state is State.HELD], [each for each in mine if each.state is State.PENDING]
+        mine = [
+            each for each in self.lines.values() if each.node == node and each.state is not State.RELEASED
+        ]
+        live, waiting = (
+            [each for each in mine if each.state is State.HELD],
+            [each for each in mine if each.state is State.PENDING],
+        )
         today = DAYS[self.day]
         if verb == "place" and not (live and self.mode.one_block):
             self.put(Line(block=place, node=node, pool="p"))
         elif verb == "leave":
             self.change(
-                *(replaced(each, state=State.QUARANTINED, since=today, was_pending=each.state is State.PENDING) for each in live + waiting)
+                *(
+                    replaced(
+                        each, state=State.QUARANTINED, since=today, was_pending=each.state is State.PENDING
+                    )
+                    for each in live + waiting
+                )
             )
         elif verb == "back" and not live:
             gone = sorted(
-                (each for each in mine if each.since and not each.moved and not (each.was_pending and waiting)), key=lambda each: each.since
+                (
+                    each
+                    for each in mine
+                    if each.since and not each.moved and not (each.was_pending and waiting)
+                ),
+                key=lambda each: each.since,
             )
             last = {each.was_pending: each for each in gone}.values()
             self.change(
                 *(
-                    replaced(each, state=State.PENDING if each.was_pending else State.HELD, since="", was_pending=False)
+                    replaced(
+                        each,
+                        state=State.PENDING if each.was_pending else State.HELD,
+                        since="",
+                        was_pending=False,
+                    )
                     for each in (last if self.mode.one_block else gone)
                 )
             )
         elif verb == "release":
             self.change(
-                *(Line(block=each.block, node=node, pool="p", state=State.RELEASED) for each in mine if each.state is not State.HELD)
+                *(
+                    Line(block=each.block, node=node, pool="p", state=State.RELEASED)
+                    for each in mine
+                    if each.state is not State.HELD
+                )
             )
         elif verb == "renumber" and live and not waiting:
             self.put(Line(block=place, node=node, pool="p", state=State.PENDING))
@@ -310,7 +368,9 @@ class History:
 
     def put(self, new: Line) -> None:
         below = [each for each in self.lines.values() if each.block.overlaps(new.block)]
-        if all(each.state is State.RELEASED or (each.since and each.since < DAYS[self.day]) for each in below):
+        if all(
+            each.state is State.RELEASED or (each.since and each.since < DAYS[self.day]) for each in below
+        ):
             for each in below:
                 del self.lines[each.block]
             self.change(new)
@@ -404,7 +464,8 @@ def test_what_both_sides_hold_from_the_base_stays(fork: Fork) -> None:
     result, base, ours, theirs = map(lines_of, (merged.text, fork.base, fork.ours, fork.theirs))
     for block, was in base.items():
         if was.state is State.HELD and all(
-            block in side and side[block].state is State.HELD and side[block].node == was.node for side in (ours, theirs)
+            block in side and side[block].state is State.HELD and side[block].node == was.node
+            for side in (ours, theirs)
         ):
             assert result[block] == was
 
@@ -439,7 +500,11 @@ def test_what_the_trunk_has_stays(fork: Fork) -> None:
 def test_merging_again_changes_nothing(fork: Fork) -> None:
     merged = fork.merged()
     # Of several blocks a node, what gave way the first time may have made room for something else of the node.
-    assume(not merged.conflicts and b"multi-pool" not in fork.base and fork.base not in {fork.ours, fork.theirs, merged.text})
+    assume(
+        not merged.conflicts
+        and b"multi-pool" not in fork.base
+        and fork.base not in {fork.ours, fork.theirs, merged.text}
+    )
     for side in (fork.ours, fork.theirs):
         assert merge(fork.base, merged.text, side, fork.trunk).text == merged.text
 
@@ -450,7 +515,9 @@ def test_a_conflict_is_settled_by_taking_either_side(
 ) -> None:
     held = Line(block=parse_block("10.0.0.128/26"), node="z", pool="p")
     base = grown(History({held.block: held}, Mode.CLUSTER_POOL), before)
-    ours, theirs = (grown(base, [*steps, ("renumber", "z", "z", place)]) for steps, place in ((one, here), (two, there)))
+    ours, theirs = (
+        grown(base, [*steps, ("renumber", "z", "z", place)]) for steps, place in ((one, here), (two, there))
+    )
     merged = merge(base.text(), ours.text(), theirs.text())
     assume(any("node z" in each for each in merged.conflicts))
     for side, history in (("ours", ours), ("theirs", theirs)):
@@ -460,4 +527,6 @@ def test_a_conflict_is_settled_by_taking_either_side(
         assert {each for each in found.lines if each.node == "z"} == {
             each for each in history.lines.values() if each.node == "z" and each.block not in told
         }
-        assert {each.code for each in problems} <= {"IPC0407"}  # where the other side's newcomer took the place
+        assert {each.code for each in problems} <= {
+            "IPC0407"
+        }  # where the other side's newcomer took the place

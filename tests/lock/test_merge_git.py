@@ -41,7 +41,9 @@ class Repository:
         self.commit(nodes=("m",), file="nodes")
 
     def run(self, *command: str, fine: bool = True) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
         assert not fine or done.returncode == 0, (command, done.stdout, done.stderr)
         return done
 
@@ -70,7 +72,9 @@ class Repository:
         text = self.git("show", f"{revision}:{LOCK}").stdout if revision else (self.folder / LOCK).read_text()
         lines = [json.loads(row) for row in text.splitlines()[1:]]
         assert len({line["block"] for line in lines}) == len(lines)
-        return {line["node"]: line["block"] for line in lines if not line.keys() & {"left", "next", "released"}}
+        return {
+            line["node"]: line["block"] for line in lines if not line.keys() & {"left", "next", "released"}
+        }
 
 
 @pytest.fixture
@@ -93,7 +97,9 @@ def repository(tmp_path: Path) -> Repository:
         ("two", ("cherry-pick", "one")),
     ],
 )
-def test_two_branches_meet_without_a_person(repository: Repository, start: str, command: tuple[str, ...]) -> None:
+def test_two_branches_meet_without_a_person(
+    repository: Repository, start: str, command: tuple[str, ...]
+) -> None:
     before = repository.held("main")
     repository.git("checkout", "-q", "-b", "here", start)
     done = repository.git(*command)
@@ -149,7 +155,10 @@ def test_lock_onto_repairs_what_a_forge_merged_as_text(repository: Repository) -
     assert "b1" in refused.stderr
     assert "a1" in refused.stderr
     told = repository.ipamc("lock", "--onto", "two", "--check", fine=False)
-    assert (told.returncode, "dropped 10.244.1.0/24 of node b1, which a1 has on two" in told.stderr) == (1, True)
+    assert (told.returncode, "dropped 10.244.1.0/24 of node b1, which a1 has on two" in told.stderr) == (
+        1,
+        True,
+    )
     assert repository.ipamc("compile", fine=False).returncode == 1
     repository.ipamc("lock", "--onto", "two")
     held = sound(repository)
@@ -183,7 +192,9 @@ def test_lock_onto_repairs_a_squashed_merge(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("command", [("merge", "two"), ("rebase", "two"), ("cherry-pick", "two")])
-def test_lock_onto_goes_on_where_a_merge_without_the_driver_stopped(repository: Repository, command: tuple[str, ...]) -> None:
+def test_lock_onto_goes_on_where_a_merge_without_the_driver_stopped(
+    repository: Repository, command: tuple[str, ...]
+) -> None:
     as_forges_do(repository, "text")
     repository.git("checkout", "-q", "-b", "here", "one")
     assert repository.git(*command, fine=False).returncode == 1
@@ -224,16 +235,24 @@ def test_lock_onto_wants_the_inputs_merged(repository: Repository) -> None:
     before = (repository.folder / LOCK).read_text()
     refused = repository.ipamc("lock", "--onto", "two", fine=False)
     assert refused.returncode == 1
-    assert refused.stderr == "error: nodes of two are not in the inventory here: a1, c1; merge the inputs first: git merge two\n"
+    assert (
+        refused.stderr
+        == "error: nodes of two are not in the inventory here: a1, c1; merge the inputs first: git merge two\n"
+    )
     assert (repository.folder / LOCK).read_text() == before
 
 
 def test_lock_onto_says_clearly_what_it_cannot_do(repository: Repository, tmp_path: Path) -> None:
     unknown = repository.ipamc("lock", "--onto", "nope", fine=False)
-    assert (unknown.returncode, unknown.stderr) == (1, "error: git knows no revision 'nope' here: fetch it, or check its name\n")
+    assert (unknown.returncode, unknown.stderr) == (
+        1,
+        "error: git knows no revision 'nope' here: fetch it, or check its name\n",
+    )
     shallow = tmp_path / "shallow"
     repository.git("checkout", "-q", "one")
-    repository.git("clone", "-q", "--depth", "1", "--no-single-branch", f"file://{repository.folder}", str(shallow))
+    repository.git(
+        "clone", "-q", "--depth", "1", "--no-single-branch", f"file://{repository.folder}", str(shallow)
+    )
     repository.folder = shallow
     apart = repository.ipamc("lock", "--onto", "origin/two", fine=False)
     assert apart.returncode == 1
@@ -274,7 +293,10 @@ def fork(repository: Repository, ours: bytes, theirs: bytes) -> subprocess.Compl
 def test_the_driver_is_told_odd_paths_as_they_are(repository: Repository) -> None:
     done = fork(repository, lock("0/26 b"), lock("0/26 a"))
     assert done.returncode == 0
-    assert f"{ODD}: dropped 10.0.0.0/26 of node b, which a has; compile places it again\n" in done.stdout + done.stderr
+    assert (
+        f"{ODD}: dropped 10.0.0.0/26 of node b, which a has; compile places it again\n"
+        in done.stdout + done.stderr
+    )
     assert (repository.folder / ODD).read_bytes() == lock("0/26 a")
     assert not (repository.folder / "x").exists()
 
@@ -306,7 +328,10 @@ def test_the_trunk_is_where_the_clones_origin_points(repository: Repository) -> 
     repository.ipamc("init")
     repository.git("checkout", "-q", "two")
     done = repository.git("merge", "-m", "merged", "origin/one")
-    assert "dropped 10.244.1.0/24 of node a1, which b1 has on the trunk; compile places it again" in done.stdout + done.stderr
+    assert (
+        "dropped 10.244.1.0/24 of node a1, which b1 has on the trunk; compile places it again"
+        in done.stdout + done.stderr
+    )
     published = repository.held("origin/one")
     repository.commit()
     assert {node: repository.held()[node] for node in published} == published
@@ -318,4 +343,6 @@ def test_the_driver_is_quick(repository: Repository) -> None:
         (repository.folder / name).write_bytes(text)
     done = repository.run(sys.executable, "-c", code, "merge-driver", "O", "A", "B", "ipam.lock")
     assert (repository.folder / "A").read_bytes() == lock("0/26 b, 64/26 a")
-    assert not {"yaml", "jinja2", "jsonschema", "rich", "netaddr", "ipamc.pipeline"} & set(done.stdout.split())
+    assert not {"yaml", "jinja2", "jsonschema", "rich", "netaddr", "ipamc.pipeline"} & set(
+        done.stdout.split()
+    )

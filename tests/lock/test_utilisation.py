@@ -31,8 +31,21 @@ def everything() -> Selector:
 
 
 def count(pool: Pool, lines: tuple[Line, ...] = (), **more: object) -> PoolUse:
-    cluster = Cluster(name="lab", at=AT, cilium=(1, 18), managed_by="helm", mode=Mode.CLUSTER_POOL, pools=(pool,), **more)  # type: ignore[arg-type]  # as above
-    lock = Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1, lines=tuple(sorted(lines, key=lambda line: line.block)))
+    cluster = Cluster(
+        name="lab",
+        at=AT,
+        cilium=(1, 18),
+        managed_by="helm",
+        mode=Mode.CLUSTER_POOL,
+        pools=(pool,),
+        **more,  # type: ignore[arg-type]  # as above
+    )
+    lock = Lock(
+        cluster="lab",
+        mode=Mode.CLUSTER_POOL,
+        shards=1,
+        lines=tuple(sorted(lines, key=lambda line: line.block)),
+    )
     (use,) = utilisation(cluster, lock)
     return use
 
@@ -46,7 +59,15 @@ def test_every_part_is_counted() -> None:
     )
     use = count(pool(at("10.0.0.0/24"), 27, reserved=at("10.0.0.0/30", "10.0.0.224/28")), lines)
     assert use.use == Use(
-        total=256, held=64, quarantined=32, released=32, reserved=16, free=112, blocks_held=2, blocks_free=4, blocks=8
+        total=256,
+        held=64,
+        quarantined=32,
+        released=32,
+        reserved=16,
+        free=112,
+        blocks_held=2,
+        blocks_free=4,
+        blocks=8,
     )  # 4: .96 (released), .128, .160, .192; what is reserved inside a held block is held
     assert [each.use for each in use.ranges] == [use.use]
 
@@ -75,16 +96,27 @@ def test_lines_of_a_range() -> None:
 
 
 blocks = st.builds(
-    lambda prefix, number: Block(4, TOP.first + (number << (32 - prefix)) % 256, prefix), st.integers(25, 32), st.integers(0, 255)
+    lambda prefix, number: Block(4, TOP.first + (number << (32 - prefix)) % 256, prefix),
+    st.integers(25, 32),
+    st.integers(0, 255),
 )
 
 
-@given(st.lists(blocks, max_size=6), st.lists(blocks, max_size=4), st.lists(st.sampled_from(State), min_size=6))
+@given(
+    st.lists(blocks, max_size=6), st.lists(blocks, max_size=4), st.lists(st.sampled_from(State), min_size=6)
+)
 def test_the_same_as_a_walk(wanted: list[Block], reserved: list[Block], states: list[State]) -> None:
     lines: list[Line] = []
     for block, state in zip(wanted, states, strict=False):
         if not any(block.overlaps(line.block) for line in lines):
-            lines.append(Line(block=block, node="n", state=state, since="2026-11-21" if state is State.QUARANTINED else ""))
+            lines.append(
+                Line(
+                    block=block,
+                    node="n",
+                    state=state,
+                    since="2026-11-21" if state is State.QUARANTINED else "",
+                )
+            )
     kept = tuple(Range(block, AT) for block in reserved)
     use = count(pool(at("10.0.0.0/24"), 28, reserved=kept), tuple(lines)).use
 
@@ -100,6 +132,9 @@ def test_the_same_as_a_walk(wanted: list[Block], reserved: list[Block], states: 
     open_to_all = {
         address
         for address, state in walk.items()
-        if state in {"free", "released"} and not any(block.first <= address <= block.last for block in reserved)
+        if state in {"free", "released"}
+        and not any(block.first <= address <= block.last for block in reserved)
     }
-    assert use.blocks_free == sum(all(start + n in open_to_all for n in range(16)) for start in range(TOP.first, TOP.last + 1, 16))
+    assert use.blocks_free == sum(
+        all(start + n in open_to_all for n in range(16)) for start in range(TOP.first, TOP.last + 1, 16)
+    )

@@ -58,21 +58,26 @@ def test_node_selector(vector: Vector) -> None:
     check(vector, parse_node_selector)
 
 
-@pytest.mark.parametrize("vector", [vector for vector in KUBERNETES["labelString"] if not vector.get("error")], ids=ids)
+@pytest.mark.parametrize(
+    "vector", [vector for vector in KUBERNETES["labelString"] if not vector.get("error")], ids=ids
+)
 def test_kubectl_text_is_never_taken_for_something_else(vector: Vector) -> None:
     # What `kubectl -l` takes is no language of ours: all of it is an error, but for the empty text, which means the same.
     check(vector if not vector["selector"] else vector | {"error": True}, parse_calico)
 
 
 @pytest.mark.parametrize(
-    ("kind", "problem"), [("labelKey", label_key_problem), ("labelValue", label_value_problem), ("nodeName", node_name_problem)]
+    ("kind", "problem"),
+    [("labelKey", label_key_problem), ("labelValue", label_value_problem), ("nodeName", node_name_problem)],
 )
 def test_identifiers(kind: str, problem: Callable[[str], str]) -> None:
     for vector in KUBERNETES["identifiers"][kind]:
         assert (not problem(vector["text"])) is vector["valid"], vector["text"]
 
 
-@pytest.mark.parametrize("key", ["", "/", "a/", "/a", "a.-b/c", "a..b/c", "a\n", "a" * 64, "a" * 254 + "/b", "a/" + "b" * 64])
+@pytest.mark.parametrize(
+    "key", ["", "/", "a/", "/a", "a.-b/c", "a..b/c", "a\n", "a" * 64, "a" * 254 + "/b", "a/" + "b" * 64]
+)
 def test_more_keys_that_are_none(key: str) -> None:
     assert label_key_problem(key)
 
@@ -87,7 +92,12 @@ def test_what_every_node_is() -> None:
     ):
         assert selector == EVERY
         assert selector.matches({}, "a")
-    assert (EVERY.requirements, EVERY.keys, EVERY.names, EVERY.impossible()) == (0, frozenset(), frozenset(), "")
+    assert (EVERY.requirements, EVERY.keys, EVERY.names, EVERY.impossible()) == (
+        0,
+        frozenset(),
+        frozenset(),
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +125,10 @@ def test_requirements_of_text(text: str, requirements: int) -> None:
 def test_requirements_of_objects() -> None:
     one, two = {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "In", "values": ["x", "y"]}
     name = {"key": "metadata.name", "operator": "In", "values": ["n"]}
-    assert parse_label_selector({"matchLabels": {"a": "x", "b": "y"}, "matchExpressions": [one]}).requirements == 3
+    assert (
+        parse_label_selector({"matchLabels": {"a": "x", "b": "y"}, "matchExpressions": [one]}).requirements
+        == 3
+    )
     terms = [{"matchExpressions": [one, two], "matchFields": [name]}, {"matchExpressions": [two, two]}, {}]
     selector = parse_node_selector({"nodeSelectorTerms": terms})
     assert (selector.requirements, sorted(selector.keys), sorted(selector.names)) == (2, ["a", "b"], ["n"])
@@ -129,8 +142,14 @@ def test_canonical_text_of_objects() -> None:
         {"key": "g", "operator": "Gt", "values": ["5"]},
     ]
     name = {"key": "metadata.name", "operator": "NotIn", "values": ["n"]}
-    terms = [{"matchExpressions": [{"key": "z", "operator": "Exists"}]}, {"matchExpressions": entries, "matchFields": [name]}]
-    assert parse_node_selector({"nodeSelectorTerms": terms}).canonical == "!a,b notin (x,y),g>5,metadata.name!=n || z"
+    terms = [
+        {"matchExpressions": [{"key": "z", "operator": "Exists"}]},
+        {"matchExpressions": entries, "matchFields": [name]},
+    ]
+    assert (
+        parse_node_selector({"nodeSelectorTerms": terms}).canonical
+        == "!a,b notin (x,y),g>5,metadata.name!=n || z"
+    )
     assert parse_label_selector({"matchLabels": {"b": "", "a": "x"}}).canonical == "a in (x),b in ()"
     assert parse_node_selector({"nodeSelectorTerms": []}).canonical == "!all()"
 
@@ -142,18 +161,34 @@ def test_canonical_text_of_objects() -> None:
         ("a == 'x' && b in {'y'}", {"matchLabels": {"a": "x", "b": "y"}}),
         (
             "b in {'z', 'y'} && a == 'x'",
-            {"matchLabels": {"a": "x"}, "matchExpressions": [{"key": "b", "operator": "In", "values": ["y", "z"]}]},
+            {
+                "matchLabels": {"a": "x"},
+                "matchExpressions": [{"key": "b", "operator": "In", "values": ["y", "z"]}],
+            },
         ),
         ("!has(a)", {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}),
         (
             "!(a == 'x' || has(b))",
-            {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}, {"key": "b", "operator": "DoesNotExist"}]},
+            {
+                "matchExpressions": [
+                    {"key": "a", "operator": "NotIn", "values": ["x"]},
+                    {"key": "b", "operator": "DoesNotExist"},
+                ]
+            },
         ),
         (
             "has(a) && a != 'x'",
-            {"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "NotIn", "values": ["x"]}]},
+            {
+                "matchExpressions": [
+                    {"key": "a", "operator": "Exists"},
+                    {"key": "a", "operator": "NotIn", "values": ["x"]},
+                ]
+            },
         ),
-        ("a == 'x' || a in {'y', 'x'}", {"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "y"]}]}),
+        (
+            "a == 'x' || a in {'y', 'x'}",
+            {"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "y"]}]},
+        ),
         ("a not in {}", {}),
         ("has(a) || all()", {}),
         ("a == 'x' || b == 'x'", None),
@@ -234,9 +269,15 @@ def test_impossible(text: str, reason: str) -> None:
 
 def test_impossible_objects() -> None:
     def why(*entries: tuple[str, str, str], fields: tuple[tuple[str, str], ...] = ()) -> str:
-        expressions = [{"key": key, "operator": operator, "values": [value]} for key, operator, value in entries]
-        names = [{"key": "metadata.name", "operator": operator, "values": [value]} for operator, value in fields]
-        return parse_node_selector({"nodeSelectorTerms": [{"matchExpressions": expressions, "matchFields": names}]}).impossible()
+        expressions = [
+            {"key": key, "operator": operator, "values": [value]} for key, operator, value in entries
+        ]
+        names = [
+            {"key": "metadata.name", "operator": operator, "values": [value]} for operator, value in fields
+        ]
+        return parse_node_selector(
+            {"nodeSelectorTerms": [{"matchExpressions": expressions, "matchFields": names}]}
+        ).impossible()
 
     assert why(("g", "Gt", "5"), ("g", "Lt", "6")) == "no value of g is an integer above 5 and below 6"
     assert why(("g", "Lt", "0")) == "no value of g is an integer below 0"

@@ -22,21 +22,45 @@ def refused(text: str) -> SelectorError:
         ("rack == ▲r1", "'r1': expected a quoted value", 'write "r1"'),
         ("rack == ▲“r1”", "'“': expected a quoted value", "write plain quotes, \" or '"),
         ("rack == ▲'r1", '"\'r1" is never closed', "end the value with '"),
-        ("rack ▲< 'r1'", "'<': expected an operator after 'rack'", "the language has no order; a NodeSelector has Gt and Lt"),
+        (
+            "rack ▲< 'r1'",
+            "'<': expected an operator after 'rack'",
+            "the language has no order; a NodeSelector has Gt and Lt",
+        ),
         (
             "rack ▲matches 'r1'",
             "'matches': expected an operator after 'rack'",
             "write ==, !=, in, not in, contains, starts with or ends with",
         ),
         ("rack ▲IN {'r1'}", "'IN': expected an operator after 'rack'", "write in in lower case"),
-        ("zone ▲not contains 'x'", "'not': expected an operator after 'zone'", 'write ! in front of the label: !zone contains "…"'),
-        ("not ▲has(rack)", "'has': expected an operator after 'not'", "write ! in front of a condition: !has(rack)"),
+        (
+            "zone ▲not contains 'x'",
+            "'not': expected an operator after 'zone'",
+            'write ! in front of the label: !zone contains "…"',
+        ),
+        (
+            "not ▲has(rack)",
+            "'has': expected an operator after 'not'",
+            "write ! in front of a condition: !has(rack)",
+        ),
         ("has ▲(rack)", "'(': expected an operator after 'has'", "write has( without a blank"),
-        ("!rack▲", "the selector ends here: expected an operator after 'rack'", "write has(rack) for any value, or compare it"),
-        ("r▲äck == 'x'", "'ä': expected an operator after 'r'", "label keys are letters a to z and A to Z, digits, -, _, . and /"),
+        (
+            "!rack▲",
+            "the selector ends here: expected an operator after 'rack'",
+            "write has(rack) for any value, or compare it",
+        ),
+        (
+            "r▲äck == 'x'",
+            "'ä': expected an operator after 'r'",
+            "label keys are letters a to z and A to Z, digits, -, _, . and /",
+        ),
         ("rack in ▲('r1')", "'(': expected { and a set of quoted values", 'write rack in {"…", "…"}'),
         ("rack in {▲,}", "',': expected a quoted value or }", 'write "…"'),
-        ("rack in {'r1' ▲'r2'}", "\"'r2'\": expected , or } after a value", "write , between values and } after the last"),
+        (
+            "rack in {'r1' ▲'r2'}",
+            "\"'r2'\": expected , or } after a value",
+            "write , between values and } after the last",
+        ),
         ("rack in ▲{'r1', ", "this set is never closed", "write } after the last value"),
         ("has(▲)", "')': expected a label key", "write has(rack)"),
         ("has(a ▲b)", "'b': expected ) after has(a", "write has(a)"),
@@ -45,9 +69,21 @@ def refused(text: str) -> SelectorError:
         ("has(a) ▲and has(b)", "'and': expected && or ||", "write &&"),
         ("(has(a) ▲| has(b))", "'|': expected &&, || or )", "write ||"),
         ("has(a)▲, has(b)", "',': expected && or ||", "write &&"),
-        ("has(a) &&▲", "the selector ends here: expected a condition", 'write a condition, such as has(rack) or rack == "r1"'),
-        ("▲'rack' == 'r1'", "\"'rack'\": expected a condition", 'label keys stand without quotes: rack == "r1"'),
-        ("has(a) && (▲)", "')': expected a condition", 'write a condition, such as has(rack) or rack == "r1"'),
+        (
+            "has(a) &&▲",
+            "the selector ends here: expected a condition",
+            'write a condition, such as has(rack) or rack == "r1"',
+        ),
+        (
+            "▲'rack' == 'r1'",
+            "\"'rack'\": expected a condition",
+            'label keys stand without quotes: rack == "r1"',
+        ),
+        (
+            "has(a) && (▲)",
+            "')': expected a condition",
+            'write a condition, such as has(rack) or rack == "r1"',
+        ),
         ("has(a) && ▲(has(b) || (has(c))", "this parenthesis is never closed", "write ) where it ends"),
         ("(has(a))▲)", "')' without a parenthesis before it", "remove it, or write ( where it begins"),
         (
@@ -64,7 +100,10 @@ def test_errors_of_text(marked: str, message: str, help_: str) -> None:
 
 def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
     assert refused("!(" * 50_000 + "all()" + ")" * 50_000).message == "a selector of more than 200 levels"
-    assert refused("has(a)&&(has(b)||(" * 500 + "all()" + "))" * 500).message == "a selector of more than 200 levels"
+    assert (
+        refused("has(a)&&(has(b)||(" * 500 + "all()" + "))" * 500).message
+        == "a selector of more than 200 levels"
+    )
     assert refused("(" * 50_000).offset == 50_000
     # What means nothing is no level.
     assert parse_calico("(" * 50_000 + "!" * 50_001 + "all()" + ")" * 50_000).canonical == "!all()"
@@ -87,7 +126,9 @@ def test_hostile_text_takes_no_long() -> None:
     assert entry is not None
     assert entry["operator"] == "In"
     many = ", ".join(f"'{number}'" for number in range(2_000))
-    assert not parse_calico(f"a in {{{many}}}" + " && a contains ''" * 2_000 + " && a contains 'x'").impossible()
+    assert not parse_calico(
+        f"a in {{{many}}}" + " && a contains ''" * 2_000 + " && a contains 'x'"
+    ).impossible()
 
 
 def test_hostile_text_is_cut_in_messages() -> None:
@@ -109,13 +150,23 @@ def node_error(*terms: object) -> tuple[tuple[str | int, ...], str, str]:
 
 
 def entry(**fields: object) -> dict[str, object]:
-    return {"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "In", "values": ["x"]} | fields]}
+    return {
+        "matchExpressions": [
+            {"key": "a", "operator": "Exists"},
+            {"key": "b", "operator": "In", "values": ["x"]} | fields,
+        ]
+    }
 
 
 @pytest.mark.parametrize(
     ("obj", "keys", "message", "help_"),
     [
-        ({"rack": "r1"}, ("rack",), "'rack' is not a field of a LabelSelector", "write matchLabels: {rack: …}"),
+        (
+            {"rack": "r1"},
+            ("rack",),
+            "'rack' is not a field of a LabelSelector",
+            "write matchLabels: {rack: …}",
+        ),
         (
             {"matchLabel": {"rack": "r1"}},
             ("matchLabel",),
@@ -123,11 +174,26 @@ def entry(**fields: object) -> dict[str, object]:
             "it has matchLabels, matchExpressions",
         ),
         ({"matchLabels": ["rack"]}, ("matchLabels",), "matchLabels is not a mapping", ""),
-        ({"matchLabels": {1: "x"}}, ("matchLabels",), "matchLabels has a key that is not text", "write its keys in quotes"),
+        (
+            {"matchLabels": {1: "x"}},
+            ("matchLabels",),
+            "matchLabels has a key that is not text",
+            "write its keys in quotes",
+        ),
         ({"matchLabels": {"rack": True}}, ("matchLabels", "rack"), "true is not text", 'write "true"'),
-        ({"matchLabels": {"rack": 10**5000}}, ("matchLabels", "rack"), "a number where the value should be text", "write it in quotes"),
+        (
+            {"matchLabels": {"rack": 10**5000}},
+            ("matchLabels", "rack"),
+            "a number where the value should be text",
+            "write it in quotes",
+        ),
         ({"matchLabels": {"rack": None}}, ("matchLabels",), "a value is missing", "write the value"),
-        ({"matchLabels": {"a/b/c": "x"}}, ("matchLabels", "a/b/c"), "'a/b/c' is not a label key: it has more than one slash", ""),
+        (
+            {"matchLabels": {"a/b/c": "x"}},
+            ("matchLabels", "a/b/c"),
+            "'a/b/c' is not a label key: it has more than one slash",
+            "",
+        ),
         (
             {"matchLabels": {"rack": "v" * 64}},
             ("matchLabels", "rack"),
@@ -135,10 +201,25 @@ def entry(**fields: object) -> dict[str, object]:
             "",
         ),
         ({"matchExpressions": {"key": "a"}}, ("matchExpressions",), "matchExpressions is not a list", ""),
-        ({"matchExpressions": [None]}, ("matchExpressions", 0), "a requirement is null", "remove it, or say what it selects"),
+        (
+            {"matchExpressions": [None]},
+            ("matchExpressions", 0),
+            "a requirement is null",
+            "remove it, or say what it selects",
+        ),
         (entry(key=None), ("matchExpressions", 1), "a key is missing", "write the key"),
-        (entry(operator="Equals"), ("matchExpressions", 1, "operator"), "'Equals' is not an operator here", "write In"),
-        (entry(operator="notin"), ("matchExpressions", 1, "operator"), "'notin' is not an operator here", "write NotIn"),
+        (
+            entry(operator="Equals"),
+            ("matchExpressions", 1, "operator"),
+            "'Equals' is not an operator here",
+            "write In",
+        ),
+        (
+            entry(operator="notin"),
+            ("matchExpressions", 1, "operator"),
+            "'notin' is not an operator here",
+            "write NotIn",
+        ),
         (
             entry(operator="Gt"),
             ("matchExpressions", 1, "operator"),
@@ -148,11 +229,23 @@ def entry(**fields: object) -> dict[str, object]:
         (entry(values=[]), ("matchExpressions", 1, "values"), "0 values: In takes one or more values", ""),
         (entry(operator="Exists"), ("matchExpressions", 1, "values"), "1 values: Exists takes no values", ""),
         (entry(values="x"), ("matchExpressions", 1, "values"), "values is not a list", ""),
-        (entry(values=["x", ["y"]]), ("matchExpressions", 1, "values", 1), "a list where the value should be text", ""),
-        (entry(value="x"), ("matchExpressions", 1, "value"), "'value' is not a field of a requirement", "it has key, operator, values"),
+        (
+            entry(values=["x", ["y"]]),
+            ("matchExpressions", 1, "values", 1),
+            "a list where the value should be text",
+            "",
+        ),
+        (
+            entry(value="x"),
+            ("matchExpressions", 1, "value"),
+            "'value' is not a field of a requirement",
+            "it has key, operator, values",
+        ),
     ],
 )
-def test_errors_of_label_selectors(obj: object, keys: tuple[str | int, ...], message: str, help_: str) -> None:
+def test_errors_of_label_selectors(
+    obj: object, keys: tuple[str | int, ...], message: str, help_: str
+) -> None:
     assert label_error(obj) == (keys, message, help_)
 
 
@@ -168,9 +261,17 @@ def test_errors_of_node_selectors() -> None:
         "it has matchExpressions, matchFields",
     )
     gt = (*here, "matchExpressions", 1, "values")
-    assert node_error(entry(operator="Gt", values=["5.0"])) == ((*gt, 0), "'5.0' is not an integer", "Gt compares 64-bit integers")
+    assert node_error(entry(operator="Gt", values=["5.0"])) == (
+        (*gt, 0),
+        "'5.0' is not an integer",
+        "Gt compares 64-bit integers",
+    )
     assert node_error(entry(operator="Gt", values=["9223372036854775808"]))[0] == (*gt, 0)
-    assert node_error(entry(operator="Lt", values=["1", "2"])) == (gt, "2 values: Lt takes exactly one value", "")
+    assert node_error(entry(operator="Lt", values=["1", "2"])) == (
+        gt,
+        "2 values: Lt takes exactly one value",
+        "",
+    )
     field = (*here, "matchFields", 0)
     assert node_error(fields(values=["n", "m"])) == (
         (*field, "values"),

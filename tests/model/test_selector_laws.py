@@ -33,7 +33,9 @@ value = st.sampled_from(VALUES)
 comparison = st.one_of(
     st.builds("has({})".format, key),
     st.just("all()"),
-    st.builds("{} {} '{}'".format, key, st.sampled_from(["==", "!=", "contains", "starts with", "ends with"]), value),
+    st.builds(
+        "{} {} '{}'".format, key, st.sampled_from(["==", "!=", "contains", "starts with", "ends with"]), value
+    ),
     st.builds(
         lambda key, operator, values: f"{key} {operator} {{{', '.join(map(repr, values))}}}",
         key,
@@ -55,12 +57,20 @@ legal_key = st.sampled_from(["a", "b"])
 legal_value = st.sampled_from(["", "x", "y", "xy", "5", "10"])
 requirement = st.one_of(
     st.fixed_dictionaries(
-        {"key": legal_key, "operator": st.sampled_from(["In", "NotIn"]), "values": st.lists(legal_value, min_size=1, max_size=3)}
+        {
+            "key": legal_key,
+            "operator": st.sampled_from(["In", "NotIn"]),
+            "values": st.lists(legal_value, min_size=1, max_size=3),
+        }
     ),
     st.fixed_dictionaries({"key": legal_key, "operator": st.sampled_from(["Exists", "DoesNotExist"])}),
 )
 order = st.fixed_dictionaries(
-    {"key": legal_key, "operator": st.sampled_from(["Gt", "Lt"]), "values": st.sampled_from(["5", "10", "010"]).map(lambda one: [one])}
+    {
+        "key": legal_key,
+        "operator": st.sampled_from(["Gt", "Lt"]),
+        "values": st.sampled_from(["5", "10", "010"]).map(lambda one: [one]),
+    }
 )
 named = st.fixed_dictionaries(
     {
@@ -70,13 +80,23 @@ named = st.fixed_dictionaries(
     }
 )
 label_object = st.fixed_dictionaries(
-    {}, optional={"matchLabels": st.dictionaries(legal_key, legal_value), "matchExpressions": st.lists(requirement, max_size=3)}
+    {},
+    optional={
+        "matchLabels": st.dictionaries(legal_key, legal_value),
+        "matchExpressions": st.lists(requirement, max_size=3),
+    },
 )
 term = st.fixed_dictionaries(
-    {}, optional={"matchExpressions": st.lists(requirement | order, max_size=3), "matchFields": st.lists(named, max_size=2)}
+    {},
+    optional={
+        "matchExpressions": st.lists(requirement | order, max_size=3),
+        "matchFields": st.lists(named, max_size=2),
+    },
 )
 node_object = st.lists(term, max_size=3).map(lambda terms: {"nodeSelectorTerms": terms})
-selector = st.one_of(text.map(parse_calico), label_object.map(parse_label_selector), node_object.map(parse_node_selector))
+selector = st.one_of(
+    text.map(parse_calico), label_object.map(parse_label_selector), node_object.map(parse_node_selector)
+)
 
 
 def verdicts(selector: Selector, name: str = "n") -> list[bool]:
@@ -117,7 +137,9 @@ def test_a_label_selector_says_the_same(selector: Selector) -> None:
 def test_a_negated_requirement_says_the_opposite(selector: Selector) -> None:
     entry = selector.negated_requirement()
     assume(entry is not None)
-    assert verdicts(parse_label_selector({"matchExpressions": [entry]})) == [not verdict for verdict in verdicts(selector)]
+    assert verdicts(parse_label_selector({"matchExpressions": [entry]})) == [
+        not verdict for verdict in verdicts(selector)
+    ]
 
 
 @given(selector)
@@ -151,7 +173,12 @@ def test_order_in_objects_means_nothing(obj: dict[str, Any], random: Any) -> Non
     def shuffled(items: list[Any]) -> list[Any]:
         return random.sample(items, len(items))  # type: ignore[no-any-return]  # hypothesis does not type its Random
 
-    other = {"nodeSelectorTerms": [{name: shuffled(part) for name, part in term.items()} for term in shuffled(obj["nodeSelectorTerms"])]}
+    other = {
+        "nodeSelectorTerms": [
+            {name: shuffled(part) for name, part in term.items()}
+            for term in shuffled(obj["nodeSelectorTerms"])
+        ]
+    }
     assert parse_node_selector(other) == parse_node_selector(obj)
     assert parse_node_selector(other).requirements == parse_node_selector(obj).requirements
 
@@ -202,11 +229,27 @@ def test_any_text_is_read_or_refused_inside_its_bounds(text: str) -> None:
 
 
 json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.sampled_from(["In", "Exists", "a", "metadata.name"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=3)
+    | st.sampled_from(["In", "Exists", "a", "metadata.name"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["matchLabels", "matchExpressions", "matchFields", "nodeSelectorTerms", "key", "operator", "values"]), inner
+            st.sampled_from(
+                [
+                    "matchLabels",
+                    "matchExpressions",
+                    "matchFields",
+                    "nodeSelectorTerms",
+                    "key",
+                    "operator",
+                    "values",
+                ]
+            ),
+            inner,
         )
     ),
 )

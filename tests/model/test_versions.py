@@ -14,7 +14,16 @@ from ipamc.catalogue import catalogue
 from ipamc.model.cidr import parse_block
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, READ_AT, TABLE, Known, Row
-from ipamc.model.cilium.versions import can, known, minors, needed_addresses, pre_allocation, since, text, until
+from ipamc.model.cilium.versions import (
+    can,
+    known,
+    minors,
+    needed_addresses,
+    pre_allocation,
+    since,
+    text,
+    until,
+)
 from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.report.support_table import markdown
@@ -46,7 +55,10 @@ def test_a_row_is_about_minors_that_are_known(row: Row) -> None:
 
 
 def test_a_minor_is_run_where_it_was_and_read_elsewhere() -> None:
-    cells = {minor: (can((1, minor), Capability.DO_NOT_GC), known((1, minor), Capability.DO_NOT_GC)) for minor in (14, 17, 18)}
+    cells = {
+        minor: (can((1, minor), Capability.DO_NOT_GC), known((1, minor), Capability.DO_NOT_GC))
+        for minor in (14, 17, 18)
+    }
     assert cells == {14: (False, Known.READ), 17: (False, Known.RUN), 18: (True, Known.RUN)}
     assert known((1, 13), Capability.CRD_NATIVE_ONLY) is Known.INFERRED
 
@@ -80,7 +92,11 @@ def asked() -> Iterator[str]:
     for path in PACKAGE.rglob("*.py"):
         if path.name not in {"features.py", "support.py"}:
             for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Capability":
+                if (
+                    isinstance(node, ast.Attribute)
+                    and isinstance(node.value, ast.Name)
+                    and node.value.id == "Capability"
+                ):
                     yield node.attr
 
 
@@ -97,9 +113,15 @@ def test_every_row_that_decides_has_a_case() -> None:
 def test_outcomes_change_where_the_table_says(path: Path) -> None:
     """From one minor to the next a case is refused for other reasons, or gives other files, if and only if a capability that it shows comes or goes."""
     case = casefile.load(path)
-    outcomes = {version: _but_for_the_version(version, casefile.compiled(each)) for version, each in case.each.items()}
+    outcomes = {
+        version: _but_for_the_version(version, casefile.compiled(each)) for version, each in case.each.items()
+    }
     changes = [text(later) for earlier, later in pairwise(minors()) if outcomes[earlier] != outcomes[later]]
-    edges = [text(later) for earlier, later in pairwise(minors()) if any(can(earlier, each) != can(later, each) for each in case.shows)]
+    edges = [
+        text(later)
+        for earlier, later in pairwise(minors())
+        if any(can(earlier, each) != can(later, each) for each in case.shows)
+    ]
     assert changes == edges
 
 
@@ -107,7 +129,9 @@ def _but_for_the_version(version: Version, outcome: casefile.Outcome) -> tuple[l
     def message(finding: Diagnostic) -> str:
         return f"{finding.code} {finding.message}".replace(f"Cilium {text(version)}", "Cilium 1.x")
 
-    return sorted(map(message, outcome.found)), {name: text for name, text in outcome.produced.items() if name != "report"}
+    return sorted(map(message, outcome.found)), {
+        name: text for name, text in outcome.produced.items() if name != "report"
+    }
 
 
 def test_the_readme_has_the_tables(update: bool) -> None:  # noqa: FBT001 - a fixture
@@ -125,7 +149,16 @@ def test_the_readme_has_the_tables(update: bool) -> None:  # noqa: FBT001 - a fi
 
 @pytest.mark.parametrize(
     ("in_use", "ahead", "needed"),
-    [(1, 16, 32), (15, 16, 32), (16, 16, 32), (17, 16, 48), (0, 8, 8), (240, 8, 248), (241, 8, 256), (5, 0, 5)],
+    [
+        (1, 16, 32),
+        (15, 16, 32),
+        (16, 16, 32),
+        (17, 16, 48),
+        (0, 8, 8),
+        (240, 8, 248),
+        (241, 8, 256),
+        (5, 0, 5),
+    ],
 )
 def test_needed_addresses_are_ciliums(in_use: int, ahead: int, needed: int) -> None:
     assert needed_addresses(in_use, ahead) == needed

@@ -26,12 +26,18 @@ NODES = ("a", "b", "c", "d", "e")
 DAYS = ("2026-11-10", "2026-11-17", "2026-11-18", "2026-11-20", TODAY)
 
 
-def blocks(family: int, shortest: int = 24, longest: int = 32, slots: tuple[int, int] = (0, 256)) -> st.SearchStrategy[Block]:
+def blocks(
+    family: int, shortest: int = 24, longest: int = 32, slots: tuple[int, int] = (0, 256)
+) -> st.SearchStrategy[Block]:
     """Draw blocks of a window; prefix lengths are said as for IPv4."""
 
     def make(prefix: int, at: int) -> Block:
         size = 1 << (32 - prefix)
-        return Block(family, BASE[family] + (slots[0] + at % (slots[1] - slots[0])) // size * size, prefix + BITS[family] - 32)
+        return Block(
+            family,
+            BASE[family] + (slots[0] + at % (slots[1] - slots[0])) // size * size,
+            prefix + BITS[family] - 32,
+        )
 
     return st.builds(make, st.integers(shortest, longest), st.integers(0, 255))
 
@@ -56,11 +62,18 @@ class World:
 def worlds(draw: st.DrawFn) -> World:
     families = draw(st.sampled_from([(4,), (6,), (4, 6), (6, 4)]))
     mode = draw(st.sampled_from([Mode.CLUSTER_POOL, Mode.CLUSTER_POOL, Mode.MULTI_POOL]))
-    pools = [draw(a_pool(f"pool-{index}", families, (index * 64, index * 64 + 64))) for index in range(draw(st.integers(1, 3)))]
+    pools = [
+        draw(a_pool(f"pool-{index}", families, (index * 64, index * 64 + 64)))
+        for index in range(draw(st.integers(1, 3)))
+    ]
     lines = []
     for family in families:
         for each in disjoint(draw(st.lists(blocks(family, 25), max_size=12))):
-            state = draw(st.sampled_from([State.HELD, State.PENDING, State.RELEASED, State.RELEASED, State.RELEASED, *DAYS]))
+            state = draw(
+                st.sampled_from(
+                    [State.HELD, State.PENDING, State.RELEASED, State.RELEASED, State.RELEASED, *DAYS]
+                )
+            )
             moved = state in DAYS and draw(st.booleans())
             lines.append(
                 Line(
@@ -72,12 +85,22 @@ def worlds(draw: st.DrawFn) -> World:
                 )
             )
     taken = [each for family in families for each in draw(st.lists(blocks(family, 29), max_size=1))]
-    excluded = tuple(Range(each, AT) for family in families for each in draw(st.lists(blocks(family, 28), max_size=1)))
+    excluded = tuple(
+        Range(each, AT) for family in families for each in draw(st.lists(blocks(family, 28), max_size=1))
+    )
     made = replace(
-        cluster(*pools, nodes=NODES, mode=mode, families=families, days=draw(st.sampled_from([None, 0, 3, 7]))), excluded=excluded
+        cluster(
+            *pools, nodes=NODES, mode=mode, families=families, days=draw(st.sampled_from([None, 0, 3, 7]))
+        ),
+        excluded=excluded,
     )
     lacking = [each for node in NODES for each in draw(wants(node, pools, families, mode))]
-    return World(made, replace(standing(lines, draw(st.permutations(lacking))), taken=tuple(Range(each, AT) for each in taken)))
+    return World(
+        made,
+        replace(
+            standing(lines, draw(st.permutations(lacking))), taken=tuple(Range(each, AT) for each in taken)
+        ),
+    )
 
 
 @st.composite
@@ -89,7 +112,9 @@ def a_pool(draw: st.DrawFn, name: str, families: tuple[int, ...], slots: tuple[i
     for family in sorted(has):
         some = disjoint(draw(st.lists(blocks(family, 26, 30, slots), min_size=1, max_size=3)))
         size = draw(st.integers(27, 32)) + BITS[family] - 32
-        parts[family] = PoolFamily(family=family, ranges=tuple(Range(each, AT) for each in some), block_size=size, at=AT)
+        parts[family] = PoolFamily(
+            family=family, ranges=tuple(Range(each, AT) for each in some), block_size=size, at=AT
+        )
         reserved += draw(st.lists(blocks(family, 29, 32, slots), max_size=1))
         for node in draw(st.lists(st.sampled_from((*NODES, "gone")), max_size=2)):
             pins.setdefault(node, []).append(Range(draw(blocks(family, 29, 32, slots)), AT))
@@ -102,18 +127,29 @@ def a_pool(draw: st.DrawFn, name: str, families: tuple[int, ...], slots: tuple[i
 
 
 @st.composite
-def wants(draw: st.DrawFn, node: str, pools: list[Pool], families: tuple[int, ...], mode: Mode) -> list[Demand]:
+def wants(
+    draw: st.DrawFn, node: str, pools: list[Pool], families: tuple[int, ...], mode: Mode
+) -> list[Demand]:
     def some_offer(of: Pool, instead: tuple[Offer, ...] = ()) -> Offer:
         other = draw(st.integers(-2, 2))
-        return Offer(of, {family: min(part.block_size + other, BITS[family]) for family, part in of.families.items()}, instead)
+        return Offer(
+            of,
+            {family: min(part.block_size + other, BITS[family]) for family, part in of.families.items()},
+            instead,
+        )
 
     offers = []
     for each in draw(st.lists(st.sampled_from(pools), unique_by=lambda each: each.name)):
         others = draw(st.lists(st.sampled_from(pools), max_size=2, unique_by=lambda each: each.name))
-        offers.append(some_offer(each, tuple(some_offer(other) for other in others if other.name != each.name)))
+        offers.append(
+            some_offer(each, tuple(some_offer(other) for other in others if other.name != each.name))
+        )
     made = want(node, *offers)
     if not mode.one_block:
-        counts = [{family: draw(st.integers(1, 3)) for family in families if family in each.sizes} for each in offers]
+        counts = [
+            {family: draw(st.integers(1, 3)) for family in families if family in each.sizes}
+            for each in offers
+        ]
         return [Demand(made, tuple(count), each, count) for each, count in zip(offers, counts, strict=True)]
     missing = draw(st.lists(st.sampled_from(families), unique=True))
     return [Demand(made, tuple(family for family in families if family in missing))] if missing else []
@@ -147,9 +183,13 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
     assert not any(each.overlaps(other) for each in new for other in kept)
 
     offers = {
-        each.want.node.name: [other.pool.name for one in each.want.offers for other in (one, *one.instead)] for each in standing.lacking
+        each.want.node.name: [other.pool.name for one in each.want.offers for other in (one, *one.instead)]
+        for each in standing.lacking
     }
-    ranges = {each.name: [one.block for part in each.families.values() for one in part.ranges] for each in world.cluster.pools}
+    ranges = {
+        each.name: [one.block for part in each.families.values() for one in part.ranges]
+        for each in world.cluster.pools
+    }
     for each in new.values():
         assert each.pool in offers[each.node]
         assert each.block in pinned or any(one.contains(each.block) for one in ranges[each.pool])
@@ -158,7 +198,11 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
     for each in set(standing.lock.lines) - set(lines):
         over = [one for one in new if one.overlaps(each.block)]
         own = any(one in pinned and new[one].node == each.node for one in over)
-        waited = days is not None and each.since and date.fromisoformat(each.since) + timedelta(days) <= date.fromisoformat(TODAY)
+        waited = (
+            days is not None
+            and each.since
+            and date.fromisoformat(each.since) + timedelta(days) <= date.fromisoformat(TODAY)
+        )
         assert over
         assert each.state is State.RELEASED or waited or (each.since and own)
     assert all(each.state is not State.HELD or each in plan.held[each.node] for each in lines)
@@ -166,7 +210,9 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
 
 @settings(max_examples=100, deadline=None)
 @given(worlds(), st.randoms(use_true_random=False))
-def test_order_of_input_does_not_matter_and_a_second_run_changes_nothing(world: World, chance: Random) -> None:
+def test_order_of_input_does_not_matter_and_a_second_run_changes_nothing(
+    world: World, chance: Random
+) -> None:
     plan, found = allocate(world.cluster, (), world.standing, TODAY)
     lacking = list(world.standing.lacking)
     chance.shuffle(lacking)
@@ -200,26 +246,43 @@ def lacks(name: str, *offers: Offer, families: tuple[int, ...] = (4,)) -> Demand
 def test_names_decide_the_order() -> None:
     rack = pool("rack", "10.0.1.0/28", "10.0.0.0/27")
     made = placed(cluster(rack), standing(lacking=[lacks(name, offer(rack)) for name in ("c", "a", "b")]))
-    assert made == {"a": ["10.0.1.0/28 first fit"], "b": ["10.0.0.0/28 first fit"], "c": ["10.0.0.16/28 first fit"]}
+    assert made == {
+        "a": ["10.0.1.0/28 first fit"],
+        "b": ["10.0.0.0/28 first fit"],
+        "c": ["10.0.0.16/28 first fit"],
+    }
 
 
 def test_a_full_pool_is_replaced_by_those_that_may_and_by_no_other() -> None:
-    full, twin, stranger = pool("full", "10.0.0.0/28"), pool("twin", "10.0.1.0/28"), pool("stranger", "10.0.2.0/28")
+    full, twin, stranger = (
+        pool("full", "10.0.0.0/28"),
+        pool("twin", "10.0.1.0/28"),
+        pool("stranger", "10.0.2.0/28"),
+    )
     offers = (offer(full, instead=[offer(twin)]), offer(stranger))
     lines = ["10.0.0.0/28 x"]
-    assert placed(cluster(full, twin, stranger), standing(lines, [lacks("a", *offers)])) == {"a": ["10.0.1.0/28 first fit"]}
-    assert refusal(cluster(full, twin, stranger), standing([*lines, "10.0.1.0/29 y"], [lacks(name, *offers) for name in "ab"])) == [
+    assert placed(cluster(full, twin, stranger), standing(lines, [lacks("a", *offers)])) == {
+        "a": ["10.0.1.0/28 first fit"]
+    }
+    assert refusal(
+        cluster(full, twin, stranger),
+        standing([*lines, "10.0.1.0/29 y"], [lacks(name, *offers) for name in "ab"]),
+    ) == [
         "IPC0303 pool full has no room for 2 nodes: a, b; IPv4 /28: 1 block, 1 held; passed over: pool twin is full, pool stranger may not take its place"
     ]
 
 
 def test_a_family_comes_from_the_next_candidate_that_has_it() -> None:
     four, six = pool("four", "10.0.0.0/24"), pool("six", "fd00::/120")
-    made = placed(cluster(four, six, families=(4, 6)), standing(lacking=[lacks("a", offer(four), offer(six), families=(4, 6))]))
+    made = placed(
+        cluster(four, six, families=(4, 6)),
+        standing(lacking=[lacks("a", offer(four), offer(six), families=(4, 6))]),
+    )
     assert made == {"a": ["10.0.0.0/28 first fit", "fd00::/124 first fit"]}
-    assert refusal(cluster(four, families=(4, 6)), standing(lacking=[lacks(name, offer(four), families=(4, 6)) for name in "ab"])) == [
-        "IPC0307 no candidate pool gives IPv6 to 2 nodes: a, b; pool four has no IPv6"
-    ]
+    assert refusal(
+        cluster(four, families=(4, 6)),
+        standing(lacking=[lacks(name, offer(four), families=(4, 6)) for name in "ab"]),
+    ) == ["IPC0307 no candidate pool gives IPv6 to 2 nodes: a, b; pool four has no IPv6"]
 
 
 def test_a_full_pool_is_replaced_for_what_it_was_asked_and_no_more() -> None:
@@ -230,7 +293,10 @@ def test_a_full_pool_is_replaced_for_what_it_was_asked_and_no_more() -> None:
         pool("six", "fd03::/120"),
     )
     offers = (offer(full, instead=[offer(twin), offer(dual)]), offer(six))
-    made = placed(cluster(full, twin, dual, six, families=(4, 6)), standing(["10.0.0.0/28 x"], [lacks("a", *offers, families=(4, 6))]))
+    made = placed(
+        cluster(full, twin, dual, six, families=(4, 6)),
+        standing(["10.0.0.0/28 x"], [lacks("a", *offers, families=(4, 6))]),
+    )
     assert made == {"a": ["10.1.0.0/28 first fit", "fd03::/124 first fit"]}
 
 
@@ -238,10 +304,13 @@ def test_a_dual_stack_pool_gives_both_or_none() -> None:
     dual, spare = pool("dual", "10.0.0.0/24", "fd00::/124"), pool("spare", "10.1.0.0/24", "fd01::/120")
     lines = ["fd00::/128 x"]
     made = placed(
-        cluster(dual, spare, families=(4, 6)), standing(lines, [lacks("a", offer(dual, instead=[offer(spare)]), families=(4, 6))])
+        cluster(dual, spare, families=(4, 6)),
+        standing(lines, [lacks("a", offer(dual, instead=[offer(spare)]), families=(4, 6))]),
     )
     assert made == {"a": ["10.1.0.0/28 first fit", "fd01::/124 first fit"]}
-    assert refusal(cluster(dual, families=(4, 6)), standing(lines, [lacks("a", offer(dual), families=(4, 6))])) == [
+    assert refusal(
+        cluster(dual, families=(4, 6)), standing(lines, [lacks("a", offer(dual), families=(4, 6))])
+    ) == [
         "IPC0305 pool dual has room in IPv4 but not in IPv6 for 1 node: a; IPv6 /124: 1 block, less than 0.1 held, 0.9 free in pieces that are too small"
     ]
 
@@ -251,7 +320,9 @@ def test_multi_pool_gives_every_block_that_is_missing() -> None:
     needs = offer(rack)
     made = cluster(rack, mode=Mode.MULTI_POOL)
     given = standing(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 3})])
-    assert placed(made, given) == {"a": ["10.0.0.16/28 first fit", "10.0.0.32/28 pin", "10.0.0.48/28 first fit"]}
+    assert placed(made, given) == {
+        "a": ["10.0.0.16/28 first fit", "10.0.0.32/28 pin", "10.0.0.48/28 first fit"]
+    }
     given = standing(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 4})])
     assert refusal(made, given) == ["IPC0303 pool rack has no room for 1 node: a; IPv4 /28: 4 blocks, 4 held"]
 
@@ -259,7 +330,12 @@ def test_multi_pool_gives_every_block_that_is_missing() -> None:
 @pytest.mark.parametrize("closed", ["disabled", "unlisted"])
 def test_a_closed_pool_gives_pins_and_nothing_else(closed: str) -> None:
     shut = pool(
-        "shut", "10.0.0.0/24", "fd00::/120", pins={"a": ["10.0.0.64/27"]}, disabled=closed == "disabled", unlisted=closed == "unlisted"
+        "shut",
+        "10.0.0.0/24",
+        "fd00::/120",
+        pins={"a": ["10.0.0.64/27"]},
+        disabled=closed == "disabled",
+        unlisted=closed == "unlisted",
     )
     rack = pool("rack", "10.1.0.0/24", "fd01::/120")
     made = cluster(shut, rack, families=(4, 6))
@@ -268,19 +344,25 @@ def test_a_closed_pool_gives_pins_and_nothing_else(closed: str) -> None:
     }
     needs = offer(shut)
     multi = replace(made, mode=Mode.MULTI_POOL)
-    assert placed(multi, standing(lacking=[Demand(want("a", needs), (4,), needs, {4: 1})])) == {"a": ["10.0.0.64/27 pin"]}
+    assert placed(multi, standing(lacking=[Demand(want("a", needs), (4,), needs, {4: 1})])) == {
+        "a": ["10.0.0.64/27 pin"]
+    }
     on_its_way = standing(["10.0.0.64/27 a pending"], [Demand(want("a", needs), (4,), needs, {4: 1})])
     assert placed(multi, on_its_way) == {}
 
 
 def test_a_pin_is_kept_free_for_a_node_that_is_not_there() -> None:
     rack = pool("rack", "10.0.0.0/26", pins={"later": ["10.0.0.0/28"]})
-    assert placed(cluster(rack), standing(lacking=[lacks("a", offer(rack))])) == {"a": ["10.0.0.16/28 first fit"]}
+    assert placed(cluster(rack), standing(lacking=[lacks("a", offer(rack))])) == {
+        "a": ["10.0.0.16/28 first fit"]
+    }
 
 
 def test_a_pin_takes_released_lines_and_what_it_leaves_is_free() -> None:
     rack = pool("rack", "10.0.0.0/26", pins={"b": ["10.0.0.16/28"]})
-    given = standing(["10.0.0.0/27 gone released", "10.0.0.32/27 x"], [lacks("a", offer(rack)), lacks("b", offer(rack))])
+    given = standing(
+        ["10.0.0.0/27 gone released", "10.0.0.32/27 x"], [lacks("a", offer(rack)), lacks("b", offer(rack))]
+    )
     assert placed(cluster(rack), given) == {"a": ["10.0.0.0/28 first fit"], "b": ["10.0.0.16/28 pin"]}
 
 
@@ -313,7 +395,9 @@ def test_a_pin_takes_no_line_of_another_node(lines: list[str], why: str, way_out
 
 def test_two_pins_over_each_other_are_told_at_both_ends() -> None:
     rack = pool("rack", "10.0.0.0/24", pins={"a": ["10.0.0.0/28"], "b": ["10.0.0.0/27"]})
-    _, found = allocate(cluster(rack), (), standing(lacking=[lacks(name, offer(rack)) for name in "ab"]), TODAY)
+    _, found = allocate(
+        cluster(rack), (), standing(lacking=[lacks(name, offer(rack)) for name in "ab"]), TODAY
+    )
     assert [(each.code, each.at, each.also[0].at) for each in found] == [
         ("IPC0306", AT / "10.0.0.0/28", AT / "10.0.0.0/27"),
         ("IPC0306", AT / "10.0.0.0/27", AT / "10.0.0.0/28"),
@@ -321,18 +405,31 @@ def test_two_pins_over_each_other_are_told_at_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reserved", "excluded", "taken"), [(["10.0.0.0/24"], [], []), ([], ["10.0.0.0/30"], []), ([], [], ["10.0.0.4/32"])]
+    ("reserved", "excluded", "taken"),
+    [(["10.0.0.0/24"], [], []), ([], ["10.0.0.0/30"], []), ([], [], ["10.0.0.4/32"])],
 )
-def test_a_pin_takes_nothing_that_is_kept_from_everybody(reserved: list[str], excluded: list[str], taken: list[str]) -> None:
+def test_a_pin_takes_nothing_that_is_kept_from_everybody(
+    reserved: list[str], excluded: list[str], taken: list[str]
+) -> None:
     rack = pool("rack", "10.0.0.0/24", pins={"a": ["10.0.0.0/28"]}, reserved=reserved)
-    (found,) = refusal(cluster(rack, excluded=excluded), standing(lacking=[lacks("a", offer(rack))], taken=taken))
+    (found,) = refusal(
+        cluster(rack, excluded=excluded), standing(lacking=[lacks("a", offer(rack))], taken=taken)
+    )
     assert found.startswith("IPC0306 pin 10.0.0.0/28 of node a overlaps 10.0.0.")
 
 
 def test_five_hundred_nodes_without_room_are_one_finding() -> None:
     rack = pool("rack", "10.0.0.0/24", reserved=["10.0.0.192/26"])
-    lines = ["10.0.0.0/25 x", "10.0.0.128/28 y 2026-11-20", "10.0.0.144/28 z 2026-11-18", "10.0.0.160/29 w", "10.0.0.176/29 w"]
-    _, (found,) = allocate(cluster(rack), (), standing(lines, [lacks(f"n{index}", offer(rack)) for index in range(500)]), TODAY)
+    lines = [
+        "10.0.0.0/25 x",
+        "10.0.0.128/28 y 2026-11-20",
+        "10.0.0.144/28 z 2026-11-18",
+        "10.0.0.160/29 w",
+        "10.0.0.176/29 w",
+    ]
+    _, (found,) = allocate(
+        cluster(rack), (), standing(lines, [lacks(f"n{index}", offer(rack)) for index in range(500)]), TODAY
+    )
     assert found.message == (
         "pool rack has no room for 500 nodes: n0, n1, n10, n100, n101 and 495 more; IPv4 /28: 16 blocks, 9 held, "
         "2 quarantined (the next is free on 2026-11-25), 4 reserved, excluded or pinned, 1 free in pieces that are too small"
@@ -345,14 +442,19 @@ def test_five_hundred_nodes_without_room_are_one_finding() -> None:
 
 def test_quarantine_without_end_is_told() -> None:
     rack = pool("rack", "10.0.0.0/28")
-    (found,) = refusal(cluster(rack, days=None), standing(["10.0.0.0/27 x 2020-01-01"], [lacks("a", offer(rack))]))
+    (found,) = refusal(
+        cluster(rack, days=None), standing(["10.0.0.0/27 x 2020-01-01"], [lacks("a", offer(rack))])
+    )
     assert found.endswith("IPv4 /28: 1 block, 1 quarantined for ever")
 
 
 def test_what_is_in_the_standing_stays_in_the_plan() -> None:
     rack = pool("rack", "10.0.0.0/24", "fd00::/120")
     given = replace(
-        standing(["fd00::/124 a", "10.0.0.0/28 a", "10.0.0.16/28 b pending", "10.0.0.32/28 c"], [lacks("d", offer(rack))]),
+        standing(
+            ["fd00::/124 a", "10.0.0.0/28 a", "10.0.0.16/28 b pending", "10.0.0.32/28 c"],
+            [lacks("d", offer(rack))],
+        ),
         origins={block("10.0.0.32/28"): "returned"},
         stale=(Stale("newcomer", "d"),),
     )

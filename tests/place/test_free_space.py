@@ -11,7 +11,9 @@ from ipamc.place.allocate.reuse import first_day, last_day
 from tests.support.pools import block, line
 
 
-def space(*ranges: str, lines: tuple[str, ...] = (), fixed: tuple[str, ...] = (), waited: str = "2026-11-14") -> Space:
+def space(
+    *ranges: str, lines: tuple[str, ...] = (), fixed: tuple[str, ...] = (), waited: str = "2026-11-14"
+) -> Space:
     some = [block(each) for each in ranges]
     made = sorted((line(each) for each in lines), key=lambda each: each.block)
     return Space(some[0].family, some, Blockers(made, outermost(map(block, fixed)), waited))
@@ -40,7 +42,10 @@ def takes(of: Space, *prefixes: int) -> list[str]:
         (
             "0.0.0.0/0",
             ["0.0.0.0/32"],
-            [f"{1 << bit >> 24}.{1 << bit >> 16 & 255}.{1 << bit >> 8 & 255}.{1 << bit & 255}/{32 - bit}" for bit in range(32)],
+            [
+                f"{1 << bit >> 24}.{1 << bit >> 16 & 255}.{1 << bit >> 8 & 255}.{1 << bit & 255}/{32 - bit}"
+                for bit in range(32)
+            ],
         ),
         ("0.0.0.0/0", ["128.0.0.0/1"], ["0.0.0.0/1"]),
     ],
@@ -109,25 +114,49 @@ def test_a_place_may_be_partly_free() -> None:
 
 
 def test_a_larger_block_takes_the_places_of_smaller_ones() -> None:
-    lines = ("10.0.0.0/28 a 2026-11-01", "10.0.0.32/28 b 2026-11-02", "10.0.0.48/28 c 2026-11-03", "10.0.0.16/28 d 2026-11-04")
-    assert takes(space("10.0.0.0/26", lines=lines), 28, 27, 28, 28) == ["10.0.0.0/28", "10.0.0.32/27", "10.0.0.16/28", "none"]
+    lines = (
+        "10.0.0.0/28 a 2026-11-01",
+        "10.0.0.32/28 b 2026-11-02",
+        "10.0.0.48/28 c 2026-11-03",
+        "10.0.0.16/28 d 2026-11-04",
+    )
+    assert takes(space("10.0.0.0/26", lines=lines), 28, 27, 28, 28) == [
+        "10.0.0.0/28",
+        "10.0.0.32/27",
+        "10.0.0.16/28",
+        "none",
+    ]
 
 
 def test_fixed_blocks_may_nest() -> None:
-    nested = space("10.0.0.0/25", lines=("10.0.0.32/28 a released",), fixed=("10.0.0.0/26", "10.0.0.0/28", "10.0.0.64/27", "10.0.0.0/26"))
+    nested = space(
+        "10.0.0.0/25",
+        lines=("10.0.0.32/28 a released",),
+        fixed=("10.0.0.0/26", "10.0.0.0/28", "10.0.0.64/27", "10.0.0.0/26"),
+    )
     assert takes(nested, 28, 28, 28) == ["10.0.0.96/28", "10.0.0.112/28", "none"]
 
 
 def test_what_is_left_of_a_larger_line_is_free_at_once() -> None:
     blockers = Blockers([line("10.0.0.0/25 a released"), line("10.0.0.128/25 b")], [block("10.0.0.0/29")], "")
     rest = Space(4, [block("10.0.0.0/24")], blockers)
-    assert takes(rest, 27, 26, 28, 28, 29, 29) == ["10.0.0.32/27", "10.0.0.64/26", "10.0.0.16/28", "none", "10.0.0.8/29", "none"]
+    assert takes(rest, 27, 26, 28, 28, 29, 29) == [
+        "10.0.0.32/27",
+        "10.0.0.64/26",
+        "10.0.0.16/28",
+        "none",
+        "10.0.0.8/29",
+        "none",
+    ]
     assert blockers.gone == {block("10.0.0.0/25")}
 
 
 def test_a_line_over_two_pools_frees_what_is_left_in_both() -> None:
     blockers = Blockers([line("10.0.0.0/24 a released"), line("10.0.1.0/25 b")], [], "")
-    one, other = Space(4, [block("10.0.0.0/26")], blockers), Space(4, [block("10.0.1.0/24"), block("10.0.0.64/26")], blockers)
+    one, other = (
+        Space(4, [block("10.0.0.0/26")], blockers),
+        Space(4, [block("10.0.1.0/24"), block("10.0.0.64/26")], blockers),
+    )
     assert take(other, 26) == "10.0.1.128/26"
     assert take(one, 27) == "10.0.0.0/27"
     assert take(one, 27) == "10.0.0.32/27"
@@ -153,6 +182,8 @@ def test_last_day(today: str, days: int | None, expected: str) -> None:
     assert last_day(today, days) == expected
 
 
-@pytest.mark.parametrize(("left", "days", "expected"), [("2024-02-28", 2, "2024-03-01"), ("2026-11-21", 10**12, "")])
+@pytest.mark.parametrize(
+    ("left", "days", "expected"), [("2024-02-28", 2, "2024-03-01"), ("2026-11-21", 10**12, "")]
+)
 def test_first_day(left: str, days: int, expected: str) -> None:
     assert first_day(left, days) == expected

@@ -51,7 +51,9 @@ class Run:
         self.cidrs, self.mask = cidrs, mask
         self.reserved: list[str] = []
         family = "IPv6" if ":" in cidrs[0] else "IPv4"
-        cluster = fleet.cluster(mode, ipFamilies=[family], output={"nodeObjects": "create" if mode == "kubernetes" else "guarded"})
+        cluster = fleet.cluster(
+            mode, ipFamilies=[family], output={"nodeObjects": "create" if mode == "kubernetes" else "guarded"}
+        )
         self.replay = Replay({"cluster": cluster, "pool": pool(cidrs, mask, **spec)})
         self.count = 0
 
@@ -76,7 +78,11 @@ class Run:
         """Let all nodes leave whose blocks are inside a CIDR."""
         gone = parse_block(cidr)
         lines = [json.loads(line) for line in (self.replay.lock or "").splitlines()[1:]]
-        nodes = [line["node"] for line in lines if "quarantined" not in line and gone.contains(parse_block(line["block"]))]
+        nodes = [
+            line["node"]
+            for line in lines
+            if "quarantined" not in line and gone.contains(parse_block(line["block"]))
+        ]
         return self.replay.step(dict.fromkeys(nodes)).refused or "ok"
 
 
@@ -86,7 +92,12 @@ def one(outcome: Outcome, name: str) -> str:
 
 
 def cilium_node(name: str, cidr: str) -> fleet.Document:
-    return {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": name}, "spec": {"ipam": {"podCIDRs": [cidr]}}}
+    return {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumNode",
+        "metadata": {"name": name},
+        "spec": {"ipam": {"podCIDRs": [cidr]}},
+    }
 
 
 # kube-controller-manager's cidrset
@@ -133,13 +144,17 @@ def test_after_the_quarantine_blocks_are_given_again_in_the_same_order(sequence:
 
 
 @pytest.mark.parametrize("occupy", ["held", "reserved"])
-@pytest.mark.parametrize("sequence", [each for each in SEQUENCES if "release" not in str(each["steps"])], ids=ids)
+@pytest.mark.parametrize(
+    "sequence", [each for each in SEQUENCES if "release" not in str(each["steps"])], ids=ids
+)
 def test_a_fresh_compile_gives_what_the_steps_gave(sequence: Vector, occupy: str) -> None:
     run = Run("kubernetes", [sequence["cidr"]], sequence["mask"])
     for index, step in enumerate(sequence["steps"]):
         if step["op"].startswith("occupy"):
             assert occupied(run, f"held-{index}", step["op"].split()[1], occupy) == "ok"
-    blocks = [step["result"] for step in sequence["steps"] if step["op"] == "next" and step["result"] != "exhausted"]
+    blocks = [
+        step["result"] for step in sequence["steps"] if step["op"] == "next" and step["result"] != "exhausted"
+    ]
     assert all_at_once(run, len(blocks)) == blocks
     if "exhausted" in str(sequence["steps"]):
         assert all_at_once(run, len(blocks) + 1) == FULL
@@ -157,7 +172,9 @@ def test_the_first_blocks_and_how_many_there_are(first: Vector) -> None:
 def all_at_once(run: Run, number: int) -> list[str] | str:
     """Compile so many newcomers without a lock; give their blocks in name order, or the code of the refusal."""
     names = [newcomer(each) for each in range(number)]
-    outcome = Replay({**run.replay.documents, "nodes": fleet.inventory({"name": name} for name in reversed(names))}).step({})
+    outcome = Replay(
+        {**run.replay.documents, "nodes": fleet.inventory({"name": name} for name in reversed(names))}
+    ).step({})
     return outcome.refused or [one(outcome, name) for name in names]
 
 
@@ -178,7 +195,10 @@ def operator(op: Vector) -> str:
 @pytest.mark.parametrize("sequence", CLUSTER_POOL, ids=ids)
 def test_cluster_pool(sequence: Vector) -> None:
     run = Run("cluster-pool", sequence["pools"], sequence["mask"])
-    mine = [run.next() if op["op"] == "next" else run.held(f"held-{index}", op["arg"]) for index, op in enumerate(sequence["ops"])]
+    mine = [
+        run.next() if op["op"] == "next" else run.held(f"held-{index}", op["arg"])
+        for index, op in enumerate(sequence["ops"])
+    ]
     assert mine == sequence.get("ours", {}).get("expect", operators(sequence))
 
 
@@ -225,7 +245,9 @@ def so_many(case: Vector) -> str:
 def test_multi_pool_blocks_for_so_many_addresses(case: Vector) -> None:
     blocks = case.get("ours", {}).get("expect", case["allocated"])
     assert multi_pool(case, len(blocks)) == blocks
-    addresses = [usable_addresses((1, 18), map(parse_block, blocks[:count])) for count in range(len(blocks) + 1)]
+    addresses = [
+        usable_addresses((1, 18), map(parse_block, blocks[:count])) for count in range(len(blocks) + 1)
+    ]
     assert addresses[-2] < case["needed"]
     if case["err"]:  # it gives all that there is, and then an error
         assert addresses[-1] < case["needed"]
@@ -234,7 +256,9 @@ def test_multi_pool_blocks_for_so_many_addresses(case: Vector) -> None:
         assert addresses[-1] >= case["needed"]
 
 
-@pytest.mark.parametrize("case", MULTI_POOL["neededIPCeil"], ids=lambda case: f"{case['inUse']} in use, {case['preAlloc']} ahead")
+@pytest.mark.parametrize(
+    "case", MULTI_POOL["neededIPCeil"], ids=lambda case: f"{case['inUse']} in use, {case['preAlloc']} ahead"
+)
 def test_needed_addresses(case: Vector) -> None:
     assert needed_addresses(case["inUse"], case["preAlloc"]) == case["needed"]
 
@@ -243,7 +267,9 @@ def test_needed_addresses(case: Vector) -> None:
 
 
 def test_ours_is_said_only_where_it_differs() -> None:
-    theirs = [(each, controllers(each)) for each in SEQUENCES] + [(each, operators(each)) for each in CLUSTER_POOL]
+    theirs = [(each, controllers(each)) for each in SEQUENCES] + [
+        (each, operators(each)) for each in CLUSTER_POOL
+    ]
     theirs += [(each, each["allocated"]) for each in MULTI_POOL["operator"]]
     for vector, results in theirs:
         if "ours" in vector:

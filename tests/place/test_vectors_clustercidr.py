@@ -22,7 +22,9 @@ from tests.support.replay import Outcome, Replay
 Vector = dict[str, Any]
 Step = dict[str, Any]
 
-VECTORS: list[Vector] = json.loads((Path(__file__).parents[1] / "vectors" / "clustercidr.json").read_text(encoding="utf-8"))["vectors"]
+VECTORS: list[Vector] = json.loads(
+    (Path(__file__).parents[1] / "vectors" / "clustercidr.json").read_text(encoding="utf-8")
+)["vectors"]
 
 REFUSED = {"pool": "IPC0211", "delete-pool": "IPC0410"}
 """Our code for an operation that the controller refuses too."""
@@ -35,7 +37,13 @@ def ids(vector: Vector) -> str:
 def about(step: Step) -> str:
     """Name a step, as `ours` does: `node a`."""
     match step:
-        case {"op": "pool", "pool": {"metadata": {"name": name}}} | {"node": name} | {"name": name} | {"cidr": name} | {"cidrs": [name]}:
+        case (
+            {"op": "pool", "pool": {"metadata": {"name": name}}}
+            | {"node": name}
+            | {"name": name}
+            | {"cidr": name}
+            | {"cidrs": [name]}
+        ):
             return f"{step['op']} {name}"
     raise AssertionError(step)
 
@@ -47,7 +55,12 @@ def short_form(step: Step) -> fleet.Document:
 
 def node_object(step: Step) -> fleet.Document:
     blocks = {"podCIDR": step["podCIDRs"][0], "podCIDRs": step["podCIDRs"]} if "podCIDRs" in step else {}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": step["node"], "labels": step["labels"]}, "spec": blocks}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": step["node"], "labels": step["labels"]},
+        "spec": blocks,
+    }
 
 
 FORMS = {
@@ -59,7 +72,12 @@ FORMS = {
 class Run:
     """One vector on its way."""
 
-    def __init__(self, vector: Vector, api: str = "networking.x-k8s.io/v1", node: Callable[[Step], fleet.Document] = short_form) -> None:
+    def __init__(
+        self,
+        vector: Vector,
+        api: str = "networking.x-k8s.io/v1",
+        node: Callable[[Step], fleet.Document] = short_form,
+    ) -> None:
         self.api = api
         self.node = node
         text = json.dumps(vector["steps"])
@@ -72,7 +90,12 @@ class Run:
 
     def pool(self, name: str, spec: dict[str, Any], **metadata: Any) -> fleet.Document:
         """Make a ClusterCIDR."""
-        return {"apiVersion": self.api, "kind": "ClusterCIDR", "metadata": {"name": name, **metadata}, "spec": spec}
+        return {
+            "apiVersion": self.api,
+            "kind": "ClusterCIDR",
+            "metadata": {"name": name, **metadata},
+            "spec": spec,
+        }
 
     def do(self, step: Step) -> Any:
         """Take a step; give what came of it, as the vectors write it."""
@@ -93,7 +116,9 @@ class Run:
             case {"op": "node", "node": name}:
                 return self.add(name, self.node(step))
             case {"op": "flags", "expect": objects}:
-                self.replay.step({f"pool {each['name']}": self.pool(each["name"], each["spec"]) for each in objects})
+                self.replay.step(
+                    {f"pool {each['name']}": self.pool(each["name"], each["spec"]) for each in objects}
+                )
                 return self.add("first", fleet.inventory([{"name": "first"}]))
         raise AssertionError(step)
 
@@ -103,12 +128,18 @@ class Run:
         outcome = self.replay.step({f"node {name}": node})
         tried = Replay({**before, f"node {name}": node})
         cluster, _ = read("fleet", "clusters/fleet", tried.sources(), fleet.SCHEMAS)
-        candidates = next([offer.pool.name for offer in want.offers] for want in assign(cluster) if want.node.name == name)
+        candidates = next(
+            [offer.pool.name for offer in want.offers] for want in assign(cluster) if want.node.name == name
+        )
         if outcome.compilation is None:
             return {"refused": outcome.refused, "candidates": candidates}
         (pool,) = {line.pool for line in outcome.compilation.plan.held[name]}
         rendered = [text for path, text in outcome.compilation.files.items() if path.endswith("/nodes.yaml")]
-        podcidrs = {each["metadata"]["name"]: each["spec"]["podCIDRs"] for text in rendered for each in yaml.safe_load_all(text)}
+        podcidrs = {
+            each["metadata"]["name"]: each["spec"]["podCIDRs"]
+            for text in rendered
+            for each in yaml.safe_load_all(text)
+        }
         return {"pool": pool, "podCIDRs": podcidrs[name], "candidates": candidates}
 
 
@@ -193,12 +224,21 @@ def test_an_empty_list_of_terms_is_told() -> None:
 def pool_of(name: str, bits: int, *cidrs: str, **labels: str) -> Step:
     expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
     selector = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}} if labels else {}
-    spec = {"perNodeHostBits": bits, **{"ipv6" if ":" in cidr else "ipv4": cidr for cidr in cidrs}, **selector}
+    spec = {
+        "perNodeHostBits": bits,
+        **{"ipv6" if ":" in cidr else "ipv4": cidr for cidr in cidrs},
+        **selector,
+    }
     return {"op": "pool", "pool": {"metadata": {"name": name}, "spec": spec}}
 
 
 def node_of(name: str, *podcidrs: str, **labels: str) -> Step:
-    return {"op": "node", "node": name, "labels": labels, **({"podCIDRs": list(podcidrs)} if podcidrs else {})}
+    return {
+        "op": "node",
+        "node": name,
+        "labels": labels,
+        **({"podCIDRs": list(podcidrs)} if podcidrs else {}),
+    }
 
 
 def run_all(*steps: Step) -> list[Any]:
@@ -210,14 +250,30 @@ def run_all(*steps: Step) -> list[Any]:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        pytest.param(pool_of("z", 8, "10.1.0.0/16", rack="r1", tier="web"), pool_of("a", 8, "10.2.0.0/24", rack="r1"), id="requirements"),
-        pytest.param(pool_of("z", 8, "10.1.0.0/24", rack="r1"), pool_of("a", 4, "10.2.0.0/16", rack="r1"), id="blocks in total"),
         pytest.param(
-            pool_of("z", 8, "10.1.0.0/22", "fd00:1::/112"), pool_of("a", 8, "10.2.0.0/21", "fd00:2::/117"), id="the smaller family"
+            pool_of("z", 8, "10.1.0.0/16", rack="r1", tier="web"),
+            pool_of("a", 8, "10.2.0.0/24", rack="r1"),
+            id="requirements",
         ),
-        pytest.param(pool_of("z", 5, "10.1.0.0/27", rack="r1"), pool_of("a", 8, "10.2.0.0/24", rack="r1"), id="addresses a block"),
         pytest.param(
-            pool_of("a", 8, "10.2.0.0/24", tier="web"), pool_of("z", 8, "10.1.0.0/24", rack="r1"), id="name, not selector or CIDR"
+            pool_of("z", 8, "10.1.0.0/24", rack="r1"),
+            pool_of("a", 4, "10.2.0.0/16", rack="r1"),
+            id="blocks in total",
+        ),
+        pytest.param(
+            pool_of("z", 8, "10.1.0.0/22", "fd00:1::/112"),
+            pool_of("a", 8, "10.2.0.0/21", "fd00:2::/117"),
+            id="the smaller family",
+        ),
+        pytest.param(
+            pool_of("z", 5, "10.1.0.0/27", rack="r1"),
+            pool_of("a", 8, "10.2.0.0/24", rack="r1"),
+            id="addresses a block",
+        ),
+        pytest.param(
+            pool_of("a", 8, "10.2.0.0/24", tier="web"),
+            pool_of("z", 8, "10.1.0.0/24", rack="r1"),
+            id="name, not selector or CIDR",
         ),
     ],
 )
@@ -235,7 +291,11 @@ def test_the_keps_order_of_pools() -> None:
         pool_of("specific", 6, "10.5.0.0/16", node="n1", rack="rack1"),
         node_of("a", node="n1", rack="rack1"),
     )
-    assert got == {"pool": "specific", "podCIDRs": ["10.5.0.0/26"], "candidates": ["specific", "small", "large", "default"]}
+    assert got == {
+        "pool": "specific",
+        "podCIDRs": ["10.5.0.0/26"],
+        "candidates": ["specific", "small", "large", "default"],
+    }
 
 
 def test_the_keps_allocations() -> None:

@@ -67,7 +67,12 @@ FULL: dict[str, dict[str, Any]] = {
             "blocksPerNode": 2,
             "blockSizes": [
                 {"nodeSelector": "large == 'yes'", "ipv4": 23},
-                {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}]}, "ipv6": 62},
+                {
+                    "nodeSelector": {
+                        "nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}]
+                    },
+                    "ipv6": 62,
+                },
             ],
             "reserved": ["10.0.0.0/24"],
             "pins": {"node-1": ["10.0.1.0/24"]},
@@ -80,7 +85,14 @@ FULL: dict[str, dict[str, Any]] = {
         "kind": "NodeInventory",
         "metadata": {"name": "n", "labels": {}, "annotations": {}},
         "nodes": [
-            {"name": "n1", "labels": LABELS, "uid": "u", "podCIDRs": ["10.0.0.0/24"], "maxPods": 110, "planned": True},
+            {
+                "name": "n1",
+                "labels": LABELS,
+                "uid": "u",
+                "podCIDRs": ["10.0.0.0/24"],
+                "maxPods": 110,
+                "planned": True,
+            },
             {"name": "n2"},
         ],
     },
@@ -103,7 +115,12 @@ FULL: dict[str, dict[str, Any]] = {
         "apiVersion": "networking.x-k8s.io/v1",
         "kind": "ClusterCIDR",
         "metadata": FOREIGN,
-        "spec": {"perNodeHostBits": 8, "ipv4": "10.0.0.0/16", "ipv6": None, "nodeSelector": {"nodeSelectorTerms": []}},
+        "spec": {
+            "perNodeHostBits": 8,
+            "ipv4": "10.0.0.0/16",
+            "ipv6": None,
+            "nodeSelector": {"nodeSelectorTerms": []},
+        },
     },
     "node.schema.json": {
         "apiVersion": "v1",
@@ -120,7 +137,12 @@ FULL: dict[str, dict[str, Any]] = {
         "apiVersion": "cilium.io/v2",
         "kind": "CiliumNode",
         "metadata": FOREIGN,
-        "spec": {"ipam": {"podCIDRs": ["10.0.0.0/24"], "pools": {"allocated": [{"pool": "p", "cidrs": ["10.0.0.0/24"]}], "requested": []}}},
+        "spec": {
+            "ipam": {
+                "podCIDRs": ["10.0.0.0/24"],
+                "pools": {"allocated": [{"pool": "p", "cidrs": ["10.0.0.0/24"]}], "requested": []},
+            }
+        },
     },
 }
 BY_SCHEMA = {kind.schema: kind for kind in KINDS}
@@ -162,7 +184,12 @@ def test_full_examples_are_accepted_and_use_every_field(name: str) -> None:
     assert fast(BY_SCHEMA[name], FULL[name])
     assert slow(BY_SCHEMA[name], FULL[name]) == []
     written = {key for keys in paths(FULL[name]) for key in keys if isinstance(key, str)}
-    known = {key for keys in paths(schema(name)) for key, below in zip(keys[1:], keys[:-1], strict=True) if below == "properties"}
+    known = {
+        key
+        for keys in paths(schema(name))
+        for key, below in zip(keys[1:], keys[:-1], strict=True)
+        if below == "properties"
+    }
     assert known <= written
 
 
@@ -216,7 +243,11 @@ def test_fast_and_slow_path_accept_the_same_documents(name: str, data: st.DataOb
             owner[f"{last}x"] = copy.deepcopy(owner[last]) if change == "add" else owner.pop(last)
     found = slow(kind, document)
     assert fast(kind, document) == (not found)
-    assert all(re.match(r"IPC000[67]$", each.code) and not re.search(r"[A-Z]xpected|\$|required property", each.message) for each in found)
+    assert all(
+        re.match(r"IPC000[67]$", each.code)
+        and not re.search(r"[A-Z]xpected|\$|required property", each.message)
+        for each in found
+    )
 
 
 @pytest.mark.parametrize("name", FULL)
@@ -255,7 +286,11 @@ def findings(source: str, path: str = "c/x.yaml") -> list[str]:
     for each in locate(found, sources):
         assert isinstance(each.at, Span)
         mark = "" if each.severity is Severity.ERROR else "w "
-        shown.append(f"{mark}{each.code} {each.at.line}:{each.at.column} {each.message}; {each.help}".removesuffix("; "))
+        shown.append(
+            f"{mark}{each.code} {each.at.line}:{each.at.column} {each.message}; {each.help}".removesuffix(
+                "; "
+            )
+        )
     return shown
 
 
@@ -269,23 +304,47 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        (f"{{{GOOD}, prioritty: 3}}", ["IPC0006 4:53 unknown field 'prioritty' in spec; did you mean 'priority'?"]),
-        ("{ipv4: {cidrs: [10.0.0.0/16]}}", ["IPC0007 4:15 spec.ipv4 has no blockSize; write for example blockSize: 27"]),
+        (
+            f"{{{GOOD}, prioritty: 3}}",
+            ["IPC0006 4:53 unknown field 'prioritty' in spec; did you mean 'priority'?"],
+        ),
+        (
+            "{ipv4: {cidrs: [10.0.0.0/16]}}",
+            ["IPC0007 4:15 spec.ipv4 has no blockSize; write for example blockSize: 27"],
+        ),
         ("{}", ["IPC0007 4:7 spec has no ipv4 or ipv6; write ipv4 or ipv6"]),
         ("null", ["IPC0007 4:7 null, and spec wants a mapping; leave the field out, or give it a value"]),
         ("", ["IPC0007 4:1 null, and spec wants a mapping; leave the field out, or give it a value"]),
-        (f"{{{GOOD}, reserved: ~}}", ["IPC0007 4:63 null, and reserved wants a list; leave the field out, or give it a value"]),
+        (
+            f"{{{GOOD}, reserved: ~}}",
+            ["IPC0007 4:63 null, and reserved wants a list; leave the field out, or give it a value"],
+        ),
         (
             f"{{{GOOD}, reserved: 10.0.0.0/24}}",
             ["IPC0007 4:63 10.0.0.0/24 is text, and reserved wants a list; write reserved: [10.0.0.0/24]"],
         ),
-        (f"{{{GOOD}, unlisted: yes}}", ["IPC0007 4:63 yes is text, and unlisted wants true or false; write unlisted: true"]),
-        (f"{{{GOOD}, disabled: 'false'}}", ["IPC0007 4:63 'false' is text, and disabled wants true or false; write disabled: false"]),
-        (f"{{{GOOD}, priority: 1_000}}", ["IPC0007 4:63 1_000 is text, and priority wants an integer; write priority: 1000"]),
+        (
+            f"{{{GOOD}, unlisted: yes}}",
+            ["IPC0007 4:63 yes is text, and unlisted wants true or false; write unlisted: true"],
+        ),
+        (
+            f"{{{GOOD}, disabled: 'false'}}",
+            ["IPC0007 4:63 'false' is text, and disabled wants true or false; write disabled: false"],
+        ),
+        (
+            f"{{{GOOD}, priority: 1_000}}",
+            ["IPC0007 4:63 1_000 is text, and priority wants an integer; write priority: 1000"],
+        ),
         (f"{{{GOOD}, priority: 1.0}}", ["IPC0007 4:63 1.0 is a number, and priority wants an integer"]),
         (f"{{{GOOD}, priority: [1]}}", ["IPC0007 4:63 a list, and priority wants an integer"]),
-        (f"{{{GOOD}, blocksPerNode: 0}}", ["IPC0007 4:68 0 is less than 1, the least that blocksPerNode can be"]),
-        (f"{{{GOOD}, overflow: [7]}}", ['IPC0007 4:64 7 is a number, and an item of overflow wants text; write "7"']),
+        (
+            f"{{{GOOD}, blocksPerNode: 0}}",
+            ["IPC0007 4:68 0 is less than 1, the least that blocksPerNode can be"],
+        ),
+        (
+            f"{{{GOOD}, overflow: [7]}}",
+            ['IPC0007 4:64 7 is a number, and an item of overflow wants text; write "7"'],
+        ),
         (
             f"{{{GOOD}, nodeSelector: {{matchLabels: {{rack: 1.20}}}}}}",
             ['IPC0007 4:88 1.20 is a number, and rack wants text; write rack: "1.20"'],
@@ -315,15 +374,31 @@ def test_explanations(spec: str, expected: list[str]) -> None:
     ("old", "new", "expected"),
     [
         ("name: c", "name: ''", "IPC0007 3:18 name is empty; leave it out, or give it a value"),
-        ("cluster-pool}", "cluster-pool}\n  ipFamilies: [IPv4, IPv4]", "IPC0007 7:15 ipFamilies has an item twice; remove one of the two"),
-        ("cluster-pool}", "cluster-pool}\n  quarantineDays: -1", "IPC0007 7:19 -1 is less than 0, the least that quarantineDays can be"),
-        ("cluster-pool}", "cluster-pool}\n  bgp: off", "IPC0007 7:8 'off' is not one of none, metallb or control-plane"),
+        (
+            "cluster-pool}",
+            "cluster-pool}\n  ipFamilies: [IPv4, IPv4]",
+            "IPC0007 7:15 ipFamilies has an item twice; remove one of the two",
+        ),
+        (
+            "cluster-pool}",
+            "cluster-pool}\n  quarantineDays: -1",
+            "IPC0007 7:19 -1 is less than 0, the least that quarantineDays can be",
+        ),
+        (
+            "cluster-pool}",
+            "cluster-pool}\n  bgp: off",
+            "IPC0007 7:8 'off' is not one of none, metallb or control-plane",
+        ),
         (
             "cluster-pool",
             "clusterpool",
             "IPC0007 6:16 'clusterpool' is not one of kubernetes, cluster-pool, multi-pool or crd; did you mean 'cluster-pool'?",
         ),
-        (", managedBy: helm", "", "IPC0007 5:12 spec.cilium has no managedBy; write managedBy: helm, kustomize or none"),
+        (
+            ", managedBy: helm",
+            "",
+            "IPC0007 5:12 spec.cilium has no managedBy; write managedBy: helm, kustomize or none",
+        ),
     ],
 )
 def test_explanations_of_a_cluster(old: str, new: str, expected: str) -> None:
@@ -332,7 +407,10 @@ def test_explanations_of_a_cluster(old: str, new: str, expected: str) -> None:
         read("c", "c", sources, SCHEMAS)
     (found,) = locate(refused.value.diagnostics, sources)
     assert isinstance(found.at, Span)
-    assert f"{found.code} {found.at.line}:{found.at.column} {found.message}; {found.help}".removesuffix("; ") == expected
+    assert (
+        f"{found.code} {found.at.line}:{found.at.column} {found.message}; {found.help}".removesuffix("; ")
+        == expected
+    )
 
 
 @pytest.mark.parametrize("name", ["cluster.schema.json", "ippool.schema.json", "nodeinventory.schema.json"])
@@ -346,7 +424,11 @@ def test_the_defaults_that_editors_show_are_those_of_the_reader(name: str) -> No
         if not isinstance(value, dict):
             return value
         known = schema.get("properties", {})
-        return {key: without(each, known.get(key, {})) for key, each in value.items() if "default" not in known.get(key, {})}
+        return {
+            key: without(each, known.get(key, {}))
+            for key, each in value.items()
+            if "default" not in known.get(key, {})
+        }
 
     def filled(value: Any, schema: Any) -> Any:
         """Write every default out."""
@@ -368,7 +450,10 @@ def test_versions_without_quotes_keep_their_text() -> None:
     with pytest.raises(Refused) as refused:
         read("c", "c", sources, SCHEMAS)
     (found,) = refused.value.diagnostics
-    assert (found.message, found.help) == ("1.20 is a number, and version wants text", 'write version: "1.20"')
+    assert (found.message, found.help) == (
+        "1.20 is a number, and version wants text",
+        'write version: "1.20"',
+    )
 
 
 def test_ambiguous_text_is_a_warning_where_text_is_wanted_and_nothing_elsewhere() -> None:

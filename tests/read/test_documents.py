@@ -60,7 +60,10 @@ def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         ("---\n---\na: b\n---\n~\n", [None, {"a": "b"}, None]),
         ("a: [1, 1.5, true, null, x, '1', \"1\"]", [{"a": [1, 1.5, True, None, "x", "1", "1"]}]),
         ("a: |\n  x\n  y\nb: >-\n  x\n  y\n", [{"a": "x\ny\n", "b": "x y"}]),
-        ("a: &x {b: c}\nd: *x\ne: &y text\nf: *y\n", [{"a": {"b": "c"}, "d": {"b": "c"}, "e": "text", "f": "text"}]),
+        (
+            "a: &x {b: c}\nd: *x\ne: &y text\nf: *y\n",
+            [{"a": {"b": "c"}, "d": {"b": "c"}, "e": "text", "f": "text"}],
+        ),
         ("&k a: b\nc: {*k : d}\n", [{"a": "b", "c": {"a": "d"}}]),
         ("a: on\n9: x\n08: 08\n", [{"a": "on", "9": "x", "08": "08"}]),
         (
@@ -114,7 +117,10 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: b\nc: \0\n", [("IPC0005", 2, 4)]),
         ("a: \x1b[31m\n", [("IPC0005", 1, 4)]),
         ("? [a]\n: b\n", [("IPC0007", 1, 3)]),
-        ("a: {<<: {b: c}, d: !python/object:os.system x}\ne: !!int x\n", [("IPC0011", 1, 5), ("IPC0011", 1, 20), ("IPC0011", 2, 4)]),
+        (
+            "a: {<<: {b: c}, d: !python/object:os.system x}\ne: !!int x\n",
+            [("IPC0011", 1, 5), ("IPC0011", 1, 20), ("IPC0011", 2, 4)],
+        ),
         ("a: !!set {b}\n---\nc: &c [1]\n<<: *c\n", [("IPC0011", 1, 4), ("IPC0011", 4, 1)]),
     ],
 )
@@ -138,7 +144,10 @@ def test_aliases_may_stand_for_much_but_not_for_everything() -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ('{"a": [1, 1.5, true, null, "1", "\\u003c\\ud83d\\ude00"]}', {"a": [1, 1.5, True, None, "1", "<😀"]}),
+        (
+            '{"a": [1, 1.5, true, null, "1", "\\u003c\\ud83d\\ude00"]}',
+            {"a": [1, 1.5, True, None, "1", "<😀"]},
+        ),
         (b'\xef\xbb\xbf{"a":\r\n"b"}\r\n', {"a": "b"}),
         ('{"kind": "NodeList", "items": [{"a": 1e2}, 2]}', {"kind": "NodeList", "items": [{"a": 100.0}, 2]}),
         ('{"kind": "Node", "items": [1]}', {"kind": "Node", "items": [1]}),

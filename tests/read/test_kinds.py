@@ -77,11 +77,31 @@ def calico(spec: str, metadata: str = "{name: p}", api: str = "projectcalico.org
 
 def test_defaults_of_a_cluster() -> None:
     cluster = model()
-    assert (cluster.cilium, cluster.managed_by, cluster.namespace, cluster.mode) == ((1, 18), "helm", "kube-system", Mode.CLUSTER_POOL)
+    assert (cluster.cilium, cluster.managed_by, cluster.namespace, cluster.mode) == (
+        (1, 18),
+        "helm",
+        "kube-system",
+        Mode.CLUSTER_POOL,
+    )
     assert (cluster.routing_mode, cluster.native_routing, cluster.kubernetes) == ("", None, None)
-    assert (cluster.operator, cluster.pinning, cluster.auto_create, cluster.families) == ("bystander", "pool", (), (4,))
-    assert (cluster.excluded, cluster.unmatched_nodes, cluster.unpooled, cluster.quarantine_days) == ((), "error", "refuse", 7)
-    assert (cluster.budget_leave, cluster.bgp, cluster.address_space, cluster.patch_nodes) == (5, "none", "", "none")
+    assert (cluster.operator, cluster.pinning, cluster.auto_create, cluster.families) == (
+        "bystander",
+        "pool",
+        (),
+        (4,),
+    )
+    assert (cluster.excluded, cluster.unmatched_nodes, cluster.unpooled, cluster.quarantine_days) == (
+        (),
+        "error",
+        "refuse",
+        7,
+    )
+    assert (cluster.budget_leave, cluster.bgp, cluster.address_space, cluster.patch_nodes) == (
+        5,
+        "none",
+        "",
+        "none",
+    )
     assert (cluster.shard_size, cluster.node_objects, cluster.truncated) == (250, "guarded", None)
 
 
@@ -104,11 +124,29 @@ spec:
   output: {shardSize: 8, nodeObjects: create}
 """
     )
-    assert (cluster.cilium, cluster.kubernetes, cluster.namespace, cluster.routing_mode) == ((1, 14), (1, 33), "cilium", "tunnel")
-    assert cluster.native_routing == (parse_block("10.0.0.0/8"), Place("clusters/c/0.yaml", 0, ("spec", "cilium", "nativeRoutingCIDR")))
-    assert (cluster.mode, cluster.pinning, cluster.auto_create, cluster.families) == (Mode.MULTI_POOL, "none", ("default",), (6, 4))
+    assert (cluster.cilium, cluster.kubernetes, cluster.namespace, cluster.routing_mode) == (
+        (1, 14),
+        (1, 33),
+        "cilium",
+        "tunnel",
+    )
+    assert cluster.native_routing == (
+        parse_block("10.0.0.0/8"),
+        Place("clusters/c/0.yaml", 0, ("spec", "cilium", "nativeRoutingCIDR")),
+    )
+    assert (cluster.mode, cluster.pinning, cluster.auto_create, cluster.families) == (
+        Mode.MULTI_POOL,
+        "none",
+        ("default",),
+        (6, 4),
+    )
     assert [each.block for each in cluster.excluded] == list(blocks("169.254.0.0/16", "fd00::/64"))
-    assert (cluster.quarantine_days, cluster.budget_leave, cluster.bgp, cluster.address_space) == (None, 100, "control-plane", "fabric")
+    assert (cluster.quarantine_days, cluster.budget_leave, cluster.bgp, cluster.address_space) == (
+        None,
+        100,
+        "control-plane",
+        "fabric",
+    )
     assert (cluster.shard_size, cluster.node_objects) == (8, "create")
 
 
@@ -170,16 +208,32 @@ spec:
 """
     )
     (got,) = cluster.pools
-    assert (got.name, got.dialect, got.labels, got.at) == ("beijing", Dialect.NATIVE, {"tier": "web"}, Place("clusters/c/1.yaml"))
+    assert (got.name, got.dialect, got.labels, got.at) == (
+        "beijing",
+        Dialect.NATIVE,
+        {"tier": "web"},
+        Place("clusters/c/1.yaml"),
+    )
     assert list(got.families) == [4, 6]
     assert [each.block for each in got.families[4].ranges] == list(blocks("10.1.0.0/19", "10.0.0.0/19"))
     assert got.families[4].ranges[1].at == got.at / "spec" / "ipv4" / "cidrs" / 1
     assert (got.families[4].block_size, got.families[6].block_size) == (27, 64)
     assert got.selector == parse_calico('topology.kubernetes.io/zone == "beijing"')
-    assert (got.priority, got.overflow, got.blocks_per_node, got.unlisted, got.disabled) == (-1, ("spare",), 2, True, True)
+    assert (got.priority, got.overflow, got.blocks_per_node, got.unlisted, got.disabled) == (
+        -1,
+        ("spare",),
+        2,
+        True,
+        True,
+    )
     assert [(each.selector, each.sizes) for each in got.block_sizes] == [
         (parse_label_selector({"matchLabels": {"size": "large"}}), {4: 25}),
-        (parse_node_selector({"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}), {6: 62}),
+        (
+            parse_node_selector(
+                {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}
+            ),
+            {6: 62},
+        ),
     ]
     assert [each.block for each in got.reserved] == list(blocks("10.1.0.0/24"))
     assert {name: [each.block for each in pins] for name, pins in got.pins.items()} == {
@@ -188,9 +242,15 @@ spec:
     }
 
 
-@pytest.mark.parametrize("selector", ["", "nodeSelector: ''", "nodeSelector: {}", "nodeSelector: {matchLabels: {}}", "nodeSelector: all()"])
+@pytest.mark.parametrize(
+    "selector",
+    ["", "nodeSelector: ''", "nodeSelector: {}", "nodeSelector: {matchLabels: {}}", "nodeSelector: all()"],
+)
 def test_selectors_of_every_node(selector: str) -> None:
-    assert model(pool(f"{{ipv4: {{cidrs: [10.0.0.0/8], blockSize: 24}}, {selector}}}")).pools[0].selector == EVERY
+    assert (
+        model(pool(f"{{ipv4: {{cidrs: [10.0.0.0/8], blockSize: 24}}, {selector}}}")).pools[0].selector
+        == EVERY
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,13 +261,24 @@ def test_selectors_of_every_node(selector: str) -> None:
         ('{cidr: "fd00::/64", blockSize: null}', "{name: p}", 6, 122, False),
         ("{cidr: 10.0.0.0/16, blockSize: 28, disabled: true}", "{name: p}", 4, 28, True),
         ("{cidr: 10.0.0.0/16, assignmentMode: Manual}", "{name: p}", 4, 26, True),
-        ("{cidr: 10.0.0.0/16, namespaceSelector: all()}", '{name: p, deletionTimestamp: "2026-01-01T00:00:00Z"}', 4, 26, True),
+        (
+            "{cidr: 10.0.0.0/16, namespaceSelector: all()}",
+            '{name: p, deletionTimestamp: "2026-01-01T00:00:00Z"}',
+            4,
+            26,
+            True,
+        ),
     ],
 )
 @pytest.mark.parametrize("api", ["projectcalico.org/v3", "crd.projectcalico.org/v1"])
 def test_calico_pools(spec: str, metadata: str, family: int, size: int, disabled: bool, api: str) -> None:  # noqa: FBT001 - a table
     (got,) = model(calico(spec, metadata, api)).pools
-    assert (got.dialect, list(got.families), got.families[family].block_size, got.disabled) == (Dialect.CALICO, [family], size, disabled)
+    assert (got.dialect, list(got.families), got.families[family].block_size, got.disabled) == (
+        Dialect.CALICO,
+        [family],
+        size,
+        disabled,
+    )
 
 
 def test_a_calico_pool_that_is_not_for_workloads_is_excluded() -> None:
@@ -219,7 +290,11 @@ def test_a_calico_pool_that_is_not_for_workloads_is_excluded() -> None:
         calico("{cidr: 10.0.0.0/16, allowedUses: [Tunnel, Workload]}"),
         cluster=CLUSTER + "  excludedCIDRs: [192.168.0.0/16]\n",
     )
-    assert [str(each.block) for each in cluster.excluded] == ["192.168.0.0/16", "10.2.0.0/16", "169.254.7.0/24"]
+    assert [str(each.block) for each in cluster.excluded] == [
+        "192.168.0.0/16",
+        "10.2.0.0/16",
+        "169.254.7.0/24",
+    ]
     assert [each.name for each in cluster.pools] == ["p"]
 
 
@@ -232,7 +307,11 @@ def test_cluster_cidrs() -> None:
         "NodeSelector",
     )
     (got,) = model(
-        pool("{perNodeHostBits: 4, ipv6: null, ipv4: 10.0.0.0/16, nodeSelector: null}", "networking.k8s.io/v1alpha1", "ClusterCIDR")
+        pool(
+            "{perNodeHostBits: 4, ipv6: null, ipv4: 10.0.0.0/16, nodeSelector: null}",
+            "networking.k8s.io/v1alpha1",
+            "ClusterCIDR",
+        )
     ).pools
     assert (list(got.families), got.selector, got.disabled) == ([4], EVERY, False)
 
@@ -283,10 +362,18 @@ def test_pod_cidrs_as_the_apiserver_takes_them(spec: str, cidrs: tuple[str, ...]
 
 @pytest.mark.parametrize(
     ("status", "pods"),
-    [("{}", 0), ("{capacity: {pods: '1k'}}", 1000), ("{allocatable: {pods: 30}}", 30), ("{allocatable: {pods: many}}", 0)],
+    [
+        ("{}", 0),
+        ("{capacity: {pods: '1k'}}", 1000),
+        ("{allocatable: {pods: 30}}", 30),
+        ("{allocatable: {pods: many}}", 0),
+    ],
 )
 def test_max_pods(status: str, pods: int) -> None:
-    assert model(f"apiVersion: v1\nkind: Node\nmetadata: {{name: n9}}\nstatus: {status}\n").nodes[0].max_pods == pods
+    assert (
+        model(f"apiVersion: v1\nkind: Node\nmetadata: {{name: n9}}\nstatus: {status}\n").nodes[0].max_pods
+        == pods
+    )
 
 
 def test_an_inventory() -> None:
@@ -295,7 +382,15 @@ def test_an_inventory() -> None:
         "- {name: n1, labels: {a: b}, uid: u, podCIDRs: [10.0.0.0/24], maxPods: 60, planned: true}\n"
     )
     first, second = cluster.nodes
-    assert (first.name, first.labels, first.uid, first.pod_cidrs, first.max_pods, first.planned, first.live) == (
+    assert (
+        first.name,
+        first.labels,
+        first.uid,
+        first.pod_cidrs,
+        first.max_pods,
+        first.planned,
+        first.live,
+    ) == (
         "n1",
         {"a": "b"},
         "u",
@@ -320,7 +415,15 @@ def test_a_live_node_fulfils_a_plan(order: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "pair",
-    [(LIVE, LIVE), (LISTED, LIVE), (PLANNED, PLANNED), (LISTED, PLANNED), (PLANNED, LISTED), (PLANNED, LIVE, PLANNED), (LISTED, LISTED)],
+    [
+        (LIVE, LIVE),
+        (LISTED, LIVE),
+        (PLANNED, PLANNED),
+        (LISTED, PLANNED),
+        (PLANNED, LISTED),
+        (PLANNED, LIVE, PLANNED),
+        (LISTED, LISTED),
+    ],
 )
 def test_other_nodes_of_one_name_are_refused(pair: tuple[str, ...]) -> None:
     assert [each[:7] for each in said(*pair)] == ["IPC0103"]
@@ -402,28 +505,61 @@ def test_cidrs(text: str, code: str) -> None:
             pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, reserved: [10.0.0.1/24], pins: {n1: [x]}}"),
             ["IPC0201 1.yaml:4 10.0.0.1/24", "IPC0206 1.yaml:4 x"],
         ),
-        (pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, pins: {n_1: [10.0.0.0/24]}}"), ["IPC0101 1.yaml:4 n_1"]),
+        (
+            pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, pins: {n_1: [10.0.0.0/24]}}"),
+            ["IPC0101 1.yaml:4 n_1"],
+        ),
         (
             pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}}", metadata="{name: P, labels: {a b: c}}"),
             ["IPC0101 1.yaml:3 P", "IPC0102 1.yaml:3 a b"],
         ),
-        (pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, nodeSelector: rack = 'a'}"), ["IPC0301 1.yaml:4 ^= 'a'}"]),
         (
-            pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, nodeSelector: {matchExpressions: [{key: a, operator: in}]}}"),
+            pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, nodeSelector: rack = 'a'}"),
+            ["IPC0301 1.yaml:4 ^= 'a'}"],
+        ),
+        (
+            pool(
+                "{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, nodeSelector: {matchExpressions: [{key: a, operator: in}]}}"
+            ),
             ["IPC0301 1.yaml:4 in"],
         ),
-        (pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, nodeSelector: {matchLabels: {a b: c}}}"), ["IPC0301 1.yaml:4 a b"]),
-        (pool("\n  ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}\n  nodeSelector: |\n    has(a) &&\n"), ["IPC0301 1.yaml:7 ^"]),
-        (calico("{cidr: 10.0.0.0/8, namespaceSelector: \"team == 'a'\"}"), ["IPC0106 1.yaml:4 \"team == 'a'\""]),
-        (calico(f"{{cidr: 10.0.0.0/8, nodeSelector: {'has(a) && ' * 110}has(b)}}"), ["IPC0301 1.yaml:4 ^a) && "]),
-        (calico("{cidr: 10.0.0.0/8, nodeSelector: global()}"), ["IPC0301 1.yaml:4 global()"]),
-        (pool("{perNodeHostBits: 40, ipv4: 10.0.0.0/8}", "networking.x-k8s.io/v1", "ClusterCIDR"), ["IPC0007 1.yaml:4 40"]),
-        (pool("{perNodeHostBits: 8}", "networking.x-k8s.io/v1", "ClusterCIDR"), ["IPC0007 1.yaml:4 perNodeHostBits"]),
         (
-            pool("{perNodeHostBits: 8, ipv4: 10.0.0.0/8, nodeSelector: {matchLabels: {a: b}}}", "networking.x-k8s.io/v1", "ClusterCIDR"),
+            pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, nodeSelector: {matchLabels: {a b: c}}}"),
+            ["IPC0301 1.yaml:4 a b"],
+        ),
+        (
+            pool("\n  ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}\n  nodeSelector: |\n    has(a) &&\n"),
+            ["IPC0301 1.yaml:7 ^"],
+        ),
+        (
+            calico("{cidr: 10.0.0.0/8, namespaceSelector: \"team == 'a'\"}"),
+            ["IPC0106 1.yaml:4 \"team == 'a'\""],
+        ),
+        (
+            calico(f"{{cidr: 10.0.0.0/8, nodeSelector: {'has(a) && ' * 110}has(b)}}"),
+            ["IPC0301 1.yaml:4 ^a) && "],
+        ),
+        (calico("{cidr: 10.0.0.0/8, nodeSelector: global()}"), ["IPC0301 1.yaml:4 global()"]),
+        (
+            pool("{perNodeHostBits: 40, ipv4: 10.0.0.0/8}", "networking.x-k8s.io/v1", "ClusterCIDR"),
+            ["IPC0007 1.yaml:4 40"],
+        ),
+        (
+            pool("{perNodeHostBits: 8}", "networking.x-k8s.io/v1", "ClusterCIDR"),
+            ["IPC0007 1.yaml:4 perNodeHostBits"],
+        ),
+        (
+            pool(
+                "{perNodeHostBits: 8, ipv4: 10.0.0.0/8, nodeSelector: {matchLabels: {a: b}}}",
+                "networking.x-k8s.io/v1",
+                "ClusterCIDR",
+            ),
             ["IPC0301 1.yaml:4 matchLabels"],
         ),
-        (LIVE + "status: {addresses: [{type: InternalIP, address: nowhere}]}\n", ["IPC0206 1.yaml:4 nowhere"]),
+        (
+            LIVE + "status: {addresses: [{type: InternalIP, address: nowhere}]}\n",
+            ["IPC0206 1.yaml:4 nowhere"],
+        ),
         (LIVE + "spec: {podCIDRs: [10.0.0.1/24]}\n", ["IPC0201 1.yaml:4 10.0.0.1/24"]),
         (
             LIVE.replace("n1", "N1").replace("uid: u", "labels: {a: b c, -a: d}"),
@@ -439,7 +575,10 @@ def test_cidrs(text: str, code: str) -> None:
         ("- a\n- b\n", ["IPC0007 1.yaml:1 - a"]),
         ("apiVersion: v1\nkind: List\nitems: [3, null]\n", ["IPC0007 1.yaml:3 3", "IPC0007 1.yaml:3 null"]),
         ("apiVersion: v1\nkind: List\nitems: {}\n", ["IPC0007 1.yaml:3 {}"]),
-        (calico("{cidr: 10.0.0.0/8}") + "---\n" + pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}}"), ["IPC0103 1.yaml:8 p"]),
+        (
+            calico("{cidr: 10.0.0.0/8}") + "---\n" + pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}}"),
+            ["IPC0103 1.yaml:8 p"],
+        ),
         (CLUSTER, ["IPC0103 1.yaml:3 c"]),
         (CLUSTER.replace("name: c", "name: other"), ["IPC0104 1.yaml:3 other"]),
     ],
@@ -467,7 +606,14 @@ def test_findings_about_the_cluster(cluster: str, expected: list[str]) -> None:
 
 
 def test_all_findings_of_all_files_come_at_once() -> None:
-    assert said("a: [", '{"a"', pool("{}"), "kind: Pod\napiVersion: v1\n", LIVE.replace("n1", "_"), cluster=CLUSTER + "  x: y\n") == [
+    assert said(
+        "a: [",
+        '{"a"',
+        pool("{}"),
+        "kind: Pod\napiVersion: v1\n",
+        LIVE.replace("n1", "_"),
+        cluster=CLUSTER + "  x: y\n",
+    ) == [
         "IPC0006 0.yaml:7 x",
         "IPC0001 1.yaml:1 ^",
         "IPC0002 2.json:1 ^",
@@ -492,7 +638,11 @@ def test_all_findings_of_all_files_come_at_once() -> None:
 def test_the_order_of_documents_does_not_matter(documents: list[str], one_file: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     texts = ["---\n".join(documents)] if one_file else documents
     value, _ = read("c", "c", {f"{index}.yaml": text.encode() for index, text in enumerate(texts)}, SCHEMAS)
-    assert ([each.name for each in value.nodes], [each.name for each in value.pools], [str(each.block) for each in value.excluded]) == (
+    assert (
+        [each.name for each in value.nodes],
+        [each.name for each in value.pools],
+        [str(each.block) for each in value.excluded],
+    ) == (
         ["n0", "n1"],
         ["p"],
         ["10.2.0.0/16"],

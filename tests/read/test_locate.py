@@ -90,7 +90,9 @@ def marked(place: Place, source: str) -> tuple[int, str]:
         (7, ("x",), (1, "")),
     ],
 )
-def test_yaml_places(document: int, keys: tuple[str | int, ...], expected: tuple[int, str], newline: str) -> None:
+def test_yaml_places(
+    document: int, keys: tuple[str | int, ...], expected: tuple[int, str], newline: str
+) -> None:
     assert marked(Place("x.yaml", document, keys), YAML.replace("\n", newline)) == expected
 
 
@@ -120,7 +122,9 @@ def test_offsets_into_scalars(key: str, offset: int, expected: tuple[int, str], 
     at = span(Place("x.yaml", 0, ("spec", key), offset=offset), YAML.replace("\n", newline))
     assert at.column == at.end_column
     assert at.line == expected[0]
-    assert at.source[at.column - 1 :].startswith(expected[1]) if expected[1] else at.column == len(at.source) + 1
+    assert (
+        at.source[at.column - 1 :].startswith(expected[1]) if expected[1] else at.column == len(at.source) + 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +162,9 @@ def test_findings_come_sorted_and_with_both_ends() -> None:
         error("IPC0009", Place("gone.yaml", 3, ("x",)), "m"),
     ]
     found = locate(given, sources)
-    assert [(each.at.path, each.at.line, each.code, each.message) for each in found if isinstance(each.at, Span)] == [
+    assert [
+        (each.at.path, each.at.line, each.code, each.message) for each in found if isinstance(each.at, Span)
+    ] == [
         ("a.yaml", 0, "IPC0009", "whole"),
         ("b.yaml", 1, "IPC0001", "m"),
         ("b.yaml", 1, "IPC0001", "n"),
@@ -171,15 +177,22 @@ def test_findings_come_sorted_and_with_both_ends() -> None:
 
 
 @pytest.mark.parametrize("path", ["x.yaml", "x.json"])
-@pytest.mark.parametrize("source", [b"", b"\xff\xfe", b'{"a": {"b": ', b"[[[", b"a: [", b"\t", b"{" * 5000, b"[" * 50_000])
+@pytest.mark.parametrize(
+    "source", [b"", b"\xff\xfe", b'{"a": {"b": ', b"[[[", b"a: [", b"\t", b"{" * 5000, b"[" * 50_000]
+)
 def test_broken_files_are_located_as_far_as_they_go(path: str, source: bytes) -> None:
     (found,) = locate([error("IPC0000", Place(path, 0, ("a", "b", 3)), "x")], {path: source})
     assert isinstance(found.at, Span)
 
 
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers(-99, 99) | st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abü", max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-99, 99)
+    | st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abü", max_size=3), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 

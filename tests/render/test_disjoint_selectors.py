@@ -26,14 +26,17 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         "DoesNotExist": lambda value, _: value is None,
     }
     return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items()) and all(
-        verdicts[each["operator"]](labels.get(each["key"]), each.get("values", [])) for each in selector.get("matchExpressions", ())
+        verdicts[each["operator"]](labels.get(each["key"]), each.get("values", []))
+        for each in selector.get("matchExpressions", ())
     )
 
 
 def configs(made: Plan) -> dict[str, dict[str, Any]]:
     """Give the selectors that are rendered, by pool."""
     found = read(rendered(made).get("cilium/nodeconfigs.yaml", ""))
-    assert all(each["spec"]["defaults"] == {"ipam-default-ip-pool": each["metadata"]["name"]} for each in found)
+    assert all(
+        each["spec"]["defaults"] == {"ipam-default-ip-pool": each["metadata"]["name"]} for each in found
+    )
     return {each["metadata"]["name"]: each["spec"]["nodeSelector"] for each in found}
 
 
@@ -47,7 +50,9 @@ def check(built: Plan) -> dict[str, dict[str, Any]]:
     assert set(found) == {want.offers[0].pool.name for want in built.wants if want.offers}
     for want in built.wants:
         labels = {HOSTNAME: want.node.name, **want.node.labels}
-        assert [name for name, selector in found.items() if selects(selector, labels)] == [each.pool.name for each in want.offers[:1]]
+        assert [name for name, selector in found.items() if selects(selector, labels)] == [
+            each.pool.name for each in want.offers[:1]
+        ]
     return found
 
 
@@ -55,17 +60,28 @@ def one(name: str, nodes: str = "", **fields: Any) -> Pool:
     return pool(name, f"10.{ord(name[0])}.0.0/16", nodes=nodes, **fields)
 
 
-ABC = [node("n1", {"zone": "a"}), node("n2", {"zone": "b"}), node("n3", {"zone": "a", "rack": "r1"}), node("n4")]
+ABC = [
+    node("n1", {"zone": "a"}),
+    node("n2", {"zone": "b"}),
+    node("n3", {"zone": "a", "rack": "r1"}),
+    node("n4"),
+]
 
 
 @pytest.mark.parametrize(
     ("pools", "selectors"),
     [
         ([one("p")], {"p": {}}),
-        ([one("a", "zone == 'a'"), one("b", "zone == 'b'")], {"a": {"matchLabels": {"zone": "a"}}, "b": {"matchLabels": {"zone": "b"}}}),
+        (
+            [one("a", "zone == 'a'"), one("b", "zone == 'b'")],
+            {"a": {"matchLabels": {"zone": "a"}}, "b": {"matchLabels": {"zone": "b"}}},
+        ),
         (
             [one("a", "zone == 'a'"), one("z")],
-            {"a": {"matchLabels": {"zone": "a"}}, "z": {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}},
+            {
+                "a": {"matchLabels": {"zone": "a"}},
+                "z": {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]},
+            },
         ),
         (
             [one("r", "has(rack)", priority=1), one("a", "zone in {'a', 'c'}"), one("z", priority=-1)],
@@ -88,8 +104,13 @@ ABC = [node("n1", {"zone": "a"}), node("n2", {"zone": "b"}), node("n3", {"zone":
         (  # the opposite of a conjunction is no single requirement
             [one("a", "zone == 'a' && has(rack)"), one("z")],
             {
-                "a": {"matchExpressions": [{"key": "rack", "operator": "Exists"}], "matchLabels": {"zone": "a"}},
-                "z": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["n1", "n2", "n4"]}]},
+                "a": {
+                    "matchExpressions": [{"key": "rack", "operator": "Exists"}],
+                    "matchLabels": {"zone": "a"},
+                },
+                "z": {
+                    "matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["n1", "n2", "n4"]}]
+                },
             },
         ),
         (  # no LabelSelector says "starts with"
@@ -107,8 +128,14 @@ ABC = [node("n1", {"zone": "a"}), node("n2", {"zone": "b"}), node("n3", {"zone":
             },
         ),
         (  # a disabled pool is first by its pins alone, and does not hide the pools below
-            [one("d", disabled=True, priority=9, pins={"n4": ranges("10.100.0.0/26")}), one("a", "zone == 'a'")],
-            {"d": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["n4"]}]}, "a": {"matchLabels": {"zone": "a"}}},
+            [
+                one("d", disabled=True, priority=9, pins={"n4": ranges("10.100.0.0/26")}),
+                one("a", "zone == 'a'"),
+            ],
+            {
+                "d": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["n4"]}]},
+                "a": {"matchLabels": {"zone": "a"}},
+            },
         ),
     ],
 )
@@ -119,11 +146,18 @@ def test_selectors(pools: list[Pool], selectors: dict[str, Any]) -> None:
 def test_a_hostname_is_the_labels_value() -> None:
     nodes = [node("n1", {HOSTNAME: "host-1"}), node("n2")]
     built = made([Pool(name="p", at=AT, families=one("p").families, selector=BY_NAME, selector_at=AT)], nodes)
-    assert configs(built) == {"p": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["host-1", "n2"]}]}}
+    assert configs(built) == {
+        "p": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["host-1", "n2"]}]}
+    }
 
 
 BY_NAME = parse_node_selector(
-    {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in ("n1", "n2")]}
+    {
+        "nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+            for name in ("n1", "n2")
+        ]
+    }
 )
 
 KEYS = ["zone", "rack"]
@@ -132,7 +166,9 @@ REQUIREMENT = st.one_of(
     st.tuples(st.sampled_from(KEYS), st.sampled_from(["==", "!="]), st.sampled_from(VALUES)).map(
         lambda each: f'{each[0]} {each[1]} "{each[2]}"'
     ),
-    st.tuples(st.sampled_from(KEYS), st.sampled_from(["in", "not in"]), st.sets(st.sampled_from(VALUES), min_size=1)).map(
+    st.tuples(
+        st.sampled_from(KEYS), st.sampled_from(["in", "not in"]), st.sets(st.sampled_from(VALUES), min_size=1)
+    ).map(
         lambda each: f"{each[0]} {each[1]} {{{', '.join(repr(value) for value in sorted(each[2]))}}}",
     ),
     st.sampled_from(KEYS).map(lambda key: f"has({key})"),
@@ -149,7 +185,12 @@ LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
 
 @given(
     st.lists(
-        st.tuples(SELECTOR, st.integers(-1, 1), st.booleans(), st.sets(st.sampled_from(["n0", "n1", "n2"]), max_size=1)),
+        st.tuples(
+            SELECTOR,
+            st.integers(-1, 1),
+            st.booleans(),
+            st.sets(st.sampled_from(["n0", "n1", "n2"]), max_size=1),
+        ),
         min_size=1,
         max_size=5,
     ),
@@ -171,7 +212,11 @@ def test_exactly_the_first_candidates_config_selects_a_node(
     check(made(built, [node(f"n{index}", each) for index, each in enumerate(labels)]))
 
 
-@given(st.lists(SELECTOR, min_size=1, max_size=4), st.lists(LABELS, min_size=1, max_size=6), st.lists(LABELS, max_size=8))
+@given(
+    st.lists(SELECTOR, min_size=1, max_size=4),
+    st.lists(LABELS, min_size=1, max_size=6),
+    st.lists(LABELS, max_size=8),
+)
 def test_nodes_to_come_are_never_selected_twice_by_labels(
     selectors: list[str], labels: list[dict[str, str]], later: list[dict[str, str]]
 ) -> None:

@@ -47,7 +47,11 @@ def refused(objects: list[Object], minor: str) -> list[str]:
     for kind in sorted({each["kind"] for each in objects}):
         items = [each for each in objects if each["kind"] == kind]
         try:
-            validate({"apiVersion": items[0]["apiVersion"], "kind": f"{kind}List", "items": items}, minor, strict=True)
+            validate(
+                {"apiVersion": items[0]["apiVersion"], "kind": f"{kind}List", "items": items},
+                minor,
+                strict=True,
+            )
         except ValidationError as problem:
             said.append(problem.message)
     return said
@@ -56,8 +60,16 @@ def refused(objects: list[Object], minor: str) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_nodes_and_config_maps_of_every_cluster(name: str) -> None:
     made = clusters()[name]
-    objects = [each for path, text in made.files.items() if path != "cilium/component/cilium-operator.yaml" for each in core(text)]
-    assert {each["kind"] for each in objects} == {"ConfigMap", *(["Node"] if made.plan.cluster.patch_nodes != "none" else [])}
+    objects = [
+        each
+        for path, text in made.files.items()
+        if path != "cilium/component/cilium-operator.yaml"
+        for each in core(text)
+    ]
+    assert {each["kind"] for each in objects} == {
+        "ConfigMap",
+        *(["Node"] if made.plan.cluster.patch_nodes != "none" else []),
+    }
     assert {minor: found for minor in minors(made) if (found := refused(objects, minor))} == {}
 
 
@@ -84,10 +96,19 @@ def test_a_patch_alone_is_no_whole_deployment() -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        ({"kind": "Node", "spec": {"podCidrs": ["10.0.0.0/24"]}}, "Additional properties are not allowed ('podCidrs' was unexpected)"),
-        ({"kind": "Node", "spec": {"podCIDRs": "10.0.0.0/24"}}, "'10.0.0.0/24' is not of type 'array', 'null'"),
+        (
+            {"kind": "Node", "spec": {"podCidrs": ["10.0.0.0/24"]}},
+            "Additional properties are not allowed ('podCidrs' was unexpected)",
+        ),
+        (
+            {"kind": "Node", "spec": {"podCIDRs": "10.0.0.0/24"}},
+            "'10.0.0.0/24' is not of type 'array', 'null'",
+        ),
         ({"kind": "ConfigMap", "data": {"enable-ipv4": True}}, "True is not of type 'string', 'null'"),
-        ({"kind": "ConfigMap", "data": {}, "spec": {}}, "Additional properties are not allowed ('spec' was unexpected)"),
+        (
+            {"kind": "ConfigMap", "data": {}, "spec": {}},
+            "Additional properties are not allowed ('spec' was unexpected)",
+        ),
     ],
 )
 def test_the_schemas_refuse_what_kubernetes_would(made: Object, said: str) -> None:

@@ -23,9 +23,20 @@ PLANS = {
     "cluster-pool": plan("cluster-pool", [DUAL], HELD, patch_nodes="podCIDRs", **BOTH),
     "helm": plan("cluster-pool", [DUAL], HELD, managed_by="helm", **BOTH),
     "crd": plan("crd", [DUAL], HELD, **BOTH),
-    "pinning pool": plan("multi-pool", [DUAL, pool("z", "10.9.0.0/16", nodes="has(x)")], HELD, nodes=[node("n1", {"x": ""})], **BOTH),
+    "pinning pool": plan(
+        "multi-pool",
+        [DUAL, pool("z", "10.9.0.0/16", nodes="has(x)")],
+        HELD,
+        nodes=[node("n1", {"x": ""})],
+        **BOTH,
+    ),
     "pinning node": plan(
-        "multi-pool", [DUAL], {**HELD, "n1": [*HELD["n1"], "pending 10.0.99.0/28"]}, pinning="node", managed_by="kustomize", **BOTH
+        "multi-pool",
+        [DUAL],
+        {**HELD, "n1": [*HELD["n1"], "pending 10.0.99.0/28"]},
+        pinning="node",
+        managed_by="kustomize",
+        **BOTH,
     ),
     "nothing": plan("kubernetes", [DUAL], {}, managed_by="helm"),
 }
@@ -41,7 +52,11 @@ def test_kustomize_builds_what_is_rendered(made: Plan, tmp_path: Path) -> None:
     texts = rendered(made)
     write(tmp_path, texts)
     folders = sorted(
-        (path.rpartition("/")[0] for path in texts if path.count("/") and path.endswith("/kustomization.yaml") and "component" not in path),
+        (
+            path.rpartition("/")[0]
+            for path in texts
+            if path.count("/") and path.endswith("/kustomization.yaml") and "component" not in path
+        ),
         key=order,
     )
     built = {folder: build(tmp_path / folder) for folder in folders}
@@ -51,7 +66,9 @@ def test_kustomize_builds_what_is_rendered(made: Plan, tmp_path: Path) -> None:
     whole = read(build(tmp_path))
     assert whole == [each for folder in folders for each in read(built[folder])]
     kinds = [ORDER.index(each["kind"]) for each in whole]
-    assert kinds == sorted(kinds) or made.cluster.pinning == "node"  # there each shard has both kinds of its own
+    assert (
+        kinds == sorted(kinds) or made.cluster.pinning == "node"
+    )  # there each shard has both kinds of its own
     assert len({identity(each) for each in whole}) == len(whole)
 
 
@@ -61,7 +78,12 @@ def order(folder: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
-    [("kubernetes", {"ConfigMap", "Node"}), ("helm", {"CiliumNode"}), ("nothing", set()), ("pinning pool", {"ConfigMap", *ORDER[1:3]})],
+    [
+        ("kubernetes", {"ConfigMap", "Node"}),
+        ("helm", {"CiliumNode"}),
+        ("nothing", set()),
+        ("pinning pool", {"ConfigMap", *ORDER[1:3]}),
+    ],
 )
 def test_which_kinds_are_applied(name: str, kinds: set[str], tmp_path: Path) -> None:
     assert {each["kind"] for each in read(build(write(tmp_path, rendered(PLANS[name]))))} == kinds
@@ -99,7 +121,11 @@ def test_text_stays_text_in_kustomize(tmp_path: Path) -> None:
     values = {"namespace": "kube-system", "data": data}
     texts = emit([File("a.yaml", "cilium_config.yaml.j2", values)], TEMPLATES)
     write(
-        tmp_path, {**texts, "kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"}
+        tmp_path,
+        {
+            **texts,
+            "kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n",
+        },
     )
     assert read(build(tmp_path))[0]["data"] == dict(data)
 
@@ -126,7 +152,10 @@ spec:
 def with_component(folder: Path, made: Plan, base: str) -> Path:
     """Write a kustomization that has Cilium in `base`, and the Component over it."""
     write(folder / "rendered", rendered(made))
-    own = {"base.yaml": base, "kustomization.yaml": "resources: [base.yaml]\ncomponents: [rendered/cilium/component]\n"}
+    own = {
+        "base.yaml": base,
+        "kustomization.yaml": "resources: [base.yaml]\ncomponents: [rendered/cilium/component]\n",
+    }
     return write(folder, own)
 
 

@@ -45,7 +45,10 @@ def test_nodes() -> None:
     )
 
 
-@pytest.mark.parametrize(("families", "cidrs"), [((4, 6), ["10.0.1.0/24", "fd00::100/120"]), ((6, 4), ["fd00::100/120", "10.0.1.0/24"])])
+@pytest.mark.parametrize(
+    ("families", "cidrs"),
+    [((4, 6), ["10.0.1.0/24", "fd00::100/120"]), ((6, 4), ["fd00::100/120", "10.0.1.0/24"])],
+)
 def test_pod_cidrs_come_in_the_order_of_ip_families(families: tuple[int, ...], cidrs: list[str]) -> None:
     texts = rendered(plan("kubernetes", [DUAL], {"n1": ["10.0.1.0/24", "fd00::100/120"]}, families=families))
     assert objects(texts, "nodes/000/nodes.yaml")["n1"]["spec"] == {"podCIDR": cidrs[0], "podCIDRs": cidrs}
@@ -59,16 +62,28 @@ def test_pod_cidrs_come_in_the_order_of_ip_families(families: tuple[int, ...], c
     ],
 )
 def test_annotations_by_version(version: str, keys: set[str]) -> None:
-    made = plan("kubernetes", [DUAL], {"n1": ["10.0.1.0/24", "fd00::100/120"]}, families=(6, 4), version=version, patch_nodes="annotations")
+    made = plan(
+        "kubernetes",
+        [DUAL],
+        {"n1": ["10.0.1.0/24", "fd00::100/120"]},
+        families=(6, 4),
+        version=version,
+        patch_nodes="annotations",
+    )
     found = objects(rendered(made), "nodes/000/nodes.yaml")["n1"]
     assert "spec" not in found
-    assert set(found["metadata"]["annotations"]) == keys | {"argocd.argoproj.io/sync-options", "kustomize.toolkit.fluxcd.io/prune"}
+    assert set(found["metadata"]["annotations"]) == keys | {
+        "argocd.argoproj.io/sync-options",
+        "kustomize.toolkit.fluxcd.io/prune",
+    }
     assert config(rendered(made))["annotate-k8s-node"] == "true"
 
 
 def test_nodes_without_uid_planned_or_without_a_block() -> None:
     nodes = [node("created", uid=""), node("planned", planned=True), node("empty")]
-    texts = rendered(plan("kubernetes", [A], {"created": "10.0.1.0/24", "planned": "10.0.2.0/24"}, nodes=nodes))
+    texts = rendered(
+        plan("kubernetes", [A], {"created": "10.0.1.0/24", "planned": "10.0.2.0/24"}, nodes=nodes)
+    )
     assert list(objects(texts, "nodes/000/nodes.yaml")) == ["created"]
     assert "uid" not in texts["nodes/000/nodes.yaml"]
 
@@ -78,13 +93,26 @@ def test_a_node_that_is_being_renumbered_is_held_back_while_it_shows_other_pod_c
     nodes = [node("n1", pod_cidrs=["10.0.1.0/24"]), node("n2", pod_cidrs=["10.9.0.0/24"])]
     texts = rendered(plan("kubernetes", [A], held, nodes=nodes))
     assert list(objects(texts, "nodes/000/nodes.yaml")) == ["n1"]
-    assert read(texts["renumber/n1.yaml"])[0]["spec"] == {"podCIDR": "10.0.3.0/24", "podCIDRs": ["10.0.3.0/24"]}
+    assert read(texts["renumber/n1.yaml"])[0]["spec"] == {
+        "podCIDR": "10.0.3.0/24",
+        "podCIDRs": ["10.0.3.0/24"],
+    }
     assert "uid" not in texts["renumber/n1.yaml"]
 
 
 def test_half_renumbered_families_come_whole() -> None:
-    texts = rendered(plan("cluster-pool", [DUAL], {"n1": ["10.0.1.0/24", "fd00::100/120", "pending 10.0.3.0/24"]}, families=(4, 6)))
-    assert read(texts["ciliumnodes/000/ciliumnodes.yaml"])[0]["spec"]["ipam"]["podCIDRs"] == ["10.0.1.0/24", "fd00::100/120"]
+    texts = rendered(
+        plan(
+            "cluster-pool",
+            [DUAL],
+            {"n1": ["10.0.1.0/24", "fd00::100/120", "pending 10.0.3.0/24"]},
+            families=(4, 6),
+        )
+    )
+    assert read(texts["ciliumnodes/000/ciliumnodes.yaml"])[0]["spec"]["ipam"]["podCIDRs"] == [
+        "10.0.1.0/24",
+        "fd00::100/120",
+    ]
     assert read(texts["renumber/n1.yaml"])[0]["spec"]["ipam"]["podCIDRs"] == ["10.0.3.0/24", "fd00::100/120"]
 
 
@@ -111,7 +139,13 @@ def test_cilium_nodes_of_cluster_pool_mode() -> None:
 @pytest.mark.parametrize("mode", ["cluster-pool", "crd", "multi-pool"])
 @pytest.mark.parametrize(("version", "there"), [("1.17", False), ("1.18", True)])
 def test_planned_nodes_are_kept_from_collection_or_held_back(mode: str, version: str, there: bool) -> None:  # noqa: FBT001 - a table
-    made = plan(mode, [A], {"n1": "10.0.1.0/24", "soon": "10.0.2.0/24"}, nodes=[node("soon", planned=True)], version=version)
+    made = plan(
+        mode,
+        [A],
+        {"n1": "10.0.1.0/24", "soon": "10.0.2.0/24"},
+        nodes=[node("soon", planned=True)],
+        version=version,
+    )
     path = "seeds/000.yaml" if mode == "multi-pool" else "ciliumnodes/000/ciliumnodes.yaml"
     found = objects(rendered(made), path)
     assert ("soon" in found) is there
@@ -122,7 +156,9 @@ def test_planned_nodes_are_kept_from_collection_or_held_back(mode: str, version:
 
 def test_a_cilium_node_that_shows_another_block_is_held_back_while_a_renumber_is_pending() -> None:
     held = {"n1": ["10.0.1.0/24", "pending 10.0.3.0/24"], "n2": ["10.0.2.0/24", "pending 10.0.4.0/24"]}
-    texts = rendered(plan("cluster-pool", [A], held, cilium_nodes=(seen("n1", "10.0.1.0/24"), seen("n2", "10.9.0.0/24"))))
+    texts = rendered(
+        plan("cluster-pool", [A], held, cilium_nodes=(seen("n1", "10.0.1.0/24"), seen("n2", "10.9.0.0/24")))
+    )
     assert list(objects(texts, "ciliumnodes/000/ciliumnodes.yaml")) == ["n1"]
     assert {"renumber/n1.yaml", "renumber/n2.yaml"} <= set(texts)
 
@@ -144,11 +180,20 @@ def test_single_addresses_of_crd_mode(block: str, addresses: list[str]) -> None:
 
 def test_cilium_nodes_of_crd_mode() -> None:
     made = plan(
-        "crd", [pool("a", "10.0.0.0/16", "fd00::/112", size=29)], {"n1": ["10.0.0.8/29", "10.0.1.0/30", "fd00::8/127"]}, families=(4, 6)
+        "crd",
+        [pool("a", "10.0.0.0/16", "fd00::/112", size=29)],
+        {"n1": ["10.0.0.8/29", "10.0.1.0/30", "fd00::8/127"]},
+        families=(4, 6),
     )
     ipam = objects(rendered(made), "ciliumnodes/000/ciliumnodes.yaml")["n1"]["spec"]["ipam"]
     assert ipam["podCIDRs"] == ["10.0.0.8/29", "10.0.1.0/30", "fd00::8/127"]
-    assert list(ipam["pool"]) == [*(f"10.0.0.{last}" for last in range(9, 15)), "10.0.1.1", "10.0.1.2", "fd00::8", "fd00::9"]
+    assert list(ipam["pool"]) == [
+        *(f"10.0.0.{last}" for last in range(9, 15)),
+        "10.0.1.1",
+        "10.0.1.2",
+        "fd00::8",
+        "fd00::9",
+    ]
     assert set(map(str, ipam["pool"].values())) == {"{}"}
 
 
@@ -198,13 +243,24 @@ POOLS = [
         (
             "cluster-pool",
             {},
-            {"cluster-pool-ipv4-cidr": "10.9.0.0/24 10.3.0.0/16 10.2.0.0/16 10.1.0.0/16", "cluster-pool-ipv4-mask-size": "27"},
+            {
+                "cluster-pool-ipv4-cidr": "10.9.0.0/24 10.3.0.0/16 10.2.0.0/16 10.1.0.0/16",
+                "cluster-pool-ipv4-mask-size": "27",
+            },
         ),
-        ("cluster-pool", {"families": (6,)}, {"cluster-pool-ipv6-cidr": "fd00::/112", "cluster-pool-ipv6-mask-size": "120"}),
+        (
+            "cluster-pool",
+            {"families": (6,)},
+            {"cluster-pool-ipv6-cidr": "fd00::/112", "cluster-pool-ipv6-mask-size": "120"},
+        ),
         (
             "cluster-pool",
             {"families": (6,), "patch_nodes": "annotations"},
-            {"annotate-k8s-node": "true", "cluster-pool-ipv6-cidr": "fd00::/112", "cluster-pool-ipv6-mask-size": "120"},
+            {
+                "annotate-k8s-node": "true",
+                "cluster-pool-ipv6-cidr": "fd00::/112",
+                "cluster-pool-ipv6-mask-size": "120",
+            },
         ),
     ],
 )
@@ -214,7 +270,9 @@ def test_config(mode: str, fields: dict[str, Any], data: dict[str, str]) -> None
     assert config(rendered(plan(mode, POOLS, {}, **fields))) == {"ipam": mode, **switches, **data}
 
 
-@pytest.mark.parametrize(("line", "mask"), [("10.3.0.0/26", "27"), ("10.3.0.0/28", "28"), ("pending 10.3.0.0/29", "29")])
+@pytest.mark.parametrize(
+    ("line", "mask"), [("10.3.0.0/26", "27"), ("10.3.0.0/28", "28"), ("pending 10.3.0.0/29", "29")]
+)
 def test_the_mask_is_the_longest_prefix_in_use(line: str, mask: str) -> None:
     assert config(rendered(plan("cluster-pool", POOLS, {"n1": line})))["cluster-pool-ipv4-mask-size"] == mask
 
@@ -225,12 +283,17 @@ def test_pod_ip_pools() -> None:
         pool("b", "10.1.0.0/24"),
         pool("c", "10.2.0.0/24", disabled=True),
     ]
-    found = objects(rendered(plan("multi-pool", pools, {}, auto_create=("b",), families=(4, 6))), "cilium/ippools.yaml")
+    found = objects(
+        rendered(plan("multi-pool", pools, {}, auto_create=("b",), families=(4, 6))), "cilium/ippools.yaml"
+    )
     assert found["a"] == {
         "apiVersion": "cilium.io/v2alpha1",
         "kind": "CiliumPodIPPool",
         "metadata": {"name": "a", "labels": {"a": "1", "rack": "y"}},
-        "spec": {"ipv4": {"cidrs": ["10.0.0.0/24", "10.9.0.0/24"], "maskSize": 26}, "ipv6": {"cidrs": ["fd00::/112"], "maskSize": 122}},
+        "spec": {
+            "ipv4": {"cidrs": ["10.0.0.0/24", "10.9.0.0/24"], "maskSize": 26},
+            "ipv6": {"cidrs": ["fd00::/112"], "maskSize": 122},
+        },
     }
     assert list(found) == ["a", "c"]
 
@@ -248,12 +311,20 @@ def test_pod_ip_pools() -> None:
     ],
 )
 def test_reserved_addresses_are_taken_out(reserved: list[str], line: str, cidrs: list[str]) -> None:
-    made = plan("multi-pool", [pool("a", "10.9.0.0/24", "10.1.0.0/25", reserved=reserved)], {"n1": line} if line else {})
-    assert objects(rendered(made), "cilium/ippools.yaml")["a"]["spec"] == {"ipv4": {"cidrs": cidrs, "maskSize": 26}}
+    made = plan(
+        "multi-pool",
+        [pool("a", "10.9.0.0/24", "10.1.0.0/25", reserved=reserved)],
+        {"n1": line} if line else {},
+    )
+    assert objects(rendered(made), "cilium/ippools.yaml")["a"]["spec"] == {
+        "ipv4": {"cidrs": cidrs, "maskSize": 26}
+    }
 
 
 def test_a_pool_that_is_reserved_whole_is_no_object() -> None:
-    assert "cilium/ippools.yaml" not in rendered(plan("multi-pool", [pool("a", "10.9.0.0/24", reserved=["10.9.0.0/24"])], {}))
+    assert "cilium/ippools.yaml" not in rendered(
+        plan("multi-pool", [pool("a", "10.9.0.0/24", reserved=["10.9.0.0/24"])], {})
+    )
 
 
 @pytest.mark.parametrize(("version", "api"), [("1.15", "cilium.io/v2alpha1"), ("1.16", "cilium.io/v2")])
@@ -264,7 +335,9 @@ def test_pinned_nodes_have_pools_and_configs_of_their_own(version: str, api: str
     ]
     nodes = [node("n1", {"zone": "a", "kubernetes.io/hostname": "host-1"}), node("n2")]
     held = {"n1": ["10.0.0.64/27", "10.0.0.0/26", "fd00::/122", "10.1.0.0/28"], "n2": "10.1.0.16/28"}
-    texts = rendered(plan("multi-pool", pools, held, nodes=nodes, version=version, pinning="node", families=(4, 6)))
+    texts = rendered(
+        plan("multi-pool", pools, held, nodes=nodes, version=version, pinning="node", families=(4, 6))
+    )
     assert "cilium/ippools.yaml" not in texts
     found = objects(texts, "pools/000/ippools.yaml")
     assert list(found) == ["a.n1", "b.n1", "b.n2"]
@@ -284,15 +357,24 @@ def test_pinned_nodes_have_pools_and_configs_of_their_own(version: str, api: str
             "nodeSelector": {"matchLabels": {"kubernetes.io/hostname": "host-1"}},
         },
     }
-    assert configs["n2"]["spec"]["defaults"] == {"ipam-default-ip-pool": "b.n2", "ipam-multi-pool-pre-allocation": "b.n2=7"}
+    assert configs["n2"]["spec"]["defaults"] == {
+        "ipam-default-ip-pool": "b.n2",
+        "ipam-multi-pool-pre-allocation": "b.n2=7",
+    }
     assert configs["n2"]["spec"]["nodeSelector"] == {"matchLabels": {"kubernetes.io/hostname": "n2"}}
-    assert objects(texts, "seeds/000.yaml")["n2"]["spec"]["ipam"]["pools"]["allocated"] == [{"cidrs": ["10.1.0.16/28"], "pool": "b.n2"}]
+    assert objects(texts, "seeds/000.yaml")["n2"]["spec"]["ipam"]["pools"]["allocated"] == [
+        {"cidrs": ["10.1.0.16/28"], "pool": "b.n2"}
+    ]
 
 
 def test_a_pinned_node_is_renumbered_by_its_pools() -> None:
     texts = rendered(plan("multi-pool", [A], {"n1": ["10.0.0.0/24", "pending 10.0.9.0/24"]}, pinning="node"))
-    assert objects(texts, "renumber/n1.yaml")["a.n1"]["spec"] == {"ipv4": {"cidrs": ["10.0.9.0/24"], "maskSize": 24}}
-    assert objects(texts, "pools/000/ippools.yaml")["a.n1"]["spec"] == {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 24}}
+    assert objects(texts, "renumber/n1.yaml")["a.n1"]["spec"] == {
+        "ipv4": {"cidrs": ["10.0.9.0/24"], "maskSize": 24}
+    }
+    assert objects(texts, "pools/000/ippools.yaml")["a.n1"]["spec"] == {
+        "ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 24}
+    }
 
 
 def values(mode: str, version: str = "1.18", **fields: Any) -> Any:
@@ -300,14 +382,24 @@ def values(mode: str, version: str = "1.18", **fields: Any) -> Any:
     return read(rendered(plan(mode, POOLS, {}, version=version, **fields))["cilium/helm-values.yaml"])[0]
 
 
-ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"rollOutPods": True}, "rollOutCiliumPods": True}
+ALWAYS = {
+    "ipv4": {"enabled": True},
+    "ipv6": {"enabled": False},
+    "operator": {"rollOutPods": True},
+    "rollOutCiliumPods": True,
+}
 
 
 @pytest.mark.parametrize(
     ("mode", "version", "fields", "wanted"),
     [
         ("kubernetes", "1.18", {}, {"ipam": {"mode": "kubernetes"}}),
-        ("kubernetes", "1.18", {"patch_nodes": "annotations"}, {"ipam": {"mode": "kubernetes"}, "annotateK8sNode": True}),
+        (
+            "kubernetes",
+            "1.18",
+            {"patch_nodes": "annotations"},
+            {"ipam": {"mode": "kubernetes"}, "annotateK8sNode": True},
+        ),
         (
             "kubernetes",
             "1.11",
@@ -322,7 +414,12 @@ ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"r
                 "ipam": {
                     "mode": "cluster-pool",
                     "operator": {
-                        "clusterPoolIPv4PodCIDRList": ["10.9.0.0/24", "10.3.0.0/16", "10.2.0.0/16", "10.1.0.0/16"],
+                        "clusterPoolIPv4PodCIDRList": [
+                            "10.9.0.0/24",
+                            "10.3.0.0/16",
+                            "10.2.0.0/16",
+                            "10.1.0.0/16",
+                        ],
                         "clusterPoolIPv4MaskSize": 27,
                         "clusterPoolIPv6PodCIDRList": ["fd00::/112"],
                         "clusterPoolIPv6MaskSize": 120,
@@ -339,7 +436,10 @@ ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"r
             {
                 "ipam": {
                     "mode": "cluster-pool",
-                    "operator": {"clusterPoolIPv6PodCIDRList": ["fd00::/112"], "clusterPoolIPv6MaskSize": 120},
+                    "operator": {
+                        "clusterPoolIPv6PodCIDRList": ["fd00::/112"],
+                        "clusterPoolIPv6MaskSize": 120,
+                    },
                 },
                 "ipv4": {"enabled": False},
                 "ipv6": {"enabled": True},
@@ -354,7 +454,10 @@ ALWAYS = {"ipv4": {"enabled": True}, "ipv6": {"enabled": False}, "operator": {"r
                     "mode": "multi-pool",
                     "operator": {
                         "autoCreateCiliumPodIPPools": {
-                            "a": {"ipv4": {"cidrs": ["10.3.0.0/16"], "maskSize": 26}, "ipv6": {"cidrs": ["fd00::/112"], "maskSize": 120}},
+                            "a": {
+                                "ipv4": {"cidrs": ["10.3.0.0/16"], "maskSize": 26},
+                                "ipv6": {"cidrs": ["fd00::/112"], "maskSize": 120},
+                            },
                         },
                     },
                 },
@@ -377,7 +480,11 @@ def test_shards() -> None:
 
 
 CIDRS = st.sampled_from(
-    [str(Block(4, (10 << 24) + first * (256 >> extra), 24 + extra)) for extra in range(9) for first in range(1 << extra)]
+    [
+        str(Block(4, (10 << 24) + first * (256 >> extra), 24 + extra))
+        for extra in range(9)
+        for first in range(1 << extra)
+    ]
 )
 
 

@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from ipamc.model.cidr import Block, parse_block
 from tests.support import fleet
 
-VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "vectors" / "pool-map-string.json").read_text(encoding="utf-8"))
+VECTORS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "vectors" / "pool-map-string.json").read_text(encoding="utf-8")
+)
 SPECS = [vector for vector in VECTORS if "cidrs" in vector["in"]]
 
 _PAIR_START = re.compile(r",(?=[^,=]*=)")
@@ -59,7 +61,9 @@ def read_spec(text: str) -> dict[int, Part]:
         if not match or (int(match[1]), match[2]) in fields:
             raise ValueError(f"{field!r} is no field of a pool")
         fields[int(match[1]), match[2]] = match[3]
-    if {family for family, key in fields if key == "cidrs"} != {family for family, key in fields if key == "mask-size"}:
+    if {family for family, key in fields if key == "cidrs"} != {
+        family for family, key in fields if key == "mask-size"
+    }:
         raise ValueError(f"{text!r} has CIDRs without a mask, or a mask without CIDRs")
     parts = {
         family: Part(tuple(map(parse_block, cidrs.split(","))), int(fields[family, "mask-size"]))
@@ -77,10 +81,17 @@ def read_pools(text: str) -> Pools:
 def documents(pools: Pools, reserved: Mapping[str, list[str]]) -> list[fleet.Document]:
     """Make a cluster whose pools are all created by the flag; they come in reverse."""
     families = [f"IPv{family}" for family in (4, 6) if any(family in parts for parts in pools.values())]
-    made = [fleet.cluster("multi-pool", ipFamilies=families, ipam={"pinning": "pool", "autoCreate": sorted(pools, reverse=True)})]
+    made = [
+        fleet.cluster(
+            "multi-pool",
+            ipFamilies=families,
+            ipam={"pinning": "pool", "autoCreate": sorted(pools, reverse=True)},
+        )
+    ]
     for name in reversed(pools):
         parts = {
-            f"ipv{family}": {"cidrs": [str(each) for each in part.cidrs], "blockSize": part.mask} for family, part in pools[name].items()
+            f"ipv{family}": {"cidrs": [str(each) for each in part.cidrs], "blockSize": part.mask}
+            for family, part in pools[name].items()
         }
         made.append(fleet.pool(name, **parts, reserved=reserved.get(name, [])))
     return made
@@ -91,9 +102,14 @@ def emitted(pools: Pools, reserved: Mapping[str, list[str]] | None = None) -> st
     files = fleet.compiled(fleet.as_json(documents(pools, reserved or {}))).files
     assert "cilium/ippools.yaml" not in files
     text = str(yaml.safe_load(files["cilium/configmap.yaml"])["data"]["auto-create-cilium-pod-ip-pools"])
-    values = yaml.safe_load(files["cilium/helm-values.yaml"])["ipam"]["operator"]["autoCreateCiliumPodIPPools"]
+    values = yaml.safe_load(files["cilium/helm-values.yaml"])["ipam"]["operator"][
+        "autoCreateCiliumPodIPPools"
+    ]
     assert read_pools(text) == {
-        name: {int(key[-1]): Part(tuple(map(parse_block, part["cidrs"])), part["maskSize"]) for key, part in parts.items()}
+        name: {
+            int(key[-1]): Part(tuple(map(parse_block, part["cidrs"])), part["maskSize"])
+            for key, part in parts.items()
+        }
         for name, parts in values.items()
     }
     return text
@@ -151,14 +167,24 @@ def test_what_is_reserved_is_left_out() -> None:
 @st.composite
 def some_pools(draw: st.DrawFn) -> Pools:
     names = draw(
-        st.lists(st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,6}[a-z0-9])?", fullmatch=True).filter(valid), min_size=1, max_size=4, unique=True)
+        st.lists(
+            st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,6}[a-z0-9])?", fullmatch=True).filter(valid),
+            min_size=1,
+            max_size=4,
+            unique=True,
+        )
     )
     pools: Pools = {}
     for index, name in enumerate(names):
         cidrs = draw(st.lists(st.integers(0, 15), min_size=1, max_size=3, unique=True))
         both = {
-            4: Part(tuple(parse_block(f"10.{index}.{16 * each}.0/20") for each in cidrs), draw(st.integers(20, 30))),
-            6: Part(tuple(parse_block(f"fd00:{index}:{each:x}::/64") for each in cidrs), draw(st.integers(64, 80))),
+            4: Part(
+                tuple(parse_block(f"10.{index}.{16 * each}.0/20") for each in cidrs),
+                draw(st.integers(20, 30)),
+            ),
+            6: Part(
+                tuple(parse_block(f"fd00:{index}:{each:x}::/64") for each in cidrs), draw(st.integers(64, 80))
+            ),
         }
         families = draw(st.sampled_from([(4,), (6,), (4, 6)]))
         pools[name] = {family: both[family] for family in families}

@@ -56,9 +56,15 @@ def texts() -> dict[str, dict[str, str]]:
 def test_every_document_keeps_its_schema(target: str) -> None:
     """All of them and whole, by the validator that is the reference for JSON Schema in Python."""
     validator = Draft202012Validator(schema_of(target))
-    documents = [(place, each) for place, text in texts()[target].items() for each in yaml.load_all(text, yaml.CSafeLoader)]
+    documents = [
+        (place, each)
+        for place, text in texts()[target].items()
+        for each in yaml.load_all(text, yaml.CSafeLoader)
+    ]
     assert documents
-    assert [(place, found.message) for place, each in documents for found in validator.iter_errors(each)] == []
+    assert [
+        (place, found.message) for place, each in documents for found in validator.iter_errors(each)
+    ] == []
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -102,7 +108,9 @@ def test_schemas_are_strict(target: str) -> None:
     assert schema["description"].endswith(".")
     for path, each in objects(schema):
         assert (
-            each.get("additionalProperties") is False or isinstance(each.get("additionalProperties"), dict) or not each["maxProperties"]
+            each.get("additionalProperties") is False
+            or isinstance(each.get("additionalProperties"), dict)
+            or not each["maxProperties"]
         ), path
         assert set(each.get("required", [])) <= set(each.get("properties", {})), path
 
@@ -120,7 +128,9 @@ def test_every_block_is_a_cidr_of_its_family(family: int, length: int, number: i
     block = Block(family, number >> (128 - prefix) << (bits - prefix), prefix)
     assume(block.first >> 32 != 0xFFFF)  # IPv4-mapped: refused in any input
     definitions = {**schema_of("node")["$defs"], **schema_of("cilium_node")["$defs"]}
-    assert {kind for kind in definitions if "cidr" in kind and re.search(definitions[kind]["pattern"], str(block))} == {
+    assert {
+        kind for kind in definitions if "cidr" in kind and re.search(definitions[kind]["pattern"], str(block))
+    } == {
         "cidr",
         f"cidr{family}",
     }
@@ -137,7 +147,9 @@ DUAL = pool("a", "10.0.0.0/16", "fd00::/112", size=28, size6=124, labels={"rack"
 ONE = {"n1": ["10.0.1.0/28", "fd00::10/124"]}
 MADE = {
     "kubernetes": plan("kubernetes", [DUAL], ONE, families=(4, 6)),
-    "cluster-pool": plan("cluster-pool", [DUAL, pool("b", "10.1.0.0/16")], ONE, families=(4, 6), managed_by="kustomize"),
+    "cluster-pool": plan(
+        "cluster-pool", [DUAL, pool("b", "10.1.0.0/16")], ONE, families=(4, 6), managed_by="kustomize"
+    ),
     "crd": plan("crd", [DUAL], ONE, families=(4, 6)),
     "multi-pool": plan("multi-pool", [DUAL, pool("b", "10.1.0.0/16", nodes="!has(x)")], ONE, families=(4, 6)),
     "auto-create": plan("multi-pool", [DUAL], ONE, families=(4, 6), auto_create=("a",)),
@@ -158,7 +170,9 @@ class Bug(NamedTuple):
 BUGS = {
     "a comma between CIDRs": Bug(
         *("cluster-pool", "cilium_config", "{{ value }}", '{{ value | replace(" ", ",") }}'),
-        ("cilium/configmap.yaml:3: data.cluster-pool-ipv4-cidr: '10.0.0.0/16,10.1.0.0/16' is no cluster-pool-ipv4-cidr",),
+        (
+            "cilium/configmap.yaml:3: data.cluster-pool-ipv4-cidr: '10.0.0.0/16,10.1.0.0/16' is no cluster-pool-ipv4-cidr",
+        ),
     ),
     "a truth value in a ConfigMap": Bug(
         *("cluster-pool", "cilium_config", "{{ value }}", '{{ value == "true" or value }}'),
@@ -220,7 +234,12 @@ BUGS = {
         ("ciliumnodes/000/ciliumnodes.yaml:5: metadata.ownerReferences: no such field",),
     ),
     "a namespace on a CiliumNode": Bug(
-        *("cluster-pool", "cilium_node", "  name: {{ name }}", "  name: {{ name }}\n  namespace: kube-system"),
+        *(
+            "cluster-pool",
+            "cilium_node",
+            "  name: {{ name }}",
+            "  name: {{ name }}\n  namespace: kube-system",
+        ),
         ("ciliumnodes/000/ciliumnodes.yaml:5: metadata.namespace: no such field",),
     ),
     "a namespace on a CiliumPodIPPool": Bug(
@@ -240,7 +259,9 @@ BUGS = {
     ),
     "no value for an address": Bug(
         *("crd", "cilium_node", "{{ address }}: {}", "- {{ address }}"),
-        ('ciliumnodes/000/ciliumnodes.yaml:11: spec.ipam.pool: ["10.0.1.1","10.0.1.2","fd00::11","fd00::12"] is not of type "object"',),
+        (
+            'ciliumnodes/000/ciliumnodes.yaml:11: spec.ipam.pool: ["10.0.1.1","10.0.1.2","fd00::11","fd00::12"] is not of type "object"',
+        ),
     ),
     "podCIDRs without podCIDR": Bug(
         *("kubernetes", "node", "  podCIDR: {{ cidrs[0] }}\n", ""),
@@ -255,7 +276,9 @@ BUGS = {
     ),
     "a Node without its guard": Bug(
         *("kubernetes", "node", "    kustomize.toolkit.fluxcd.io/prune: disabled\n", ""),
-        ('nodes/000/nodes.yaml:5: metadata.annotations: "kustomize.toolkit.fluxcd.io/prune" is a required property',),
+        (
+            'nodes/000/nodes.yaml:5: metadata.annotations: "kustomize.toolkit.fluxcd.io/prune" is a required property',
+        ),
     ),
     "a key at another depth": Bug(
         *("kubernetes", "node", "  podCIDRs:\n", "podCIDRs:\n"),
@@ -325,7 +348,9 @@ BUGS = {
     ),
     "a version that nobody serves": Bug(
         *("multi-pool", "node_config", "{{ api }}", "cilium.io/v3"),
-        ('cilium/nodeconfigs.yaml:1: apiVersion: "cilium.io/v3" is not one of "cilium.io/v2" or "cilium.io/v2alpha1"',),
+        (
+            'cilium/nodeconfigs.yaml:1: apiVersion: "cilium.io/v3" is not one of "cilium.io/v2" or "cilium.io/v2alpha1"',
+        ),
     ),
     "values of a chart that was": Bug(
         *("multi-pool", "helm_values", "rollOutCiliumPods", "rollOutAgents"),
@@ -361,7 +386,9 @@ def test_the_templates_as_they_are_do_nothing_wrong(made: Plan) -> None:
 
 @pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
 def test_a_template_that_goes_wrong(bug: Bug) -> None:
-    assert [shown(each) for each in findings(MADE[bug.made], {bug.template: (bug.old, bug.new)})] == list(bug.said)
+    assert [shown(each) for each in findings(MADE[bug.made], {bug.template: (bug.old, bug.new)})] == list(
+        bug.said
+    )
 
 
 # One document of each shape.
@@ -381,13 +408,48 @@ def test_one_document_of_a_shape_is_looked_at() -> None:
     ("name", "old", "new", "said"),
     [
         ("planned", '"true"', "true", 'metadata.annotations.cilium.io/do-not-gc: "true" was expected'),
-        ("3rd", "  name: {{ name }}", "  name: {{ name if name != '3rd' else 3 }}", 'metadata.name: 3 is not of type "string"'),
-        ("n250", "in cidrs", "in (cidrs if name != 'n250' else (26,))", 'spec.ipam.podCIDRs.0: 26 is not of type "string"'),
-        ("n250", "in cidrs", "in (cidrs if name != 'n250' else (true,))", 'spec.ipam.podCIDRs.0: true is not of type "string"'),
-        ("n250", "in cidrs", "in (cidrs if name != 'n250' else ('10.0.0.1',))", "spec.ipam.podCIDRs.0: '10.0.0.1' is no cidr"),
-        ("n250", "in cidrs", "in (cidrs if name != 'n250' else (name,))", "spec.ipam.podCIDRs.0: 'n250' is no cidr"),
-        ("n250", "in cidrs", "in (cidrs if name != 'n250' else ('10.0.0.0/28 ',))", "spec.ipam.podCIDRs.0: '10.0.0.0/28 ' is no cidr"),
-        ("n250", "in cidrs", "in (cidrs if name != 'n250' else cidrs * 2)", "spec.ipam.podCIDRs.1: '10.15.160.0/28' is no cidr6"),
+        (
+            "3rd",
+            "  name: {{ name }}",
+            "  name: {{ name if name != '3rd' else 3 }}",
+            'metadata.name: 3 is not of type "string"',
+        ),
+        (
+            "n250",
+            "in cidrs",
+            "in (cidrs if name != 'n250' else (26,))",
+            'spec.ipam.podCIDRs.0: 26 is not of type "string"',
+        ),
+        (
+            "n250",
+            "in cidrs",
+            "in (cidrs if name != 'n250' else (true,))",
+            'spec.ipam.podCIDRs.0: true is not of type "string"',
+        ),
+        (
+            "n250",
+            "in cidrs",
+            "in (cidrs if name != 'n250' else ('10.0.0.1',))",
+            "spec.ipam.podCIDRs.0: '10.0.0.1' is no cidr",
+        ),
+        (
+            "n250",
+            "in cidrs",
+            "in (cidrs if name != 'n250' else (name,))",
+            "spec.ipam.podCIDRs.0: 'n250' is no cidr",
+        ),
+        (
+            "n250",
+            "in cidrs",
+            "in (cidrs if name != 'n250' else ('10.0.0.0/28 ',))",
+            "spec.ipam.podCIDRs.0: '10.0.0.0/28 ' is no cidr",
+        ),
+        (
+            "n250",
+            "in cidrs",
+            "in (cidrs if name != 'n250' else cidrs * 2)",
+            "spec.ipam.podCIDRs.1: '10.15.160.0/28' is no cidr6",
+        ),
     ],
 )
 def test_one_that_is_not_like_the_others_is_found(name: str, old: str, new: str, said: str) -> None:
@@ -398,8 +460,13 @@ def test_one_that_is_not_like_the_others_is_found(name: str, old: str, new: str,
     found = next(each for each in findings(made, {"cilium_node": (old, new)}) if each.message == said)
     assert isinstance(found.at, Span)
     lines = rendered(made)["ciliumnodes/000/ciliumnodes.yaml"].splitlines()
-    start = max(number for number, line in enumerate(lines[: found.at.line]) if line == "apiVersion: cilium.io/v2")
-    assert next(line for line in lines[start:] if line.startswith("  name: ")) in {f"  name: {name}", f'  name: "{name}"'}
+    start = max(
+        number for number, line in enumerate(lines[: found.at.line]) if line == "apiVersion: cilium.io/v2"
+    )
+    assert next(line for line in lines[start:] if line.startswith("  name: ")) in {
+        f"  name: {name}",
+        f'  name: "{name}"',
+    }
 
 
 def test_of_lines_that_say_the_same_two_are_enough() -> None:
@@ -410,18 +477,29 @@ def test_of_lines_that_say_the_same_two_are_enough() -> None:
 # What the user sees.
 
 
-def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "clusters" / "case"
     folder.mkdir(parents=True)
     for name, text in casefile.load(casefile.ROOT / "lock" / "first-compile.txtar").files.items():
         if name.endswith(".yaml") and "/" not in name:
             (folder / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    broken = {**TEMPLATES, "cilium_node.yaml.j2": TEMPLATES["cilium_node.yaml.j2"].replace("podCIDRs", "podCidrs")}
+    broken = {
+        **TEMPLATES,
+        "cilium_node.yaml.j2": TEMPLATES["cilium_node.yaml.j2"].replace("podCIDRs", "podCidrs"),
+    }
     monkeypatch.setattr(disk, "assets", lambda kind: broken if kind == "templates" else SCHEMAS)
     before = sorted(folder.iterdir())
     assert main(["compile"]) == 1
     said = capsys.readouterr().err
-    assert "error[IPC0601]: spec.ipam.podCidrs: no such field\n --> clusters/case/rendered/ciliumnodes/000/ciliumnodes.yaml:7:5\n" in said
-    assert "help: this is a bug of ipamc, not of your input, and nothing was written: please report it with the lines above\n" in said
+    assert (
+        "error[IPC0601]: spec.ipam.podCidrs: no such field\n --> clusters/case/rendered/ciliumnodes/000/ciliumnodes.yaml:7:5\n"
+        in said
+    )
+    assert (
+        "help: this is a bug of ipamc, not of your input, and nothing was written: please report it with the lines above\n"
+        in said
+    )
     assert sorted(folder.iterdir()) == before

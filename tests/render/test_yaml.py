@@ -11,7 +11,18 @@ from ipamc.render.targets.context import File
 from ipamc.render.yaml import emit, quoted, scalar
 from tests.support.builders import read
 
-PLAIN = ["worker-1", "rack.a", "kubernetes.io/hostname", "10.0.0.0/24", "10.0.0.1", "Node", "cluster-pool", "a_b", "e3", "nodes/00f"]
+PLAIN = [
+    "worker-1",
+    "rack.a",
+    "kubernetes.io/hostname",
+    "10.0.0.0/24",
+    "10.0.0.1",
+    "Node",
+    "cluster-pool",
+    "a_b",
+    "e3",
+    "nodes/00f",
+]
 QUOTED = [
     *(
         "",
@@ -64,7 +75,17 @@ QUOTED = [
         "1.2.3",
         "_1",
     ),
-    *("2026-11-21", "2026-11-21T10:00:00Z", "3node", "fd00::/64", "::1", "::", "fd00::1:2", "1234e567-89ab", "--ipam=kubernetes"),
+    *(
+        "2026-11-21",
+        "2026-11-21T10:00:00Z",
+        "3node",
+        "fd00::/64",
+        "::1",
+        "::",
+        "fd00::1:2",
+        "1234e567-89ab",
+        "--ipam=kubernetes",
+    ),
     *(
         "{{ nodes }}",
         "{% raw %}",
@@ -143,7 +164,13 @@ def test_a_template_cannot_forget_to_quote() -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{{ nothing }}", "{% if nothing %}{% endif %}", "{% for x in nothing %}{% endfor %}", "{{ some.thing }}"]
+    "template",
+    [
+        "{{ nothing }}",
+        "{% if nothing %}{% endif %}",
+        "{% for x in nothing %}{% endfor %}",
+        "{{ some.thing }}",
+    ],
 )
 def test_a_missing_value_is_a_failure(template: str) -> None:
     with pytest.raises(UndefinedError):

@@ -18,7 +18,12 @@ OVERLAP = error(
     "IPC0207",
     Span("clusters/lab/ippools.yaml", 41, 13, 24, LINE),
     'pool "rack-b" overlaps pool "rack-a"',
-    also=[Related(Span("clusters/lab/ippools.yaml", 12, 13, 24, "    cidrs: [10.0.0.0/16]"), "10.0.0.0/16 claimed here")],
+    also=[
+        Related(
+            Span("clusters/lab/ippools.yaml", 12, 13, 24, "    cidrs: [10.0.0.0/16]"),
+            "10.0.0.0/16 claimed here",
+        )
+    ],
     help="split 10.0.0.0/16 around 10.0.8.0/24, or drop one of the two",
 )
 
@@ -55,7 +60,10 @@ def test_full_with_help_of_several_lines() -> None:
 
 
 def test_concise() -> None:
-    assert report([OVERLAP], "concise") == 'clusters/lab/ippools.yaml:41:13: error[IPC0207] pool "rack-b" overlaps pool "rack-a"\n'
+    assert (
+        report([OVERLAP], "concise")
+        == 'clusters/lab/ippools.yaml:41:13: error[IPC0207] pool "rack-b" overlaps pool "rack-a"\n'
+    )
 
 
 def test_json() -> None:
@@ -73,7 +81,13 @@ def test_json() -> None:
                 "end_column": 24,
                 "help": "split 10.0.0.0/16 around 10.0.8.0/24, or drop one of the two",
                 "related": [
-                    {"label": "10.0.0.0/16 claimed here", "file": "clusters/lab/ippools.yaml", "line": 12, "column": 13, "end_column": 24}
+                    {
+                        "label": "10.0.0.0/16 claimed here",
+                        "file": "clusters/lab/ippools.yaml",
+                        "line": 12,
+                        "column": 13,
+                        "end_column": 24,
+                    }
                 ],
             },
             {
@@ -97,13 +111,23 @@ def test_json() -> None:
 
 def test_findings_are_sorted_by_place() -> None:
     places = [("b.yaml", 1, 1), ("a.yaml", 10, 1), ("a.yaml", 9, 5), ("a.yaml", 9, 4), ("a.yaml", 0, 0)]
-    text = report([warning("IPC0200", Span(path, line, column), "m") for path, line, column in places], "concise")
-    assert re.findall(r"^\S+(?=: )", text, re.MULTILINE) == ["a.yaml", "a.yaml:9:4", "a.yaml:9:5", "a.yaml:10:1", "b.yaml:1:1"]
+    text = report(
+        [warning("IPC0200", Span(path, line, column), "m") for path, line, column in places], "concise"
+    )
+    assert re.findall(r"^\S+(?=: )", text, re.MULTILINE) == [
+        "a.yaml",
+        "a.yaml:9:4",
+        "a.yaml:9:5",
+        "a.yaml:10:1",
+        "b.yaml:1:1",
+    ]
 
 
 @pytest.mark.parametrize("style", ["full", "concise"])
 def test_people_see_the_first_of_each_code_and_how_many_more(style: str) -> None:
-    many = [error("IPC0303", at("a.yaml", line), f"no room for node-{line}") for line in range(1, LIMIT + 1313)]
+    many = [
+        error("IPC0303", at("a.yaml", line), f"no room for node-{line}") for line in range(1, LIMIT + 1313)
+    ]
     text = report([*many, OVERLAP], style)
     assert text.count("error[IPC0303]") == LIMIT
     assert "no room for node-20\n" in text
@@ -117,7 +141,12 @@ def test_programs_see_all() -> None:
 
 
 def test_the_tally() -> None:
-    found = [OVERLAP, OVERLAP, warning("IPC0215", at("a", 1), "m"), *[note("IPC0500", at("a", 1), "m")] * 1200]
+    found = [
+        OVERLAP,
+        OVERLAP,
+        warning("IPC0215", at("a", 1), "m"),
+        *[note("IPC0500", at("a", 1), "m")] * 1200,
+    ]
     assert tally(found) == "2 errors, 1 warning, 1,200 notes"
 
 
@@ -152,7 +181,9 @@ hostile = st.text(st.characters(codec=None), max_size=40)
 
 
 @given(hostile, hostile, hostile, hostile, st.integers(0, 50), st.integers(0, 50))
-def test_no_text_acts_on_the_terminal(path: str, message: str, source: str, label: str, column: int, more: int) -> None:
+def test_no_text_acts_on_the_terminal(
+    path: str, message: str, source: str, label: str, column: int, more: int
+) -> None:
     span = Span(path, 3, column, column + more, source)
     found = error("IPC0200", span, message, also=[Related(span, label)], help=label)
     for each in FORMATS:
@@ -173,7 +204,9 @@ def test_no_text_acts_on_the_terminal(path: str, message: str, source: str, labe
         ("", 1, 1, 0, 1),
     ],
 )
-def test_the_caret_stands_under_its_text(source: str, column: int, end: int, indent: int, carets: int) -> None:
+def test_the_caret_stands_under_its_text(
+    source: str, column: int, end: int, indent: int, carets: int
+) -> None:
     assert excerpt(Span("a.yaml", 1, column, end, source))[1:] == (indent, carets)
 
 
@@ -196,6 +229,10 @@ def test_the_formats() -> None:
 
 def test_severities_weigh() -> None:
     same = at("a.yaml", 1)
-    found: list[Diagnostic] = [note("IPC0001", same, "n"), warning("IPC0002", same, "w"), error("IPC0003", same, "e")]
+    found: list[Diagnostic] = [
+        note("IPC0001", same, "n"),
+        warning("IPC0002", same, "w"),
+        error("IPC0003", same, "e"),
+    ]
     assert sorted(Severity) == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
     assert re.findall(r"error|warning|note", report(found, "concise")) == ["error", "warning", "note"]

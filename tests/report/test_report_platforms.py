@@ -25,7 +25,12 @@ OVERLAP = error(
     "IPC0207",
     Span("clusters/lab/ippools.yaml", 41, 13, 24, "    cidrs: [10.0.8.0/24]"),
     'pool "rack-b" overlaps pool "rack-a"',
-    also=[Related(Span("clusters/lab/ippools.yaml", 12, 13, 24, "    cidrs: [10.0.0.0/16]"), "10.0.0.0/16 claimed here")],
+    also=[
+        Related(
+            Span("clusters/lab/ippools.yaml", 12, 13, 24, "    cidrs: [10.0.0.0/16]"),
+            "10.0.0.0/16 claimed here",
+        )
+    ],
     help="split 10.0.0.0/16 around 10.0.8.0/24, or drop one of the two",
 )
 WHOLE = note("IPC0401", Place("clusters/北京"), "no lock: 100%, they say")
@@ -39,7 +44,9 @@ anything = st.text(st.characters(codec=None), max_size=40)
 
 
 def many(number: int, code: str = "IPC0303", path: str = "a.yaml") -> list[Diagnostic]:
-    return [error(code, Span(path, line, 1, 2, "x"), f"no room for node-{line}") for line in range(1, number + 1)]
+    return [
+        error(code, Span(path, line, 1, 2, "x"), f"no room for node-{line}") for line in range(1, number + 1)
+    ]
 
 
 # GitHub.
@@ -56,7 +63,11 @@ def parsed(line: str) -> tuple[str, dict[str, str], str]:
     head, _, data = line.removeprefix("::").partition("::")
     word, _, listed = head.partition(" ")
     pairs = (pair.partition("=") for pair in listed.split(",") if pair)
-    return word, {name: unescaped(value, ("%3A", ":"), ("%2C", ",")) for name, _, value in pairs}, unescaped(data)
+    return (
+        word,
+        {name: unescaped(value, ("%3A", ":"), ("%2C", ",")) for name, _, value in pairs},
+        unescaped(data),
+    )
 
 
 def test_github() -> None:
@@ -86,7 +97,9 @@ def test_github_reads_the_same_words_back(name: str, title: str, data: str) -> N
 @given(anything, anything)
 def test_no_finding_is_a_command_of_its_own(path: str, message: str) -> None:
     for text in (message, f"\n::add-mask::{message}", f"x\r\n##[error]{message}"):
-        assert re.fullmatch(r"::error [^\r\n]*\n", report([error("IPC0001", Span(path, 1), text, help=text)], "github"))
+        assert re.fullmatch(
+            r"::error [^\r\n]*\n", report([error("IPC0001", Span(path, 1), text, help=text)], "github")
+        )
 
 
 def test_github_keeps_ten_of_a_kind_and_the_tenth_says_how_many_more() -> None:
@@ -95,7 +108,9 @@ def test_github_keeps_ten_of_a_kind_and_the_tenth_says_how_many_more() -> None:
     kinds = [parsed(line)[0] for line in lines[:-1]]
     assert kinds == ["error"] * 36 + ["warning"]
     assert [line for line in lines[:SHOWN] if "more" in line] == [lines[SHOWN - 1]]
-    assert parsed(lines[SHOWN - 1])[2] == "and 26 more errors, which GitHub shows no annotation for: see the log"
+    assert (
+        parsed(lines[SHOWN - 1])[2] == "and 26 more errors, which GitHub shows no annotation for: see the log"
+    )
     assert lines[-1] == "and 480 more that are not in this log: 480 IPC0304"
     assert "more" not in report(many(SHOWN), "github")
 
@@ -123,7 +138,9 @@ def prints(found: Iterable[Diagnostic]) -> list[str]:
 
 def test_a_fingerprint_stays_when_lines_move_and_counts_change() -> None:
     (one,) = prints([warning("IPC0215", Span("a.yaml", 3, 1, 2), 'pool "rack-7": 12 of 64 blocks are free')])
-    (two,) = prints([warning("IPC0215", Span("a.yaml", 9, 5, 6), 'pool "rack-7": 1,011 of 2,048 blocks are free')])
+    (two,) = prints(
+        [warning("IPC0215", Span("a.yaml", 9, 5, 6), 'pool "rack-7": 1,011 of 2,048 blocks are free')]
+    )
     assert one == two
 
 
@@ -140,7 +157,17 @@ def test_fingerprints_differ_by_rule_file_and_object(other: Diagnostic) -> None:
 
 
 def test_an_address_is_no_count() -> None:
-    assert len(set(prints(error("IPC0201", Span("a.yaml", 1), f"10.0.{each}.1/24 has host bits set") for each in range(9)))) == 9
+    assert (
+        len(
+            set(
+                prints(
+                    error("IPC0201", Span("a.yaml", 1), f"10.0.{each}.1/24 has host bits set")
+                    for each in range(9)
+                )
+            )
+        )
+        == 9
+    )
 
 
 @given(st.lists(st.sampled_from([*many(3), OVERLAP, OVERLAP, WHOLE, *many(3)])))
@@ -154,14 +181,18 @@ def test_no_two_findings_have_one_fingerprint(found: list[Diagnostic]) -> None:
 def sarif(found: Iterable[Diagnostic], *failures: Failure) -> Any:
     """Give the run of a report that the schema takes."""
     document = json.loads(report(found, "sarif", failures=failures, rules=RULES))
-    jsonschema.Draft4Validator(SCHEMA, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER).validate(document)
+    jsonschema.Draft4Validator(SCHEMA, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER).validate(
+        document
+    )
     return document["runs"][0]
 
 
 def test_sarif() -> None:
     run = sarif([OVERLAP, WHOLE])
     assert [each["id"] for each in run["tool"]["driver"]["rules"]] == ["IPC0207", "IPC0401"]
-    assert run["tool"]["driver"]["rules"][0]["help"]["text"].startswith("no two ranges share an address.\n\nWhether")
+    assert run["tool"]["driver"]["rules"][0]["help"]["text"].startswith(
+        "no two ranges share an address.\n\nWhether"
+    )
     first, second = run["results"]
     assert (first["ruleId"], first["ruleIndex"], first["level"]) == ("IPC0207", 0, "error")
     assert first["message"]["text"].splitlines() == [
@@ -198,13 +229,17 @@ def test_sarif_counts_columns_in_utf_16() -> None:
 @given(anything, anything, anything, st.integers(0, 50), st.integers(0, 50))
 def test_sarif_takes_any_text(path: str, message: str, source: str, column: int, more: int) -> None:
     span = Span(path, 3, column, column + more, source)
-    (result,) = sarif([error("IPC0001", span, message, also=[Related(span, message)], help=source)])["results"]
+    (result,) = sarif([error("IPC0001", span, message, also=[Related(span, message)], help=source)])[
+        "results"
+    ]
     uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert unquote(uri.removeprefix("file://"), errors="surrogatepass") == path
 
 
 def test_sarif_escapes_the_text_of_a_link() -> None:
-    (result,) = sarif([error("IPC0001", Span("a", 1), "m", also=[Related(Span("b", 1), "a[0] \\ b")])])["results"]
+    (result,) = sarif([error("IPC0001", Span("a", 1), "m", also=[Related(Span("b", 1), "a[0] \\ b")])])[
+        "results"
+    ]
     assert result["message"]["text"] == "m\n[a\\[0\\] \\\\ b](1)"
 
 
@@ -257,12 +292,17 @@ def test_junit_without_findings_has_a_case_that_passes() -> None:
 
 def test_junit_cases_have_names_of_their_own() -> None:
     names = [case.attrib["name"] for case in junit([OVERLAP, OVERLAP]).iter("testcase")]
-    assert names == ['IPC0207: pool "rack-b" overlaps pool "rack-a"', 'IPC0207: pool "rack-b" overlaps pool "rack-a" (2)']
+    assert names == [
+        'IPC0207: pool "rack-b" overlaps pool "rack-a"',
+        'IPC0207: pool "rack-b" overlaps pool "rack-a" (2)',
+    ]
 
 
 @given(anything, anything)
 def test_junit_takes_any_text(path: str, message: str) -> None:
-    (suite,) = junit([error("IPC0001", Span(path, 1), message, also=[Related(Span(path), message)], help=path)])
+    (suite,) = junit(
+        [error("IPC0001", Span(path, 1), message, also=[Related(Span(path), message)], help=path)]
+    )
     assert len(suite) == 1
 
 
@@ -275,12 +315,16 @@ def test_junit_keeps_what_prints(message: str) -> None:
 
 
 def test_a_run_that_failed_does_not_pass_for_a_clean_one() -> None:
-    assert report([], "github", failures=[FAILURE]) == "::error title=ipamc::clusters/blue/rendered is a link\n"
+    assert (
+        report([], "github", failures=[FAILURE]) == "::error title=ipamc::clusters/blue/rendered is a link\n"
+    )
     (record,) = json.loads(report([], "gitlab", failures=[FAILURE]))
     assert (record["severity"], record["location"]["path"]) == ("blocker", "clusters/blue")
     (invocation,) = sarif([], FAILURE)["invocations"]
     assert invocation["executionSuccessful"] is False
-    assert "clusters/blue/rendered is a link" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+    assert (
+        "clusters/blue/rendered is a link" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+    )
     assert junit([], FAILURE).attrib == {"name": "ipamc", "tests": "1", "failures": "0", "errors": "1"}
     assert json.loads(report([], "json", failures=[FAILURE]))["failures"] == [
         {"cluster": "clusters/blue", "message": "clusters/blue/rendered is a link"}

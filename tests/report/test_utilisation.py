@@ -18,19 +18,33 @@ AT = Place("pools.yaml")
 def lab() -> tuple[tuple[PoolUse, ...], Lock]:
     def part(size: int, *ranges: str) -> PoolFamily:
         blocks = [parse_block(text) for text in ranges]
-        return PoolFamily(family=blocks[0].family, ranges=tuple(Range(block, AT) for block in blocks), block_size=size, at=AT)
+        return PoolFamily(
+            family=blocks[0].family,
+            ranges=tuple(Range(block, AT) for block in blocks),
+            block_size=size,
+            at=AT,
+        )
 
     everything: Selector = object()  # type: ignore[assignment]  # no selector is asked here
     families = {4: part(27, "10.0.0.0/24", "10.0.2.0/25"), 6: part(64, "fd00::/48")}
     pool = Pool(name="rack-a", at=AT, families=families, selector=everything, selector_at=AT)
     lines = (
         Line(block=parse_block("10.0.0.0/27"), pool="rack-a", node="n1"),
-        Line(block=parse_block("10.0.0.32/27"), pool="rack-a", node="n2", state=State.QUARANTINED, since="2026-11-21"),
+        Line(
+            block=parse_block("10.0.0.32/27"),
+            pool="rack-a",
+            node="n2",
+            state=State.QUARANTINED,
+            since="2026-11-21",
+        ),
         Line(block=parse_block("10.0.2.0/27"), pool="rack-a", node="n1", state=State.PENDING),
         Line(block=parse_block("fd00::/64"), pool="rack-a", node="n1"),
     )
     lock = Lock(cluster="lab", mode=Mode.KUBERNETES, shards=1, lines=lines)
-    return utilisation(Cluster(name="lab", at=AT, cilium=(1, 18), managed_by="helm", mode=Mode.KUBERNETES, pools=(pool,)), lock), lock
+    return utilisation(
+        Cluster(name="lab", at=AT, cilium=(1, 18), managed_by="helm", mode=Mode.KUBERNETES, pools=(pool,)),
+        lock,
+    ), lock
 
 
 def test_table() -> None:
@@ -89,12 +103,26 @@ def test_records() -> None:
         "ranges": [
             {
                 "cidr": "10.0.0.0/24",
-                "addresses": {"total": 256, "held": 32, "quarantined": 32, "released": 0, "reserved": 0, "free": 192},
+                "addresses": {
+                    "total": 256,
+                    "held": 32,
+                    "quarantined": 32,
+                    "released": 0,
+                    "reserved": 0,
+                    "free": 192,
+                },
                 "blocks": {"total": 8, "held": 1, "free": 6},
             },
             {
                 "cidr": "10.0.2.0/25",
-                "addresses": {"total": 128, "held": 32, "quarantined": 0, "released": 0, "reserved": 0, "free": 96},
+                "addresses": {
+                    "total": 128,
+                    "held": 32,
+                    "quarantined": 0,
+                    "released": 0,
+                    "reserved": 0,
+                    "free": 96,
+                },
                 "blocks": {"total": 4, "held": 1, "free": 3},
             },
         ],
@@ -116,7 +144,9 @@ def test_records_of_lines() -> None:
 def test_lines_outside_every_pool_are_told() -> None:
     stray = Line(block=parse_block("172.16.0.0/27"), node="n9")
     lock = Lock(cluster="lab", mode=Mode.KUBERNETES, shards=1, lines=(stray,))
-    assert table("lab", (), lock).startswith("lab: 1 node with 1 block; 1 line of the lock outside every pool\n")
+    assert table("lab", (), lock).startswith(
+        "lab: 1 node with 1 block; 1 line of the lock outside every pool\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +156,13 @@ def test_lines_outside_every_pool_are_told() -> None:
         (Line(block=parse_block("10.0.0.0/27"), node="n", state=State.PENDING), "pending"),
         (Line(block=parse_block("10.0.0.0/27"), node="n", state=State.RELEASED), "released"),
         (
-            Line(block=parse_block("10.0.0.0/27"), node="n", state=State.QUARANTINED, since="2026-11-21", moved=True),
+            Line(
+                block=parse_block("10.0.0.0/27"),
+                node="n",
+                state=State.QUARANTINED,
+                since="2026-11-21",
+                moved=True,
+            ),
             "quarantined 2026-11-21, moved",
         ),
     ],
@@ -136,4 +172,10 @@ def test_states(line: Line, word: str) -> None:
 
 
 def test_numbers() -> None:
-    assert [number(each) for each in (0, 65536, 9_999_999, 10_000_000, 1 << 64)] == ["0", "65536", "9999999", "1e+07", "1.8447e+19"]
+    assert [number(each) for each in (0, 65536, 9_999_999, 10_000_000, 1 << 64)] == [
+        "0",
+        "65536",
+        "9999999",
+        "1e+07",
+        "1.8447e+19",
+    ]

@@ -60,7 +60,11 @@ def compared(before: tuple[Line, ...], after: tuple[Line, ...]) -> LineChanges:
 
 def told(changes: LineChanges) -> set[Block]:
     """Give every block that a comparison mentions."""
-    lines = [*(each.line for each in changes.added), *(each.line for each in (*changes.left, *changes.released)), *changes.vanished]
+    lines = [
+        *(each.line for each in changes.added),
+        *(each.line for each in (*changes.left, *changes.released)),
+        *changes.vanished,
+    ]
     for renumber in (*changes.pending, *changes.settled):
         lines += [*renumber.old, *renumber.new]
     for each in changes.repooled:
@@ -77,7 +81,9 @@ def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
     changes = compared(lines, lines)
     assert told(changes) == set()
     assert changes.counts.unchanged == len(held(lines))
-    assert {each.node for each in changes.standing} == {line.node for line in lines if line.state is State.PENDING}
+    assert {each.node for each in changes.standing} == {
+        line.node for line in lines if line.state is State.PENDING
+    }
 
 
 @given(locks(), locks())
@@ -91,10 +97,14 @@ def test_every_line_that_differs_is_told(before: tuple[Line, ...], after: tuple[
 
 
 @given(locks(), locks())
-def test_a_node_that_held_a_block_and_holds_another_is_renumbered(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
+def test_a_node_that_held_a_block_and_holds_another_is_renumbered(
+    before: tuple[Line, ...], after: tuple[Line, ...]
+) -> None:
     old, new = held(before), held(after)
     changes = compared(before, after)
-    assert {each.node for each in changes.settled} == {node for node in old.keys() & new.keys() if old[node] != new[node]}
+    assert {each.node for each in changes.settled} == {
+        node for node in old.keys() & new.keys() if old[node] != new[node]
+    }
     assert all([line.block for line in each.new] == [new[each.node]] for each in changes.settled)
 
 
@@ -108,7 +118,9 @@ def test_a_line_vanished_if_no_line_lies_over_it(before: tuple[Line, ...], after
 def test_nodes_are_counted_once(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
     counts, old, new = compared(before, after).counts, held(before), held(after)
     assert counts.renumbered + counts.added + counts.unchanged == len(new)
-    assert counts.added == len(new.keys() - old.keys() - {each.node for each in compared(before, after).pending})
+    assert counts.added == len(
+        new.keys() - old.keys() - {each.node for each in compared(before, after).pending}
+    )
     assert counts.left <= len(old.keys() - new.keys())
 
 
@@ -123,7 +135,10 @@ def test_nodes_are_counted_once(before: tuple[Line, ...], after: tuple[Line, ...
 )
 def test_why_a_node_is_to_move(before: str, after: str, why: str) -> None:
     pools = (builders.pool("a", "10.0.0.0/28", size=30, pins={"n": builders.ranges("10.0.0.8/30")}), POOLS[1])
-    was, now = (builders.plan("cluster-pool", pools, {"n": blocks}) for blocks in ([before], [before, f"pending {after}"]))
+    was, now = (
+        builders.plan("cluster-pool", pools, {"n": blocks})
+        for blocks in ([before], [before, f"pending {after}"])
+    )
     (move,) = compare_lines(was.lock.lines, now, {}, TODAY).pending
     assert move.why == why
 

@@ -22,7 +22,11 @@ SERVING = {"first", "serves", "stands in"}
 
 
 def traces(cluster: Cluster, lock: Lock, today: str) -> Iterator[Trace]:
-    names = {node.name for node in cluster.nodes} | {line.node for line in lock.lines} | {each.name for each in cluster.cilium_nodes}
+    names = (
+        {node.name for node in cluster.nodes}
+        | {line.node for line in lock.lines}
+        | {each.name for each in cluster.cilium_nodes}
+    )
     for name in sorted(names):
         found = trace(cluster, lock, name, today)
         assert found
@@ -54,10 +58,14 @@ def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
                 assert all(seen.why for seen in found.pools)
             if plan is None:
                 continue
-            mine = {line.block for each in (lock, plan.lock) for line in each.lines if line.node == found.node}
+            mine = {
+                line.block for each in (lock, plan.lock) for line in each.lines if line.node == found.node
+            }
             assert {step.line.block for step in found.steps} == mine
             serving = {seen.pool.name for seen in found.pools if seen.verdict in SERVING}
             for step in found.steps:
                 if not step.number and step.origin in {"first fit", "re-used", "pin"}:
                     assert step.line.pool in serving
-            assert (found.status in {"skipped", "unmatched", "refused"}) == (found.node in inventory and not plan.held.get(found.node))
+            assert (found.status in {"skipped", "unmatched", "refused"}) == (
+                found.node in inventory and not plan.held.get(found.node)
+            )

@@ -49,9 +49,17 @@ class BruteForce:
         """Give the place that the rules choose."""
         places = list(self.places(pool, family, prefix))
         free = [place for place in places if not self.under(place)]
-        released = [place for place in places if all(line.state is State.RELEASED for line in self.under(place))]
-        over = [place for place in places if all(line.state is State.RELEASED or self.waited(line) for line in self.under(place))]
-        over.sort(key=lambda place: max((line.since for line in self.under(place)), default=""))  # stable: then as the ranges are written
+        released = [
+            place for place in places if all(line.state is State.RELEASED for line in self.under(place))
+        ]
+        over = [
+            place
+            for place in places
+            if all(line.state is State.RELEASED or self.waited(line) for line in self.under(place))
+        ]
+        over.sort(
+            key=lambda place: max((line.since for line in self.under(place)), default="")
+        )  # stable: then as the ranges are written
         return next(iter(free + released + over), None)
 
     def take(self, node: str, pool: Pool, block: Block, origin: str) -> None:
@@ -100,7 +108,9 @@ class BruteForce:
         missing = dict(lacking.count) if lacking.offer else dict.fromkeys(lacking.families, 1)
         for offer in [lacking.offer] if lacking.offer else lacking.want.offers:
             for pin in dict.fromkeys(each.block for each in offer.pool.pins.get(node, ())):
-                here = [line for line in self.lines if line.block == pin and line.node == node and line.in_use]
+                here = [
+                    line for line in self.lines if line.block == pin and line.node == node and line.in_use
+                ]
                 if not missing.get(pin.family) or here:
                     continue
                 missing[pin.family] -= 1
@@ -112,9 +122,15 @@ class BruteForce:
                     if (other, each.block) != (node, pin)
                 ]
                 reserved = [each.block for pool in self.cluster.pools for each in pool.reserved]
-                blocked = [*reserved, *(each.block for each in self.cluster.excluded), *self.taken, *(block for _, block in others)]
+                blocked = [
+                    *reserved,
+                    *(each.block for each in self.cluster.excluded),
+                    *self.taken,
+                    *(block for _, block in others),
+                ]
                 if any(block.overlaps(pin) for block in blocked) or not all(
-                    line.state is State.RELEASED or (line.since and line.node == node) for line in self.under(pin)
+                    line.state is State.RELEASED or (line.since and line.node == node)
+                    for line in self.under(pin)
                 ):
                     self.refused.add(("IPC0306", node))
                 else:
@@ -127,8 +143,13 @@ def brute_force(cluster: Cluster, standing: Reconciled, today: str) -> BruteForc
     kept = [each.block for pool in cluster.pools for each in pool.reserved]
     kept += [each.block for pool in cluster.pools for some in pool.pins.values() for each in some]
     kept += [each.block for each in (*cluster.excluded, *standing.taken)]
-    state = BruteForce(cluster, list(standing.lock.lines), kept, today, [each.block for each in standing.taken])
-    newcomers = sorted(standing.lacking, key=lambda each: (each.want.node.name, each.want.offers.index(each.offer) if each.offer else 0))
+    state = BruteForce(
+        cluster, list(standing.lock.lines), kept, today, [each.block for each in standing.taken]
+    )
+    newcomers = sorted(
+        standing.lacking,
+        key=lambda each: (each.want.node.name, each.want.offers.index(each.offer) if each.offer else 0),
+    )
     rest = [(each, state.pins(each)) for each in newcomers]
     for each, missing in rest:
         if each.offer is None:
@@ -136,9 +157,14 @@ def brute_force(cluster: Cluster, standing: Reconciled, today: str) -> BruteForc
         elif each.offer.pool.disabled or each.offer.pool.unlisted:
             pins = {pin.block for pin in each.offer.pool.pins.get(each.want.node.name, ())}
             going = [
-                line for line in state.lines if line.state is State.PENDING and line.node == each.want.node.name and line.block in pins
+                line
+                for line in state.lines
+                if line.state is State.PENDING and line.node == each.want.node.name and line.block in pins
             ]
-            if any(number > sum(line.block.family == family for line in going) for family, number in missing.items()):
+            if any(
+                number > sum(line.block.family == family for line in going)
+                for family, number in missing.items()
+            ):
                 state.refused.add(("IPC0303", each.want.node.name))
         else:
             for family, number in missing.items():

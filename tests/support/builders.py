@@ -28,7 +28,15 @@ def ranges(*cidrs: str) -> tuple[Range, ...]:
     return tuple(Range(parse_block(cidr), AT) for cidr in cidrs)
 
 
-def pool(name: str, *cidrs: str, size: int = 26, size6: int = 122, nodes: str = "", reserved: Iterable[str] = (), **fields: Any) -> Pool:
+def pool(
+    name: str,
+    *cidrs: str,
+    size: int = 26,
+    size6: int = 122,
+    nodes: str = "",
+    reserved: Iterable[str] = (),
+    **fields: Any,
+) -> Pool:
     """Make a pool of CIDRs of either family; `nodes` is Calico text, `size` and `size6` are block sizes."""
     blocks = ranges(*cidrs)
     families = {
@@ -42,10 +50,20 @@ def pool(name: str, *cidrs: str, size: int = 26, size6: int = 122, nodes: str = 
         if any(each.block.family == family for each in blocks)
     }
     selector = parse_calico(nodes) if nodes else EVERY
-    return Pool(name=name, at=AT, families=families, selector=selector, selector_at=AT, reserved=ranges(*reserved), **fields)
+    return Pool(
+        name=name,
+        at=AT,
+        families=families,
+        selector=selector,
+        selector_at=AT,
+        reserved=ranges(*reserved),
+        **fields,
+    )
 
 
-def node(name: str, labels: Mapping[str, str] | None = None, *, pod_cidrs: Iterable[str] = (), **fields: Any) -> Node:
+def node(
+    name: str, labels: Mapping[str, str] | None = None, *, pod_cidrs: Iterable[str] = (), **fields: Any
+) -> Node:
     """Make a node of the inventory, with a uid unless one is given."""
     fields.setdefault("uid", f"uid-of-{name}")
     return Node(name, dict(labels or {}), AT, pod_cidrs=tuple(map(parse_block, pod_cidrs)), **fields)
@@ -72,7 +90,11 @@ def plan(
     every = tuple(known.get(name) or node(name) for name in sorted({*known, *held}))
     lines = tuple(
         sorted(
-            (_line(pools, name, text) for name, texts in held.items() for text in ([texts] if isinstance(texts, str) else texts)),
+            (
+                _line(pools, name, text)
+                for name, texts in held.items()
+                for text in ([texts] if isinstance(texts, str) else texts)
+            ),
             key=lambda line: line.block,
         ),
     )
@@ -100,12 +122,23 @@ def plan(
 def _line(pools: Iterable[Pool], name: str, text: str) -> Line:
     cidr = text.removeprefix("pending ")
     block = parse_block(cidr)
-    return Line(block=block, pool=owner(pools, block), node=name, state=State.PENDING if cidr != text else State.HELD)
+    return Line(
+        block=block, pool=owner(pools, block), node=name, state=State.PENDING if cidr != text else State.HELD
+    )
 
 
 def owner(pools: Iterable[Pool], block: Block) -> str:
     """Name the pool whose range contains a block, or give ""."""
-    return next((each.name for each in pools for part in each.families.values() for one in part.ranges if one.block.contains(block)), "")
+    return next(
+        (
+            each.name
+            for each in pools
+            for part in each.families.values()
+            for one in part.ranges
+            if one.block.contains(block)
+        ),
+        "",
+    )
 
 
 def rendered(made: Plan) -> dict[str, str]:

@@ -59,7 +59,9 @@ from ipamc.workspace.disk import assets
 
 ROOT = Path(__file__).parents[1] / "cases"
 _FILE = re.compile(r"^-- (\S+) --$", re.MULTILINE)
-_MARK = re.compile(r"[ \t]*# ((?:ERROR|WARNING|NOTE): IPC\d{4}(?:, (?:ERROR|WARNING|NOTE): IPC\d{4})*)$", re.MULTILINE)
+_MARK = re.compile(
+    r"[ \t]*# ((?:ERROR|WARNING|NOTE): IPC\d{4}(?:, (?:ERROR|WARNING|NOTE): IPC\d{4})*)$", re.MULTILINE
+)
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
 _SPAN = re.compile(r"want/(1\.\d+)(?:-1\.\d+)?/(.+)")
 _NO_INPUT = ("want/", "rendered/", "templates/", "base/")
@@ -97,7 +99,8 @@ class Case:
         return replace(
             self,
             files={
-                name: text if name.startswith("want/") else text.replace("1.x", minor_text(version)) for name, text in self.files.items()
+                name: text if name.startswith("want/") else text.replace("1.x", minor_text(version))
+                for name, text in self.files.items()
             },
         )
 
@@ -132,7 +135,11 @@ def inputs(case: Case) -> Inputs:
     """Give what the case hands to the compiler."""
     flags = case.flags
     published = _below("rendered/", case)
-    sources = {name: _unmarked(name, text) for name, text in case.files.items() if not name.startswith(_NO_INPUT) and name != "ipam.lock"}
+    sources = {
+        name: _unmarked(name, text)
+        for name, text in case.files.items()
+        if not name.startswith(_NO_INPUT) and name != "ipam.lock"
+    }
     return Inputs(
         name="case",
         folder=FOLDER,
@@ -209,9 +216,20 @@ def plans(case: Case, head: Compilation | None, found: tuple[Diagnostic, ...]) -
 def before(case: Case) -> Side:
     """Give the base of a case: what `base/` has in place of what is there now."""
     was = _below("base/", case)
-    files = {**{name: text for name, text in case.files.items() if not name.startswith(("want/", "rendered/", "base/"))}, **was}
+    files = {
+        **{
+            name: text
+            for name, text in case.files.items()
+            if not name.startswith(("want/", "rendered/", "base/"))
+        },
+        **was,
+    }
     then = inputs(replace(case, header="", files={name: text for name, text in files.items() if text}))
-    rendered = {path.removeprefix("rendered/"): text.encode() for path, text in was.items() if path.startswith("rendered/")}
+    rendered = {
+        path.removeprefix("rendered/"): text.encode()
+        for path, text in was.items()
+        if path.startswith("rendered/")
+    }
     return base(then, rendered or {path: text.encode() for path, text in compile_cluster(then).files.items()})
 
 
@@ -221,7 +239,11 @@ def run(case: Case) -> Case:
         found, produced = compiled(case)
         marked = _marked(case, found)
         return replace(
-            marked, files={name: produced.get(_wanted(name), "") if _wanted(name) else text for name, text in marked.files.items()}
+            marked,
+            files={
+                name: produced.get(_wanted(name), "") if _wanted(name) else text
+                for name, text in marked.files.items()
+            },
         )
     outcomes = {version: compiled(each) for version, each in case.each.items()}
     marked = _marked(case, tuple(each for outcome in outcomes.values() for each in outcome.found))
@@ -247,7 +269,10 @@ def _row(case: Case, version: Version, outcome: Outcome) -> str:
     weakest = max((known(version, capability) for capability in case.shows), key=list(Known).index)
     codes = sorted({_short(each) for each in outcome.found})
     refused = any(each.severity is Severity.ERROR for each in outcome.found)
-    return f"{minor_text(version)}  {weakest:<8}  {'refused' if refused else 'accepted':<8}  {', '.join(codes)}".rstrip() + "\n"
+    return (
+        f"{minor_text(version)}  {weakest:<8}  {'refused' if refused else 'accepted':<8}  {', '.join(codes)}".rstrip()
+        + "\n"
+    )
 
 
 def _spans(name: str, outcomes: Mapping[Version, Outcome], minor: str) -> Iterator[tuple[str, str]]:
@@ -256,7 +281,9 @@ def _spans(name: str, outcomes: Mapping[Version, Outcome], minor: str) -> Iterat
     if name == "report":
         return ((f"want/{each}/report", text) for each, text in texts if each == minor)
     spans = [([each for each, _ in span], text) for text, span in groupby(texts, key=lambda each: each[1])]
-    return ((f"want/{'-'.join(dict.fromkeys((span[0], span[-1])))}/{name}", text) for span, text in spans if text)
+    return (
+        (f"want/{'-'.join(dict.fromkeys((span[0], span[-1])))}/{name}", text) for span, text in spans if text
+    )
 
 
 def _consent(flags: dict[str, list[str]]) -> Consent:

@@ -20,7 +20,10 @@ NAMES = [folder.name for folder in FOLDERS]
 @cache
 def clusters() -> dict[str, Compilation]:
     """Compile every cluster, by name."""
-    return {folder.name: compile_cluster(inputs_of(str(folder), today="2026-11-21", consent=Consent())) for folder in FOLDERS}
+    return {
+        folder.name: compile_cluster(inputs_of(str(folder), today="2026-11-21", consent=Consent()))
+        for folder in FOLDERS
+    }
 
 
 @cache
@@ -31,9 +34,9 @@ def cases() -> dict[str, Compilation]:
         case = casefile.load(path)
         for version, each in case.each.items() or ((None, case),):
             try:
-                found[f"{path.relative_to(casefile.ROOT).as_posix()}{f' {text(version)}' if version else ''}"] = compile_cluster(
-                    casefile.inputs(each)
-                )
+                found[
+                    f"{path.relative_to(casefile.ROOT).as_posix()}{f' {text(version)}' if version else ''}"
+                ] = compile_cluster(casefile.inputs(each))
             except Refused:
                 continue
     return found

@@ -39,7 +39,10 @@ def inventory(nodes: Iterable[Mapping[str, Any]]) -> Document:
 
 def as_json(documents: Sequence[Document]) -> dict[str, bytes]:
     """Give each document a file of its own, in the order given."""
-    return {f"clusters/fleet/{index:04d}.json": json.dumps(document).encode() for index, document in enumerate(documents)}
+    return {
+        f"clusters/fleet/{index:04d}.json": json.dumps(document).encode()
+        for index, document in enumerate(documents)
+    }
 
 
 def compiled(

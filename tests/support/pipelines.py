@@ -30,14 +30,17 @@ spec:
 
 def inventory(*nodes: str) -> str:
     """Write a node inventory."""
-    return "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes:\n" + "".join(f"- name: {node}\n" for node in nodes)
+    return "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes:\n" + "".join(
+        f"- name: {node}\n" for node in nodes
+    )
 
 
 def tools(folder: Path) -> Path:
     """Make a folder for the PATH: this checkout's `ipamc`, which also writes each call to `calls` beside it."""
     folder.mkdir(parents=True)
     (folder / "ipamc").write_text(
-        f'#!/bin/sh\necho "$@" >> {folder}/calls\nPYTHONPATH={ROOT}/compiler exec {sys.executable} -m ipamc "$@"\n', encoding="utf-8"
+        f'#!/bin/sh\necho "$@" >> {folder}/calls\nPYTHONPATH={ROOT}/compiler exec {sys.executable} -m ipamc "$@"\n',
+        encoding="utf-8",
     )
     (folder / "ipamc").chmod(0o755)
     (folder / "calls").touch()
@@ -56,7 +59,11 @@ class Repository:
             "GIT_CONFIG_NOSYSTEM": "1",
             "SOURCE_DATE_EPOCH": "1795000000",
             "LC_ALL": "C.UTF-8",
-            **{f"GIT_{who}_{what}": f"a{at}" for who in ("AUTHOR", "COMMITTER") for what, at in (("NAME", ""), ("EMAIL", "@example.org"))},
+            **{
+                f"GIT_{who}_{what}": f"a{at}"
+                for who in ("AUTHOR", "COMMITTER")
+                for what, at in (("NAME", ""), ("EMAIL", "@example.org"))
+            },
         }
         self.folder.mkdir()
         self.run("git", "init", "-q", "--bare", "-b", "main", str(folder / "origin.git"))

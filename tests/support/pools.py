@@ -40,7 +40,9 @@ def pool(
         name=name,
         at=AT / name,
         families={
-            family: PoolFamily(family=family, ranges=some, block_size=size if family == 4 else size6, at=AT / name / family)
+            family: PoolFamily(
+                family=family, ranges=some, block_size=size if family == 4 else size6, at=AT / name / family
+            )
             for family, some in of.items()
             if some
         },
@@ -100,7 +102,9 @@ def line(text: str) -> Line:
     )
 
 
-def standing(lines: Iterable[str | Line] = (), lacking: Iterable[Demand] = (), taken: Iterable[str] = ()) -> Reconciled:
+def standing(
+    lines: Iterable[str | Line] = (), lacking: Iterable[Demand] = (), taken: Iterable[str] = ()
+) -> Reconciled:
     made = [line(each) if isinstance(each, str) else each for each in lines]
     lock = Lock(
         cluster="lab",

@@ -59,7 +59,9 @@ class Replay:
         changed = {**before, **changes}
         self.documents = {name: document for name, document in changed.items() if document is not None}
         try:
-            compilation = fleet.compiled(self.sources(), self.lock, today=self.today.isoformat(), leave=["all"])
+            compilation = fleet.compiled(
+                self.sources(), self.lock, today=self.today.isoformat(), leave=["all"]
+            )
         except Refused as refused:
             if not keep:
                 self.documents = before

@@ -26,7 +26,11 @@ def put(path: Path, text: str = "x") -> Path:
 
 
 def files(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 # Reading.
@@ -77,7 +81,9 @@ def test_a_link_within_the_folder_is_read(cluster: Path) -> None:
         (lambda path: path.write_text("x" * 11), "has 11 bytes, more than 10"),
     ],
 )
-def test_what_is_no_input_is_refused(cluster: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_input_is_refused(
+    cluster: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(disk, "LARGEST", 10)
     put(Path("secret.yaml"))
     (cluster / "folder").mkdir()
@@ -85,7 +91,9 @@ def test_what_is_no_input_is_refused(cluster: Path, make: object, problem: str, 
     make(cluster / "bad.yaml")  # type: ignore[operator]  # a function of a path
     sources, refused = read_sources("clusters/lab")
     assert not sources
-    assert [(each.code, each.at.path, each.message) for each in refused] == [("IPC0107", "clusters/lab/bad.yaml", f"'bad.yaml' {problem}")]
+    assert [(each.code, each.at.path, each.message) for each in refused] == [
+        ("IPC0107", "clusters/lab/bad.yaml", f"'bad.yaml' {problem}")
+    ]
 
 
 def test_a_link_to_a_folder_is_refused_whatever_its_name(cluster: Path) -> None:
@@ -111,9 +119,16 @@ def test_clusters_are_the_folders_below_clusters(cluster: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"), [(None, "there is no folder clusters/"), ("mkdir", "holds no cluster"), ("touch", "there is no folder clusters/")]
+    ("make", "said"),
+    [
+        (None, "there is no folder clusters/"),
+        ("mkdir", "holds no cluster"),
+        ("touch", "there is no folder clusters/"),
+    ],
 )
-def test_no_clusters_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: str | None, said: str) -> None:
+def test_no_clusters_is_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: str | None, said: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     if make:
         getattr(Path("clusters"), make)()
@@ -179,7 +194,9 @@ def test_dot_files_are_nobodys(cluster: Path) -> None:
     assert files(cluster / "rendered") == {"a/.DS_Store": "x"}
 
 
-def test_the_lock_is_written_first_and_a_killed_run_leaves_whole_files(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lock_is_written_first_and_a_killed_run_leaves_whole_files(
+    cluster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write("clusters/lab", "one\n", {"a.yaml": "a", "b.yaml": "b", "gone.yaml": "g"})
     replace = Path.replace
     done: list[str] = []
@@ -195,8 +212,15 @@ def test_the_lock_is_written_first_and_a_killed_run_leaves_whole_files(cluster: 
         with pytest.raises(KeyboardInterrupt):
             write("clusters/lab", "two\n", {"a.yaml": "A", "b.yaml": "B"})
     assert done == ["ipam.lock", "a.yaml"]
-    assert files(cluster) == {"ipam.lock": "two\n", "rendered/a.yaml": "A", "rendered/b.yaml": "b", "rendered/gone.yaml": "g"}
-    assert write("clusters/lab", "two\n", {"a.yaml": "A", "b.yaml": "B"}) == Changes(written=("b.yaml",), removed=("gone.yaml",))
+    assert files(cluster) == {
+        "ipam.lock": "two\n",
+        "rendered/a.yaml": "A",
+        "rendered/b.yaml": "b",
+        "rendered/gone.yaml": "g",
+    }
+    assert write("clusters/lab", "two\n", {"a.yaml": "A", "b.yaml": "B"}) == Changes(
+        written=("b.yaml",), removed=("gone.yaml",)
+    )
 
 
 def test_what_a_killed_run_left_is_removed(cluster: Path) -> None:
@@ -229,14 +253,20 @@ def test_a_link_to_a_file_is_replaced_not_followed(cluster: Path) -> None:
     assert outside.read_text() == "a"
 
 
-@pytest.mark.parametrize("path", ["", "/etc/passwd", "../a", "a/../b", "a//b", "a/./b", ".git/config", "a\\b", "a\0b"])
+@pytest.mark.parametrize(
+    "path", ["", "/etc/passwd", "../a", "a/../b", "a//b", "a/./b", ".git/config", "a\\b", "a\0b"]
+)
 def test_a_path_that_leaves_the_tree_is_our_bug(cluster: Path, path: str) -> None:
     with pytest.raises(ValueError, match="is no path below rendered/"):
         write(cluster.as_posix(), None, {path: "x"})
 
 
 def test_one_run_at_a_time(cluster: Path) -> None:
-    with disk.alone("clusters/lab"), pytest.raises(Trouble, match="another ipamc is at work"), disk.alone("clusters/lab"):
+    with (
+        disk.alone("clusters/lab"),
+        pytest.raises(Trouble, match="another ipamc is at work"),
+        disk.alone("clusters/lab"),
+    ):
         pytest.fail("two runs in one folder")
     with disk.alone("clusters/lab"):
         assert cluster.is_dir()
@@ -258,7 +288,9 @@ def test_text_that_is_not_utf8_is_said_in_a_line(tmp_path: Path) -> None:
     assert disk.read_text(str(tmp_path / "b")) == ""
 
 
-def test_assets_are_found_in_a_checkout_and_in_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assets_are_found_in_a_checkout_and_in_an_installed_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(disk, "__file__", str(tmp_path / "compiler/ipamc/workspace/disk.py"))
     (tmp_path / "compiler/ipamc").mkdir(parents=True)
     with pytest.raises(Trouble, match="incomplete"):

@@ -28,7 +28,12 @@ def repository(tmp_path: Path) -> Path:
 
 def test_files_of_a_revision(repository: Path) -> None:
     found = git.files(str(repository), "HEAD", "a")
-    assert found == {"a/deep/y.json": b"", "a/link.yaml": b"x\n", "a/x.yaml": b"x\n", "a/ä b.yaml": "ä".encode()}
+    assert found == {
+        "a/deep/y.json": b"",
+        "a/link.yaml": b"x\n",
+        "a/x.yaml": b"x\n",
+        "a/ä b.yaml": "ä".encode(),
+    }
 
 
 def test_all_files(repository: Path) -> None:
@@ -50,7 +55,10 @@ def test_folders_of_a_revision(repository: Path) -> None:
 
 def test_a_clone_may_be_shallow(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert not git.is_shallow(str(repository))
-    subprocess.run(["git", "-C", str(repository), "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "two"], check=True)
+    subprocess.run(
+        ["git", "-C", str(repository), "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "two"],
+        check=True,
+    )
     clone = tmp_path_factory.mktemp("clone")
     subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(clone)], check=True)
     assert git.is_shallow(str(clone))

@@ -25,7 +25,11 @@ metadata: {name: pods}
 spec:
   ipv4: {cidrs: [10.0.0.0/24], blockSize: 27}
 """
-DAYS = {"one": "2026-11-19T23:30:00+00:00", "two": "2026-11-20T12:00:00+00:00", "three": "2026-11-21T08:00:00+02:00"}
+DAYS = {
+    "one": "2026-11-19T23:30:00+00:00",
+    "two": "2026-11-20T12:00:00+00:00",
+    "three": "2026-11-21T08:00:00+02:00",
+}
 """When each commit was made."""
 
 
@@ -38,9 +42,25 @@ class Repository:
         self.git("init", "-q", "-b", "main")
 
     def git(self, *arguments: str, date: str = DAYS["three"]) -> str:
-        environment = {**os.environ, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z", "GIT_CONFIG_GLOBAL": os.devnull}
-        command = ["git", "-C", str(self.folder), "-c", "user.name=n", "-c", "user.email=e@example.org", *arguments]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+        environment = {
+            **os.environ,
+            "GIT_COMMITTER_DATE": date,
+            "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+        }
+        command = [
+            "git",
+            "-C",
+            str(self.folder),
+            "-c",
+            "user.name=n",
+            "-c",
+            "user.email=e@example.org",
+            *arguments,
+        ]
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        ).stdout.strip()
 
     def cluster(self, name: str, *nodes: str) -> None:
         """Write a cluster whose nodes hold the first blocks, in this order."""
@@ -48,9 +68,16 @@ class Repository:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
         items = ", ".join(f"{{name: {node}}}" for node in nodes)
-        (folder / "nodes.yaml").write_text(f"apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{items}]\n")
-        rows = [f'{{"block":"10.0.0.{index * 32}/27","pool":"pods","node":"{node}"}}' for index, node in enumerate(nodes)]
-        (folder / "ipam.lock").write_text("\n".join([f'{{"lock":1,"cluster":"{name}","mode":"cluster-pool","shards":1}}', *rows, ""]))
+        (folder / "nodes.yaml").write_text(
+            f"apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{items}]\n"
+        )
+        rows = [
+            f'{{"block":"10.0.0.{index * 32}/27","pool":"pods","node":"{node}"}}'
+            for index, node in enumerate(nodes)
+        ]
+        (folder / "ipam.lock").write_text(
+            "\n".join([f'{{"lock":1,"cluster":"{name}","mode":"cluster-pool","shards":1}}', *rows, ""])
+        )
 
     def commit(self, message: str) -> str:
         self.git("add", "-A")
@@ -78,13 +105,17 @@ def nodes(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str
     """Ask who holds the first address; give cluster/node of each answer, and the lines that were said."""
     main(["which", "10.0.0.1", "--output", "json", *arguments])
     captured = capsys.readouterr()
-    return [f"{each['cluster']}/{each['node']}" for each in json.loads(captured.out)["lines"]], captured.err.splitlines()
+    return [
+        f"{each['cluster']}/{each['node']}" for each in json.loads(captured.out)["lines"]
+    ], captured.err.splitlines()
 
 
 LATER = "green: not in {}, left out"
 
 
-@pytest.mark.parametrize(("at", "held"), [("HEAD", ["blue/n2"]), ("HEAD~1", ["blue/n1", "red/r1"]), ("main~2", ["blue/n1"])])
+@pytest.mark.parametrize(
+    ("at", "held"), [("HEAD", ["blue/n2"]), ("HEAD~1", ["blue/n1", "red/r1"]), ("main~2", ["blue/n1"])]
+)
 def test_a_revision(at: str, held: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert nodes(capsys, "--at", at) == (held, [LATER.format(at)])
     assert nodes(capsys) == (["blue/n2", "green/g1"], [])
@@ -130,12 +161,17 @@ def test_a_date_goes_by_first_parents_when_what_was_merged_later_was_not_there(
 
 def test_clusters_that_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert nodes(capsys, "red", "--at", "HEAD~1") == (["red/r1"], [])  # which is gone today
-    assert nodes(capsys, "clusters/blue", "./clusters/green", "--at", "HEAD~1") == (["blue/n1"], [LATER.format("HEAD~1")])
+    assert nodes(capsys, "clusters/blue", "./clusters/green", "--at", "HEAD~1") == (
+        ["blue/n1"],
+        [LATER.format("HEAD~1")],
+    )
     assert main(["which", "10.0.0.1", "yellow", "--at", "HEAD~1"]) == 64
     assert "there is no cluster 'yellow'" in capsys.readouterr().err
 
 
-def test_from_within_the_repository(repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_within_the_repository(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(repository.folder / "clusters/blue")
     assert nodes(capsys, ".", "--at", "HEAD~1") == (["blue/n1"], [])
 
@@ -165,7 +201,10 @@ def test_why(capsys: pytest.CaptureFixture[str]) -> None:
 def test_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--at", "HEAD~1"]) == 0
     captured = capsys.readouterr()
-    assert [line for line in captured.out.splitlines() if ":" in line] == ["blue: 1 node with 1 block", "red: 2 nodes with 2 blocks"]
+    assert [line for line in captured.out.splitlines() if ":" in line] == [
+        "blue: 1 node with 1 block",
+        "red: 2 nodes with 2 blocks",
+    ]
     assert captured.err == "green: not in HEAD~1, left out\n"
 
 
@@ -173,16 +212,26 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("at", "code", "said"),
     [
-        ("nonsense", 1, "error: git knows no revision 'nonsense' here: fetch it, or check its name (a date is written as 2026-11-21)\n"),
+        (
+            "nonsense",
+            1,
+            "error: git knows no revision 'nonsense' here: fetch it, or check its name (a date is written as 2026-11-21)\n",
+        ),
         ("HEAD~9", 1, "error: git knows no revision 'HEAD~9' here"),
         ("--help", 1, "error: git knows no revision '--help' here"),
         ("HEAD:clusters", 1, "error: git knows no revision"),
-        ("2026-11-18", 1, "error: 2026-11-18 is before the first commit, which is of 2026-11-19 23:30:00 UTC: name a later date\n"),
+        (
+            "2026-11-18",
+            1,
+            "error: 2026-11-18 is before the first commit, which is of 2026-11-19 23:30:00 UTC: name a later date\n",
+        ),
         ("2026-11-31", 64, "--at 2026-11-31: no such date; write it as 2026-11-21 or 2026-11-21T09:30"),
         ("2026-11-21T25:00", 64, "no such date"),
     ],
 )
-def test_what_git_cannot_tell(verb: list[str], at: str, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_git_cannot_tell(
+    verb: list[str], at: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*verb, f"--at={at}"]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -190,7 +239,10 @@ def test_what_git_cannot_tell(verb: list[str], at: str, code: int, said: str, ca
 
 
 def test_a_shallow_clone_says_where_it_ends(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repository: Repository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     repository.git("clone", "-q", "--depth=1", f"file://{repository.folder}", str(tmp_path / "shallow"))
     monkeypatch.chdir(tmp_path / "shallow")
@@ -199,14 +251,20 @@ def test_a_shallow_clone_says_where_it_ends(
     begins = "error: 2026-11-20 is before all that this shallow clone has, which begins at 2026-11-21 06:00:00 UTC: git fetch --unshallow\n"
     assert capsys.readouterr().err == begins
     assert main(["which", "10.0.0.1", "--at", "HEAD~1"]) == 1
-    assert capsys.readouterr().err.endswith("; this clone is shallow, perhaps it ends before: git fetch --unshallow\n")
+    assert capsys.readouterr().err.endswith(
+        "; this clone is shallow, perhaps it ends before: git fetch --unshallow\n"
+    )
 
 
-def test_outside_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outside_of_a_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert main(["show", "--at", "HEAD"]) == 1
-    assert capsys.readouterr().err == "error: this folder is not in a git repository: --at needs one, and git\n"
+    assert (
+        capsys.readouterr().err == "error: this folder is not in a git repository: --at needs one, and git\n"
+    )
 
 
 def test_a_repository_without_commits_or_clusters(
@@ -219,7 +277,10 @@ def test_a_repository_without_commits_or_clusters(
     (made.folder / "a").write_text("a")
     made.commit("one")
     assert main(["show", "--at", "HEAD"]) == 1
-    assert capsys.readouterr().err == "error: HEAD has no cluster below clusters/: name a later revision, or a cluster's folder\n"
+    assert (
+        capsys.readouterr().err
+        == "error: HEAD has no cluster below clusters/: name a later revision, or a cluster's folder\n"
+    )
 
 
 def test_a_cluster_of_another_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

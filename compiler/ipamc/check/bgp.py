@@ -25,7 +25,9 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
     does so in cluster-pool mode too (#18852): the routes would be wrong unless Nodes carry the same blocks (`patchNodes: podCIDRs`).
     """
     at = cluster.field("spec", "bgp")
-    version = Related(cluster.field("spec", "cilium", "version"), f"Cilium {text(cluster.cilium)} is named here")
+    version = Related(
+        cluster.field("spec", "cilium", "version"), f"Cilium {text(cluster.cilium)} is named here"
+    )
     if not can(cluster.cilium, Capability.METALLB):
         yield error(
             "IPC0541",
@@ -51,7 +53,9 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
             help="set patchNodes: podCIDRs",
         )
     elif (
-        cluster.mode is Mode.CLUSTER_POOL and cluster.patch_nodes != "podCIDRs" and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE)
+        cluster.mode is Mode.CLUSTER_POOL
+        and cluster.patch_nodes != "podCIDRs"
+        and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE)
     ):
         yield error(
             "IPC0541",

@@ -42,7 +42,9 @@ def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def _usable(plan: Plan, block: Block) -> int:
-    return usable(block, all_of_tiny=plan.cluster.mode is Mode.CRD or can(plan.cluster.cilium, Capability.TINY_BLOCKS))
+    return usable(
+        block, all_of_tiny=plan.cluster.mode is Mode.CRD or can(plan.cluster.cilium, Capability.TINY_BLOCKS)
+    )
 
 
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
@@ -170,5 +172,9 @@ def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
                 told.add(key)
                 held = next(line for line in mine if line.block not in plan.origins)
                 yield mask_size_changed(
-                    pools[key[0]], key[1], before, now, Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}")
+                    pools[key[0]],
+                    key[1],
+                    before,
+                    now,
+                    Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}"),
                 )

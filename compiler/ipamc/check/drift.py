@@ -24,7 +24,9 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
         if not node.pod_cidrs:
             continue
         lines = plan.held.get(node.name, ())
-        wished = tuple(line.block for family in cluster.families for line in lines if line.block.family == family)
+        wished = tuple(
+            line.block for family in cluster.families for line in lines if line.block.family == family
+        )
         if wished != node.pod_cidrs:
             shown = ", ".join(map(str, node.pod_cidrs))
             make = warning if node.name in pending else error
@@ -70,7 +72,9 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
     """
     if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
         return
-    several = [name for name, lines in plan.held.items() if len({line.block.family for line in lines}) < len(lines)]
+    several = [
+        name for name, lines in plan.held.items() if len({line.block.family for line in lines}) < len(lines)
+    ]
     if several:
         yield error(
             "IPC0505",
@@ -94,7 +98,11 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
             for pin in pins:
                 others = sorted(block for block in blocks if block.family == pin.block.family)
                 if name in inventory and others and pin.block not in blocks:
-                    yield warning("IPC0309", pin.at, f"node {name} is pinned to {pin.block} and holds {', '.join(map(str, others))}")
+                    yield warning(
+                        "IPC0309",
+                        pin.at,
+                        f"node {name} is pinned to {pin.block} and holds {', '.join(map(str, others))}",
+                    )
 
 
 def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:

@@ -134,15 +134,29 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
         for family, part in pool.families.items():
             bits = 32 if family == 4 else 128
             sizes = [(part.block_size, part.at / "blockSize")]
-            sizes += [(each.sizes[family], each.at / f"ipv{family}") for each in pool.block_sizes if family in each.sizes]
-            sizes += [(each.block.prefix, each.at) for ranges in pool.pins.values() for each in ranges if each.block.family == family]
+            sizes += [
+                (each.sizes[family], each.at / f"ipv{family}")
+                for each in pool.block_sizes
+                if family in each.sizes
+            ]
+            sizes += [
+                (each.block.prefix, each.at)
+                for ranges in pool.pins.values()
+                for each in ranges
+                if each.block.family == family
+            ]
             for size, at in sizes:
                 if size >= bits - 1:
                     yield error(
                         "IPC0552",
                         at,
                         f'/{size} of pool "{pool.name}" has no usable address before Cilium {text(since(Capability.TINY_BLOCKS))}',
-                        also=[Related(cluster.field("spec", "cilium", "version"), f"Cilium {text(cluster.cilium)} is named here")],
+                        also=[
+                            Related(
+                                cluster.field("spec", "cilium", "version"),
+                                f"Cilium {text(cluster.cilium)} is named here",
+                            )
+                        ],
                         help=f"use /{bits - 2} or a larger block",
                     )
 
@@ -154,7 +168,11 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     `nodes-gc-interval`; where 1.11 is named, a newer one may run already), and before 1.18 there is no `cilium.io/do-not-gc` that keeps it from doing so.
     Held back, the node's block would look free to an operator that hands out addresses itself.
     """
-    if cluster.mode is not Mode.CLUSTER_POOL or cluster.operator != "adopt" or can(cluster.cilium, Capability.DO_NOT_GC):
+    if (
+        cluster.mode is not Mode.CLUSTER_POOL
+        or cluster.operator != "adopt"
+        or can(cluster.cilium, Capability.DO_NOT_GC)
+    ):
         return
     planned = [node for node in cluster.nodes if node.planned]
     if planned:

@@ -21,7 +21,9 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from pinning_too_early(cluster)
     yield from no_default_pool(cluster)
     if cluster.pinning == "none":
-        yield from default_pool_lacks_family(cluster, (pool for pool in cluster.pools if pool.name == "default"))
+        yield from default_pool_lacks_family(
+            cluster, (pool for pool in cluster.pools if pool.name == "default")
+        )
     yield from one_size_a_pool(cluster)
     yield from dotted_pool_name(cluster)
     yield from auto_create_pinned(cluster)

@@ -22,7 +22,12 @@ class Pin(NamedTuple):
 
 def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield every finding about pins that needs no lock."""
-    pins = [Pin(each.block, node, each, pool) for pool in cluster.pools for node, ranges in pool.pins.items() for each in ranges]
+    pins = [
+        Pin(each.block, node, each, pool)
+        for pool in cluster.pools
+        for node, ranges in pool.pins.items()
+        for each in ranges
+    ]
     yield from pins_overlap(sorted(pins, key=lambda pin: (pin.block, pin.node)))
     yield from pin_over_reserved(cluster, pins)
     yield from several_pins(cluster, pins)
@@ -54,7 +59,10 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
     What is reserved is never given out, not even by hand. Take the pinned block out of the reservation first.
     """
     for pin in pins:
-        for what, field, ranges in (("reserved", "reserved", pin.pool.reserved), ("excluded", "excludedCIDRs", cluster.excluded)):
+        for what, field, ranges in (
+            ("reserved", "reserved", pin.pool.reserved),
+            ("excluded", "excludedCIDRs", cluster.excluded),
+        ):
             if under := first_overlap(ranges, pin.block):
                 yield error(
                     "IPC0218",

@@ -47,7 +47,12 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     one list only, and never across CiliumPodIPPools.
     """
     ranges = sorted(
-        ((each, part.at / "cidrs", pool) for pool in pools for part in pool.families.values() for each in part.ranges),
+        (
+            (each, part.at / "cidrs", pool)
+            for pool in pools
+            for part in pool.families.values()
+            for each in part.ranges
+        ),
         key=lambda each: (each[0].block, each[2].name),
     )
     widest: tuple[Range, Pool] | None = None

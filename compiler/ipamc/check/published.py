@@ -22,24 +22,38 @@ BINDING = (POOLS, FLAGS, ROOT)
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 
 
-def check_published(cluster: Cluster, lock: Lock, files: Mapping[str, bytes], folder: str) -> Iterator[Diagnostic]:
+def check_published(
+    cluster: Cluster, lock: Lock, files: Mapping[str, bytes], folder: str
+) -> Iterator[Diagnostic]:
     """Yield what was rendered below `folder` and cannot change any more. Text that cannot be read binds nobody: it is written anew."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
     masks = published_masks(files)
     shards = [
-        each for document in _documents(files, ROOT) for each in _member(document, "resources") or [] if str(each).startswith("pools/")
+        each
+        for document in _documents(files, ROOT)
+        for each in _member(document, "resources") or []
+        if str(each).startswith("pools/")
     ]
     held = next((line for line in lock.lines if line.state is State.HELD), None)
     if held and cluster.pinning == "node" and masks and not shards:
-        yield pinning_changed(cluster, held, Span(f"{folder}/{min(path for _, path in masks.values())}"), "shared pools were rendered here")
+        yield pinning_changed(
+            cluster,
+            held,
+            Span(f"{folder}/{min(path for _, path in masks.values())}"),
+            "shared pools were rendered here",
+        )
     elif held and cluster.pinning != "node" and shards:
-        yield pinning_changed(cluster, held, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here")
+        yield pinning_changed(
+            cluster, held, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here"
+        )
     elif cluster.pinning != "node":
         yield from _masks_changed(cluster, masks, folder)
 
 
-def _masks_changed(cluster: Cluster, masks: Mapping[tuple[str, int], tuple[int, str]], folder: str) -> Iterator[Diagnostic]:
+def _masks_changed(
+    cluster: Cluster, masks: Mapping[tuple[str, int], tuple[int, str]], folder: str
+) -> Iterator[Diagnostic]:
     for pool in cluster.pools:
         for family, part in sorted(pool.families.items()):
             before, path = masks.get((pool.name, family), (part.block_size, ""))

@@ -44,7 +44,9 @@ class Verbs(Lazy):
         """Give a verb's module, of which it is the `command`."""
         return name.replace("-", "_"), "command"
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Do as click does, and name the verb that may have been meant."""
         try:
             return super().resolve_command(ctx, args)
@@ -52,13 +54,17 @@ class Verbs(Lazy):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], VERBS, 1)
-            raise click.UsageError(f"No such command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""), ctx) from problem
+            raise click.UsageError(
+                f"No such command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""), ctx
+            ) from problem
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete verbs, without importing them, then options."""
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        found = [
+            CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)
+        ]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
@@ -105,7 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at exit
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # or the interpreter complains when it flushes at exit
         return REFUSED
     except Exception as problem:  # noqa: BLE001 - the last line of defence: nothing leaves as a bare traceback
         return _failed(problem)
@@ -122,6 +130,7 @@ def _failed(problem: Exception) -> int:
 
     traceback.print_exception(problem)
     click.echo(
-        f"\nipamc {__version__} failed: this is a bug of ipamc, not of your input. Please report this with the lines above.", err=True
+        f"\nipamc {__version__} failed: this is a bug of ipamc, not of your input. Please report this with the lines above.",
+        err=True,
     )
     return BUG

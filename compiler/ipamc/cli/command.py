@@ -15,7 +15,13 @@ class Verb(click.Command):
     """A command whose help teaches: `examples` are (line, what it does); `done`, `refused` and `changed` say what 0, 1 and 2 mean here."""
 
     def __init__(
-        self, *args: Any, examples: tuple[tuple[str, str], ...], done: str = "done", refused: str, changed: str = "", **kwargs: Any
+        self,
+        *args: Any,
+        examples: tuple[tuple[str, str], ...],
+        done: str = "done",
+        refused: str,
+        changed: str = "",
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples

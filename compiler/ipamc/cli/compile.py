@@ -21,9 +21,16 @@ from ipamc.workspace.clusters import clusters_argument, find
     refused="refused, out of date with --check or --locked, or the surroundings failed; sound clusters are written all the same",
 )
 @clusters_argument
-@click.option("--locked", is_flag=True, help="The lock is read-only: a stale one is refused, with the reasons by name.")
+@click.option(
+    "--locked", is_flag=True, help="The lock is read-only: a stale one is refused, with the reasons by name."
+)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if anything on disk would change.")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes for several clusters.  [default: one a processor]")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes for several clusters.  [default: one a processor]",
+)
 @format_option
 def command(*, clusters: tuple[str, ...], locked: bool, check: bool, jobs: int | None, style: str) -> int:
     """Compile clusters: the lock, then the manifests below rendered/.
@@ -35,5 +42,8 @@ def command(*, clusters: tuple[str, ...], locked: bool, check: bool, jobs: int |
     from ipamc.model.lock import Consent
 
     day, consent = today(), Consent()
-    todo = [Job(folder=folder, today=day, consent=consent, locked=locked, check=check) for folder in find(clusters)]
+    todo = [
+        Job(folder=folder, today=day, consent=consent, locked=locked, check=check)
+        for folder in find(clusters)
+    ]
     return conclude(compile_all(todo, jobs), style)

@@ -29,5 +29,7 @@ def command(*, shell: str) -> int:
     if kind is None:
         raise click.UsageError(f"this version of click cannot complete for {shell}")
     script = kind(ipamc, {}, "ipamc", "_IPAMC_COMPLETE")
-    click.echo(script.source_template % script.source_vars())  # source() would run bash to ask for its version
+    click.echo(
+        script.source_template % script.source_vars()
+    )  # source() would run bash to ask for its version
     return DONE

@@ -74,9 +74,9 @@ def format_option(function: Function) -> Function:
     from ipamc.report.findings import NAMES
 
     text = "How findings are printed, to stderr."
-    return click.option("--format", "style", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help=text)(
-        report_option(function)
-    )
+    return click.option(
+        "--format", "style", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help=text
+    )(report_option(function))
 
 
 def report_option(function: Function) -> Function:
@@ -98,19 +98,29 @@ def report_option(function: Function) -> Function:
         return code
 
     text = "Write the findings to this file, too, in any of the formats. Repeatable."
-    return click.option("--report", multiple=True, metavar="FORMAT=FILE", callback=_parse, help=text)(reporting)  # type: ignore[return-value]  # wraps keeps what click looks at
+    return click.option("--report", multiple=True, metavar="FORMAT=FILE", callback=_parse, help=text)(
+        reporting
+    )  # type: ignore[return-value]  # wraps keeps what click looks at
 
 
-def _parse(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _parse(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     from ipamc.report.findings import NAMES
 
     pairs = []
     for text in given:
         name, equals, path = text.partition("=")
         if name not in NAMES or not (equals and path):
-            raise click.BadParameter(f"{text!r} is not FORMAT=FILE; formats are {', '.join(NAMES)}", context, option)
+            raise click.BadParameter(
+                f"{text!r} is not FORMAT=FILE; formats are {', '.join(NAMES)}", context, option
+            )
         if Path(path).is_symlink() or (Path(path).exists() and not Path(path).is_file()):
-            raise click.BadParameter(f"{path!r} is no file that can be put in place; stderr has what --format says", context, option)
+            raise click.BadParameter(
+                f"{path!r} is no file that can be put in place; stderr has what --format says",
+                context,
+                option,
+            )
         pairs.append((name, path))
     if len({path for _, path in pairs}) < len(pairs):
         raise click.BadParameter("two reports have one file", context, option)
@@ -128,21 +138,29 @@ def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequenc
         context.meta[_KEY].failures.extend(failures)
     document = format_of(style).document
     if findings or failures or document:
-        click.echo(_text(findings, style, failures, colour=colour(sys.stderr)), err=True, color=True, nl=False)
+        click.echo(
+            _text(findings, style, failures, colour=colour(sys.stderr)), err=True, color=True, nl=False
+        )
     if findings and style == "full":
         say("")
     if findings and not document:
         say(tally(findings))
 
 
-def _text(findings: Sequence[Diagnostic], name: str, failures: Sequence[Failure], *, colour: bool = False) -> str:
+def _text(
+    findings: Sequence[Diagnostic], name: str, failures: Sequence[Failure], *, colour: bool = False
+) -> str:
     from ipamc.report.findings import format_of, report
 
     chosen = format_of(name)
     if chosen.rooted:
         rooted = _Rooted()
         findings = [
-            replace(each, at=rooted.at(each.at), also=tuple(Related(rooted.at(other.at), other.label) for other in each.also))
+            replace(
+                each,
+                at=rooted.at(each.at),
+                also=tuple(Related(rooted.at(other.at), other.label) for other in each.also),
+            )
             for each in findings
         ]
         failures = [each._replace(folder=each.folder and rooted.path(each.folder)) for each in failures]
@@ -181,7 +199,10 @@ class _Rooted:
     def _below(self, folder: Path) -> Path:
         if not any(folder.is_relative_to(root) for root in self._roots) and (root := _root(str(folder))):
             self._roots.append(root)
-        return next((folder.relative_to(root) for root in (*self._roots, Path.cwd()) if folder.is_relative_to(root)), folder)
+        return next(
+            (folder.relative_to(root) for root in (*self._roots, Path.cwd()) if folder.is_relative_to(root)),
+            folder,
+        )
 
 
 def _root(folder: str) -> Path | None:

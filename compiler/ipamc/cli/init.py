@@ -73,7 +73,10 @@ DRIVERS = {
     cls=Verb,
     examples=(
         ("ipamc init lab", "start clusters/lab/ and prepare the repository"),
-        ("ipamc init", "prepare the repository alone: once in every clone, git does not share its configuration"),
+        (
+            "ipamc init",
+            "prepare the repository alone: once in every clone, git does not share its configuration",
+        ),
     ),
     refused="the surroundings failed",
 )
@@ -91,17 +94,27 @@ def command(*, cluster: str | None) -> int:
     text = with_attributes(disk.read_text(attributes))
     _tell(".gitattributes", "written" if disk.replace(attributes, text) else "unchanged")
     if top is None:
-        _tell("git config", "not in a git repository: run 'ipamc init' again when there is one, for the merge drivers")
+        _tell(
+            "git config",
+            "not in a git repository: run 'ipamc init' again when there is one, for the merge drivers",
+        )
     else:
         _tell("git config", "merge drivers set" if git.configure(".", DRIVERS) else "unchanged")
     return DONE
 
 
 def _start(text: str) -> None:
-    folder = PurePath(text).as_posix() if PurePath(text).name != text or text in {".", ".."} else f"{disk.CLUSTERS}/{text}"
+    folder = (
+        PurePath(text).as_posix()
+        if PurePath(text).name != text or text in {".", ".."}
+        else f"{disk.CLUSTERS}/{text}"
+    )
     name = name_of(folder)
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
-        raise click.UsageError(f"{name!r} is no name for a cluster: lower-case letters, digits, '-' and '.'", click.get_current_context())
+        raise click.UsageError(
+            f"{name!r} is no name for a cluster: lower-case letters, digits, '-' and '.'",
+            click.get_current_context(),
+        )
     if disk.is_folder(folder) and any(disk.read_sources(folder)):
         _tell(folder, "has inputs already, left as they are")
         return

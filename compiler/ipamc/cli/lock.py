@@ -24,24 +24,50 @@ TARGETED = ("renumber", "settle", "release", "rename")
         ("ipamc lock lab", "bring the lock of clusters/lab/ up to date"),
         ("ipamc lock --check", "write nothing; fail if a lock is out of date, with the reasons by name"),
         ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks cut off"),
-        ("ipamc lock lab --renumber pool/rack-a", "give the nodes of rack-a a pending block each; they move when they are drained"),
+        (
+            "ipamc lock lab --renumber pool/rack-a",
+            "give the nodes of rack-a a pending block each; they move when they are drained",
+        ),
         ("ipamc lock lab --settle node-7", "node-7 was drained and came up with its pending block"),
         ("ipamc lock --onto origin/main", "merge the trunk's locks in, where a forge did not"),
-        ("ipamc lock lab --rename node-7=node-8", "node-8 replaces node-7, which is gone, and has its blocks"),
+        (
+            "ipamc lock lab --rename node-7=node-8",
+            "node-8 replaces node-7, which is gone, and has its blocks",
+        ),
     ),
     refused="refused, out of date with --check, or the surroundings failed",
 )
 @clusters_argument
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a lock is out of date, with the reasons by name.")
 @click.option(
-    "--leave", multiple=True, metavar="NODE|all", help="This node is really gone: quarantine its blocks. Repeatable; all: every leaver."
+    "--check", is_flag=True, help="Write nothing; exit 1 if a lock is out of date, with the reasons by name."
 )
-@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME", help="Give these nodes a pending block, to move to. Repeatable.")
-@click.option("--settle", multiple=True, metavar="NODE", help="This node has moved to its pending block. Repeatable.")
 @click.option(
-    "--release", multiple=True, metavar="NODE|CIDR", help="Free quarantined blocks now; also cancels a pending renumber. Repeatable."
+    "--leave",
+    multiple=True,
+    metavar="NODE|all",
+    help="This node is really gone: quarantine its blocks. Repeatable; all: every leaver.",
 )
-@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Hand the blocks of a node that is gone to its replacement. Repeatable.")
+@click.option(
+    "--renumber",
+    multiple=True,
+    metavar="NODE|CIDR|pool/NAME",
+    help="Give these nodes a pending block, to move to. Repeatable.",
+)
+@click.option(
+    "--settle", multiple=True, metavar="NODE", help="This node has moved to its pending block. Repeatable."
+)
+@click.option(
+    "--release",
+    multiple=True,
+    metavar="NODE|CIDR",
+    help="Free quarantined blocks now; also cancels a pending renumber. Repeatable.",
+)
+@click.option(
+    "--rename",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Hand the blocks of a node that is gone to its replacement. Repeatable.",
+)
 @click.option("--mode", is_flag=True, help="The lock goes over to the mode that the Cluster names.")
 @click.option(
     "--onto",
@@ -67,7 +93,15 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **
         raise click.UsageError("consent for a node, CIDR or pool is for one cluster: name it", context)
     day = today()
     todo = [
-        Job(folder=folder, today=day, consent=consent, render=False, locked=check and not onto, check=check, onto=onto)
+        Job(
+            folder=folder,
+            today=day,
+            consent=consent,
+            render=False,
+            locked=check and not onto,
+            check=check,
+            onto=onto,
+        )
         for folder in folders
     ]
     return conclude(compile_all(todo, None), style)

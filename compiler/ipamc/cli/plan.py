@@ -38,7 +38,10 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
         ("ipamc plan --base origin/main", "what this branch changes"),
         ("ipamc plan --base origin/main --format markdown", "the same as a comment for a pull request"),
         ("ipamc plan lab --base HEAD~1 --format json", "the same for programs"),
-        ("ipamc plan --base origin/main --fail-on renumber,leave", "exit 1 if a node is renumbered or leaves, agreed or not"),
+        (
+            "ipamc plan --base origin/main --fail-on renumber,leave",
+            "exit 1 if a node is renumbered or leaves, agreed or not",
+        ),
     ),
     done="done; with --detailed-exitcode: nothing changes",
     refused="refused: a line vanished from a lock, an input was refused, --fail-on; or the surroundings failed. The plan is printed first",
@@ -46,9 +49,19 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 )
 @clusters_argument
 @click.option(
-    "--base", metavar="REV", default="", help="Compare with the lock and the rendered tree of this revision, instead of the disk's."
+    "--base",
+    metavar="REV",
+    default="",
+    help="Compare with the lock and the rendered tree of this revision, instead of the disk's.",
 )
-@click.option("--format", "style", type=click.Choice(FORMATS), default="text", show_default=True, help="What goes to stdout.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What goes to stdout.",
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if something changes.")
 @click.option(
     "--fail-on",
@@ -57,9 +70,22 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     metavar="WORD,…",
     help=f"Exit 1 if this happens, whoever agreed: {', '.join(GATES)}. Repeatable.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes for several clusters.  [default: one a processor]")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes for several clusters.  [default: one a processor]",
+)
 @report_option
-def command(*, clusters: tuple[str, ...], base: str, style: str, detailed_exitcode: bool, fail_on: frozenset[str], jobs: int | None) -> int:
+def command(
+    *,
+    clusters: tuple[str, ...],
+    base: str,
+    style: str,
+    detailed_exitcode: bool,
+    fail_on: frozenset[str],
+    jobs: int | None,
+) -> int:
     """Say what changes: blocks added, left, released, renumbered, and flags, pools and room.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that the base alone has. The base is what was committed, or what
@@ -72,17 +98,26 @@ def command(*, clusters: tuple[str, ...], base: str, style: str, detailed_exitco
 
     folders, then = _clusters(clusters, base)
     day = today()
-    todo = [Job(folder=folder, today=day, base=base, was=then.renamed.get(folder, "") if then else "") for folder in folders]
+    todo = [
+        Job(folder=folder, today=day, base=base, was=then.renamed.get(folder, "") if then else "")
+        for folder in folders
+    ]
     beside = neighbours(folders)
     todo = [replace(each, neighbours=beside.get(each.folder)) for each in todo]
     planned = [*run_all(todo, jobs, run)] if todo else []
     if then:
         planned += [_deleted(folder, base) for folder in then.deleted]
     planned.sort(key=lambda each: each.name)
-    document = Document(base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(each) for each in clusters})))
+    document = Document(
+        base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(each) for each in clusters}))
+    )
     click.echo(_rendered(document, style), nl=False, color=True)
     paths = {name_of(folder): folder for folder in folders}
-    failures = [Failure(paths[each.name], f"{each.name}: {each.status}: {each.said}") for each in planned if each.status is Status.FAILED]
+    failures = [
+        Failure(paths[each.name], f"{each.name}: {each.status}: {each.said}")
+        for each in planned
+        if each.status is Status.FAILED
+    ]
     print_findings([finding for each in planned for finding in each.findings], "full", failures)
     for each in planned:
         if each.difference is None and each.status is not Status.FAILED:
@@ -104,7 +139,9 @@ def _clusters(given: tuple[str, ...], base: str) -> tuple[list[str], Any]:
         return find(given), None
     from ipamc.workspace.plan_base import look
 
-    missing = [each for each in given if not disk.is_folder(each) and not disk.is_folder(f"{disk.CLUSTERS}/{each}")]
+    missing = [
+        each for each in given if not disk.is_folder(each) and not disk.is_folder(f"{disk.CLUSTERS}/{each}")
+    ]
     there = [each for each in given if each not in missing]
     folders = find(there) if there else [] if given else _all()
     then = look(base, folders, [f"{disk.CLUSTERS}/{name_of(each)}" for each in missing] if given else None)
@@ -171,14 +208,20 @@ def _run(job: Job, name: str) -> Planned:
     compilation = compile_cluster(inputs)
     if job.neighbours:
         refuse_overlaps(inputs, compilation, job.neighbours)
-    side = side_at(job.was or job.folder, job.base, inputs, compilation) if job.base else side_on_disk(job.folder, inputs, compilation)
+    side = (
+        side_at(job.was or job.folder, job.base, inputs, compilation)
+        if job.base
+        else side_on_disk(job.folder, inputs, compilation)
+    )
     status, said = Status.PLANNED, ""
     if side is None:
         status, said = Status.NEW, f"{job.base} has no such cluster"
     elif job.was:
         status, said = Status.RENAMED, f"it is {name_of(job.was)} in {job.base}, and is compared with that"
     difference = compare(side or nothing(name, compilation.plan.lock.mode), compilation, job.today)
-    return Planned(name=name, status=status, said=said, difference=difference, findings=compilation.diagnostics)
+    return Planned(
+        name=name, status=status, said=said, difference=difference, findings=compilation.diagnostics
+    )
 
 
 def _deleted(folder: str, base: str) -> Planned:
@@ -188,7 +231,9 @@ def _deleted(folder: str, base: str) -> Planned:
     lock = was_held(folder, base)
     live = [line for line in lock.lines if line.state is State.HELD] if lock else []
     nodes = len({line.node for line in live})
-    held = f"with {count(nodes, 'node')} and {count(len(live), 'block')}; what was applied stays in the cluster"
+    held = (
+        f"with {count(nodes, 'node')} and {count(len(live), 'block')}; what was applied stays in the cluster"
+    )
     said = f"{base} has it, {held}. To have it back: git checkout {base} -- {folder}"
     return Planned(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
 
@@ -202,7 +247,11 @@ def _rendered(document: Document, style: str) -> str:
 
     if style == "json":
         return plan_json.render(document)
-    return plan_markdown.render(document) if style == "markdown" else plan_text.render(document, colour=colour(sys.stdout))
+    return (
+        plan_markdown.render(document)
+        if style == "markdown"
+        else plan_text.render(document, colour=colour(sys.stdout))
+    )
 
 
 def _way_back(base: str, name: str) -> None:
@@ -210,8 +259,12 @@ def _way_back(base: str, name: str) -> None:
     from ipamc.workspace.plan_base import behind
 
     if behind(base):
-        say(f"note: {base} has commits that are not merged here, and what they added looks vanished: git merge {base}, and plan again;")
-        say(f"note: or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})")
+        say(
+            f"note: {base} has commits that are not merged here, and what they added looks vanished: git merge {base}, and plan again;"
+        )
+        say(
+            f"note: or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
+        )
     else:
         lock = f"{disk.CLUSTERS}/{name}/{disk.LOCK}"
         say(

@@ -69,7 +69,9 @@ def run(job: Job) -> Outcome:
         with nullcontext() if job.check else disk.alone(job.folder):
             return _run(job, name)
     except Refused as refused:
-        return Outcome(name=name, folder=job.folder, findings=refused.diagnostics, line="refused, nothing written")
+        return Outcome(
+            name=name, folder=job.folder, findings=refused.diagnostics, line="refused, nothing written"
+        )
     except Exception as problem:
         if text := trouble(problem):
             return Outcome(name=name, folder=job.folder, line=text, trouble=True)
@@ -90,7 +92,9 @@ def _run(job: Job, name: str) -> Outcome:
         inputs = replace(inputs, lock=merged.lock)
     compilation = compile_cluster(inputs)
     if merged and "all" not in job.consent.leave:
-        merged.refuse_strangers({each.node for each in compilation.plan.stale if each.reason == "leaver"} - job.consent.leave)
+        merged.refuse_strangers(
+            {each.node for each in compilation.plan.stale if each.reason == "leaver"} - job.consent.leave
+        )
     if job.neighbours:
         refuse_overlaps(inputs, compilation, job.neighbours)
     lock = None if job.locked and not job.check else compilation.lock
@@ -137,7 +141,9 @@ def _in_pool(jobs: Sequence[Work], processes: int, do: Callable[[Work], Result])
     from concurrent.futures.process import BrokenProcessPool
 
     pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
-    ours = signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers inherit that: an interrupt is the parent's alone
+    ours = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # workers inherit that: an interrupt is the parent's alone
     try:
         outcomes = pool.map(do, jobs)
         signal.signal(signal.SIGINT, ours)

@@ -17,7 +17,10 @@ SUFFIX = ".schema.json"
     examples=(
         ("ipamc schema", "the kinds that have a schema"),
         ("ipamc schema IPPool", "one schema, to stdout"),
-        ("ipamc schema --output clusters/.schemas", "all of them, where the files that 'ipamc init' wrote look for them"),
+        (
+            "ipamc schema --output clusters/.schemas",
+            "all of them, where the files that 'ipamc init' wrote look for them",
+        ),
     ),
     refused="the surroundings failed",
 )
@@ -33,7 +36,9 @@ def command(*, kind: str | None, output: str | None) -> int:
         schemas = {each: text for each, text in schemas.items() if each == kind.lower()}
         if not schemas:
             known = ", ".join(by_kind())
-            raise click.UsageError(f"there is no schema of {kind!r}. There are: {known}", click.get_current_context())
+            raise click.UsageError(
+                f"there is no schema of {kind!r}. There are: {known}", click.get_current_context()
+            )
     if output is not None:
         for each, text in schemas.items():
             disk.replace(f"{output}/{file_name(each)}", text)
@@ -48,7 +53,11 @@ def command(*, kind: str | None, output: str | None) -> int:
 
 def by_kind() -> dict[str, str]:
     """Give the schemas' texts by kind, in lower case."""
-    return {name.removesuffix(SUFFIX): text for name, text in disk.assets("schemas").items() if name.endswith(SUFFIX)}
+    return {
+        name.removesuffix(SUFFIX): text
+        for name, text in disk.assets("schemas").items()
+        if name.endswith(SUFFIX)
+    }
 
 
 def file_name(kind: str) -> str:

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 )
 @clusters_argument
 @click.option("--show-blocks", is_flag=True, help="A row for each block of the lock: its node and its state.")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What goes to stdout.")
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What goes to stdout.",
+)
 @at_option
 @format_option
 def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: str, style: str) -> int:
@@ -48,7 +54,9 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
     past = look_back(at, clusters) if at else None
     for folder in past.folders if past else find(clusters):
         with problems.of(folder):
-            cluster, lock = survey(past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent()))
+            cluster, lock = survey(
+                past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent())
+            )
             uses = utilisation(cluster, lock)
             if output == "json":
                 records.append(report_utilisation.records(cluster.name, uses, lock, blocks=show_blocks))
@@ -56,7 +64,14 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
                 tables.append(report_utilisation.table(cluster.name, uses, lock, blocks=show_blocks))
     if output == "json":
         click.echo(
-            json.dumps({"version": report_utilisation.VERSION, **({"at": past.record()} if past else {}), "clusters": records}, indent=2)
+            json.dumps(
+                {
+                    "version": report_utilisation.VERSION,
+                    **({"at": past.record()} if past else {}),
+                    "clusters": records,
+                },
+                indent=2,
+            )
         )
     else:
         click.echo("\n".join(tables), nl=False)
@@ -74,7 +89,9 @@ def survey(inputs: Inputs) -> tuple[Cluster, Lock]:
     try:
         cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))
         log.add(check(cluster))
-        lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))
+        lock = log.keep(
+            load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+        )
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     return cluster, lock

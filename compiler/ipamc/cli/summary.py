@@ -57,5 +57,8 @@ def written(changes: Changes) -> str:
 
 def outdated(changes: Changes) -> str:
     """Say what a run would change on the disk."""
-    paths = [*(["ipam.lock"] if changes.lock else []), *(f"rendered/{path}" for path in (*changes.written, *changes.removed))]
+    paths = [
+        *(["ipam.lock"] if changes.lock else []),
+        *(f"rendered/{path}" for path in (*changes.written, *changes.removed)),
+    ]
     return f"out of date: {names(paths, LISTED)}"

@@ -36,7 +36,13 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="IP|CIDR|NODE")
 @clusters_argument
 @at_option
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What goes to stdout.")
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What goes to stdout.",
+)
 @format_option
 def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
     """Show who holds an address, or which blocks a node has, by the locks as they stand. Writes nothing.
@@ -58,14 +64,23 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
         past = {"at": look.past.record()} if look.past else {}
         click.echo(
             json.dumps(
-                {"version": report_holders.VERSION, "asked": target, **past, "held": held, **report_holders.records(answers)}, indent=2
+                {
+                    "version": report_holders.VERSION,
+                    "asked": target,
+                    **past,
+                    "held": held,
+                    **report_holders.records(answers),
+                },
+                indent=2,
             )
         )
     elif answers:
         click.echo(report_holders.table(answers), nl=False)
     if not held and not format_of(style).document:
         say(look.nobody(answers))
-    print_findings(list(dict.fromkeys(look.problems.findings)), style, look.problems.failures)  # a lock that is refused is so twice
+    print_findings(
+        list(dict.fromkeys(look.problems.findings)), style, look.problems.failures
+    )  # a lock that is refused is so twice
     return DONE if held and not look.problems else REFUSED
 
 
@@ -118,7 +133,9 @@ class _Look:
 
         for folder in self.folders if self.question.block else ():
             with self.problems.of(folder):
-                inputs = self.past.inputs(folder) if self.past else inputs_of(folder, today="", consent=Consent())
+                inputs = (
+                    self.past.inputs(folder) if self.past else inputs_of(folder, today="", consent=Consent())
+                )
                 cluster, lock = survey(inputs)
                 some = vacancies(cluster, lock, self.question.block) if self.question.block else []
                 texts = Texts(inputs.sources, [each.at for each in some])
@@ -130,4 +147,6 @@ class _Look:
         unread = ", as far as locks could be read" if self.unread else ""
         if self.question.block is None:
             return f"no lock of {where} has a line of {text}{unread}; what it would get, and why: ipamc why {text}"
-        return f"nobody holds {text}{unread}" + ("" if answers or self.problems else f", and no pool of {where} has it")
+        return f"nobody holds {text}{unread}" + (
+            "" if answers or self.problems else f", and no pool of {where} has it"
+        )

@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 @click.argument("node", metavar="NODE")
 @clusters_argument
 @at_option
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What goes to stdout.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What goes to stdout.",
+)
 @format_option
 def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
     """Show why a node has the blocks that it has: the selector that matched, the pools that were passed over, the line of the lock. Writes nothing.
@@ -59,7 +65,13 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
     if output == "json":
         click.echo(
             json.dumps(
-                {"version": explanation.VERSION, "asked": node, **({"at": past.record()} if past else {}), "clusters": records}, indent=2
+                {
+                    "version": explanation.VERSION,
+                    "asked": node,
+                    **({"at": past.record()} if past else {}),
+                    "clusters": records,
+                },
+                indent=2,
             )
         )
     else:

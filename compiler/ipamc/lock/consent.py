@@ -26,7 +26,10 @@ def agreed(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[D
         found += refused
         if not refused:
             lines = [
-                msgspec.structs.replace(line, node=new) if line.node == old and line.state is not State.RELEASED else line for line in lines
+                msgspec.structs.replace(line, node=new)
+                if line.node == old and line.state is not State.RELEASED
+                else line
+                for line in lines
             ]
     for target in sorted(consent.release):
         chosen = matching(lines, target)
@@ -35,7 +38,11 @@ def agreed(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[D
         if not refused:
             freed = {line.block for line in chosen if line.state is not State.HELD}
             lines = [_released(line) if line.block in freed else line for line in lines]
-    shards = max(lock.shards, first_shards(len(cluster.nodes), cluster.shard_size)) if consent.reshard else lock.shards
+    shards = (
+        max(lock.shards, first_shards(len(cluster.nodes), cluster.shard_size))
+        if consent.reshard
+        else lock.shards
+    )
     return replace(lock, lines=tuple(lines), shards=shards), found
 
 
@@ -59,7 +66,9 @@ def matching(lines: list[Line], target: str) -> list[Line]:
     return [line for line in lines if line.block.overlaps(block) and line.state is not State.RELEASED]
 
 
-def rename_refused(cluster: Cluster, lock: Lock, lines: list[Line], old: str, new: str) -> Iterator[Diagnostic]:
+def rename_refused(
+    cluster: Cluster, lock: Lock, lines: list[Line], old: str, new: str
+) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement.
 
     OLD must be gone from the inventory, or two nodes would claim one block, and NEW must hold nothing yet. A new machine under a new name then comes up

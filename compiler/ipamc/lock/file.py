@@ -94,14 +94,18 @@ def named(text: bytes) -> str:
 def _record(line: Line) -> Record:
     state = line.state
     pending = state is State.PENDING or line.was_pending
-    return Record(str(line.block), line.pool, line.node, line.since, line.moved, pending, state is State.RELEASED)
+    return Record(
+        str(line.block), line.pool, line.node, line.since, line.moved, pending, state is State.RELEASED
+    )
 
 
 def _by_address(line: Line) -> Block:
     return line.block
 
 
-def load(text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool) -> tuple[Lock, list[Diagnostic]]:
+def load(
+    text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool
+) -> tuple[Lock, list[Diagnostic]]:
     """Read the lock of a cluster; without one, start an empty one.
 
     `rendered`: there is a rendered tree beside it, so that a missing lock is a lost one (rule 8). Every finding names its line. O(n log n).
@@ -150,15 +154,21 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[_Header | None, list
     if head.mode not in set(Mode):
         return None, [lock_unreadable(path, 1, row, f"an unknown mode {head.mode!r}")]
     if head.shards < 1 or head.shards & (head.shards - 1):
-        return None, [lock_unreadable(path, 1, row, f"a shard count of {head.shards}, which is no power of two")]
+        return None, [
+            lock_unreadable(path, 1, row, f"a shard count of {head.shards}, which is no power of two")
+        ]
     return head, []
 
 
-def _body(head: _Header, text: bytes, rows: list[bytes], path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
+def _body(
+    head: _Header, text: bytes, rows: list[bytes], path: str, mode: Mode
+) -> tuple[Lock, list[Diagnostic]]:
     """Read the lines below the header; judge them by the rules of `mode`."""
     lines, found = _records(rows, path)
     written = tuple(line for _, line in lines)
-    lock = Lock(cluster=head.cluster, mode=mode, shards=head.shards, lines=written, path=path, written=written)
+    lock = Lock(
+        cluster=head.cluster, mode=mode, shards=head.shards, lines=written, path=path, written=written
+    )
     if not found:
         found = [*overlapping_lines(lines, path, rows), *two_held(lines, path, rows, mode)]
     canonical = b"" if found else dumps(replace(lock, mode=Mode(head.mode))).encode()
@@ -179,8 +189,13 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
 
 
 def _first_difference(path: str, rows: list[bytes], want: list[bytes]) -> Diagnostic:
-    number = next((index for index, (have, wish) in enumerate(zip(rows, want, strict=False)) if have != wish), min(len(rows), len(want)))
-    return not_canonical(path, number + 1, *(each[number] if number < len(each) else b"" for each in (rows, want)))
+    number = next(
+        (index for index, (have, wish) in enumerate(zip(rows, want, strict=False)) if have != wish),
+        min(len(rows), len(want)),
+    )
+    return not_canonical(
+        path, number + 1, *(each[number] if number < len(each) else b"" for each in (rows, want))
+    )
 
 
 def first_shards(nodes: int, shard_size: int) -> int:
@@ -199,7 +214,9 @@ def _header_problem(row: bytes) -> str:
     return "a header that is not readable"
 
 
-def _judge_header(head: _Header, path: str, row: bytes, cluster: Cluster, consent: Consent) -> Iterator[Diagnostic]:
+def _judge_header(
+    head: _Header, path: str, row: bytes, cluster: Cluster, consent: Consent
+) -> Iterator[Diagnostic]:
     if head.cluster != cluster.name:
         yield foreign_lock(path, row, head.cluster, cluster)
     elif head.mode != cluster.mode and not consent.mode:
@@ -211,7 +228,9 @@ def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list
     found: list[Diagnostic] = []
     decode = _RECORD.decode
     if rows[-1]:
-        found.append(lock_unreadable(path, len(rows), rows[-1], "a last line without a newline: the file was cut off"))
+        found.append(
+            lock_unreadable(path, len(rows), rows[-1], "a last line without a newline: the file was cut off")
+        )
     for number, row in enumerate(rows[1:-1], 2):
         try:
             record = decode(row)

@@ -40,7 +40,9 @@ def lock_empty(path: str) -> Diagnostic:
 
     Even a lock without blocks has a header line. An empty file is a truncated one, and compiling with it would renumber every node.
     """
-    return error("IPC0402", Span(path), "the lock is empty: its memory is lost", help=f"git checkout -- {path}")
+    return error(
+        "IPC0402", Span(path), "the lock is empty: its memory is lost", help=f"git checkout -- {path}"
+    )
 
 
 def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnostic:
@@ -119,7 +121,9 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
             widest = (number, line)
 
 
-def two_held(lines: Iterable[tuple[int, Line]], path: str, rows: list[bytes], mode: Mode) -> Iterator[Diagnostic]:
+def two_held(
+    lines: Iterable[tuple[int, Line]], path: str, rows: list[bytes], mode: Mode
+) -> Iterator[Diagnostic]:
     """IPC0408: a node has one held line a family where the mode gives it one block.
 
     In kubernetes and cluster-pool mode Cilium gives pods addresses of the first block only; two held lines, or two pending ones, are the trace of a bad

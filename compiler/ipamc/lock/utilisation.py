@@ -66,7 +66,11 @@ class PoolUse:
 def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
     """Count every pool, by name, IPv4 before IPv6. Ranges and lines are disjoint among themselves (`check` and `lock` saw to it). O(n log n)."""
     books = {family: _Book(cluster, lock, family) for family in BITS}
-    return tuple(_pool_use(pool, part, books[family]) for pool in cluster.pools for family, part in sorted(pool.families.items()))
+    return tuple(
+        _pool_use(pool, part, books[family])
+        for pool in cluster.pools
+        for family, part in sorted(pool.families.items())
+    )
 
 
 class _Book:
@@ -95,17 +99,24 @@ def _of_nobody(cluster: Cluster) -> Iterable[Block]:
 
 def _pool_use(pool: Pool, part: PoolFamily, book: _Book) -> PoolUse:
     family = part.family
-    reserved = _merge(book.excluded, _spans(each.block for each in pool.reserved if each.block.family == family))
-    pins = _spans(each.block for pinned in pool.pins.values() for each in pinned if each.block.family == family)
+    reserved = _merge(
+        book.excluded, _spans(each.block for each in pool.reserved if each.block.family == family)
+    )
+    pins = _spans(
+        each.block for pinned in pool.pins.values() for each in pinned if each.block.family == family
+    )
     step = 1 << (BITS[family] - part.block_size)
-    ranges = tuple(RangeUse(range=each, use=_range_use(each.block, step, reserved, pins, book)) for each in part.ranges)
+    ranges = tuple(
+        RangeUse(range=each, use=_range_use(each.block, step, reserved, pins, book)) for each in part.ranges
+    )
     return PoolUse(pool=pool, family=part, use=_sum([each.use for each in ranges]), ranges=ranges)
 
 
 def _range_use(block: Block, step: int, reserved: Spans, pins: Spans, book: _Book) -> Use:
     first, end = block.first, block.last + 1
     held, left, released, kept, ghosts, pinned = (
-        _clip(spans, first, end) for spans in (book.held, book.left, book.released, reserved, book.ghosts, pins)
+        _clip(spans, first, end)
+        for spans in (book.held, book.left, book.released, reserved, book.ghosts, pins)
     )
     lines = _merge(held, left, released)
     with_ghosts = _merge(lines, ghosts)
@@ -162,7 +173,9 @@ def _size(spans: Spans) -> int:
 def _places(taken: Spans, first: int, end: int, step: int) -> int:
     """Count the aligned runs of `step` addresses within [first, end) that touch nothing taken."""
     edges = [first, *(edge for span in taken for edge in span), end]
-    return sum(max(stop // step + -start // step, 0) for start, stop in zip(edges[::2], edges[1::2], strict=True))
+    return sum(
+        max(stop // step + -start // step, 0) for start, stop in zip(edges[::2], edges[1::2], strict=True)
+    )
 
 
 def lines_in(lock: Lock, block: Block) -> tuple[Line, ...]:

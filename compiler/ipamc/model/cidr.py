@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 BITS = {4: 32, 6: 128}
 
-_STRICT_V4 = re.compile(r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})/(0|[1-9]\d?)", re.ASCII).fullmatch
+_STRICT_V4 = re.compile(
+    r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})/(0|[1-9]\d?)", re.ASCII
+).fullmatch
 
 _CARE = frozenset({0, 127, 169})
 """First octets that need a second look: this network, loopback, link-local."""
@@ -85,7 +87,13 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
         first = a << 24 | b << 16 | c << 8 | d
         octets = a <= 255 and b <= 255 and c <= 255 and d <= 255
         # Most blocks of real clusters; what is left, or forbidden, takes the careful way below.
-        if octets and 8 <= prefix <= 32 and a < 224 and a not in _CARE and not first & ((1 << (32 - prefix)) - 1):
+        if (
+            octets
+            and 8 <= prefix <= 32
+            and a < 224
+            and a not in _CARE
+            and not first & ((1 << (32 - prefix)) - 1)
+        ):
             return Block(4, first, prefix)
     return _parse_with_care(text, pods=pods)
 

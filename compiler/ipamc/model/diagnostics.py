@@ -86,7 +86,9 @@ def error(code: str, at: At, message: str, *, also: Iterable[Related] = (), help
 
 def warning(code: str, at: At, message: str, *, also: Iterable[Related] = (), help: str = "") -> Diagnostic:  # noqa: A002 - as above
     """Make a finding that never drops output."""
-    return Diagnostic(severity=Severity.WARNING, code=code, at=at, message=message, also=tuple(also), help=help)
+    return Diagnostic(
+        severity=Severity.WARNING, code=code, at=at, message=message, also=tuple(also), help=help
+    )
 
 
 def note(code: str, at: At, message: str, *, also: Iterable[Related] = (), help: str = "") -> Diagnostic:  # noqa: A002 - as above

@@ -21,7 +21,9 @@ class RangeIndex:
     """The ranges of all pools, for look-up by block in O(log ranges). Ranges are disjoint: `check` saw to it."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        grounds = [Ground(pool, each) for pool in pools for part in pool.families.values() for each in part.ranges]
+        grounds = [
+            Ground(pool, each) for pool in pools for part in pool.families.values() for each in part.ranges
+        ]
         self._grounds = sorted(grounds, key=lambda ground: ground.range.block)
         self._starts = [(ground.range.block.family, ground.range.block.first) for ground in self._grounds]
 

@@ -36,7 +36,10 @@ def rank(pool: Pool) -> Rank:
     """Give a pool's place among the candidates of any node that it selects."""
     blocks = addresses = 0
     if pool.dialect is Dialect.CLUSTER_CIDR:
-        totals = [sum(1 << max(part.block_size - each.block.prefix, 0) for each in part.ranges) for part in pool.families.values()]
+        totals = [
+            sum(1 << max(part.block_size - each.block.prefix, 0) for each in part.ranges)
+            for part in pool.families.values()
+        ]
         blocks = min(totals)
         addresses = min(1 << (BITS[family] - part.block_size) for family, part in pool.families.items())
     return Rank(-pool.priority, -pool.selector.requirements, blocks, addresses, pool.name)
@@ -61,7 +64,12 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
     choose = _chooser(enabled)
     pinned = _pinned(pools)
     return tuple(
-        Want(node, with_pins(node, choose(node), pinned[node.name], enabled) if node.name in pinned else choose(node))
+        Want(
+            node,
+            with_pins(node, choose(node), pinned[node.name], enabled)
+            if node.name in pinned
+            else choose(node),
+        )
         for node in cluster.nodes
     )
 
@@ -147,14 +155,18 @@ def size_class(pool: Pool, labels: Mapping[str, str], name: str) -> SizeClass | 
     return next((each for each in pool.block_sizes if each.selector.matches(labels, name)), None)
 
 
-def overflow(full: Pool, enabled: Mapping[str, Pool], labels: Mapping[str, str], name: str) -> Iterator[Offer]:
+def overflow(
+    full: Pool, enabled: Mapping[str, Pool], labels: Mapping[str, str], name: str
+) -> Iterator[Offer]:
     """Yield the pools that a pool's `overflow` names, as written, whether or not they select the node."""
     for other in full.overflow:
         if other in enabled and other != full.name:
             yield offer(enabled[other], labels, name)
 
 
-def with_pins(node: Node, offers: tuple[Offer, ...], pools: list[Pool], enabled: Mapping[str, Pool]) -> tuple[Offer, ...]:
+def with_pins(
+    node: Node, offers: tuple[Offer, ...], pools: list[Pool], enabled: Mapping[str, Pool]
+) -> tuple[Offer, ...]:
     """Put the pools that pin a node before its other candidates, whatever their selectors say; among them, by rank."""
 
     def uninvited(pool: Pool) -> Offer:
@@ -179,10 +191,17 @@ def _chooser(enabled: Mapping[str, Pool]) -> Callable[[Node], tuple[Offer, ...]]
     remembered: dict[tuple[str | None, ...], tuple[Offer, ...]] = {}
 
     def look(labels: Mapping[str, str], name: str) -> tuple[Offer, ...]:
-        candidates = [offer(pool, labels, name) for pool in enabled.values() if pool.selector.matches(labels, name)]
-        return tuple(Offer(each.pool, each.sizes, tuple(instead(each, candidates, labels, name))) for each in candidates)
+        candidates = [
+            offer(pool, labels, name) for pool in enabled.values() if pool.selector.matches(labels, name)
+        ]
+        return tuple(
+            Offer(each.pool, each.sizes, tuple(instead(each, candidates, labels, name)))
+            for each in candidates
+        )
 
-    def instead(full: Offer, candidates: list[Offer], labels: Mapping[str, str], name: str) -> Iterator[Offer]:
+    def instead(
+        full: Offer, candidates: list[Offer], labels: Mapping[str, str], name: str
+    ) -> Iterator[Offer]:
         """Yield who may take a full pool's place: its twins, then its `overflow`. A rack never spills into another by accident."""
         twins = [
             each

@@ -31,7 +31,9 @@ from ipamc.read.values import Reading
 __all__ = ["locate", "read"]
 
 
-def read(name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str]) -> tuple[Cluster, list[Diagnostic]]:
+def read(
+    name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str]
+) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster: the model, and what is to be said about it beside.
 
     `sources` are bytes by path; the order of files and documents does not matter. `name` is what the Cluster must be called, `folder` is shown

@@ -59,7 +59,9 @@ class Harvest:
             if node is not plan and not node.live:  # a live Node fulfils the plan, and wins
                 found.append(rules.same_name("node", plan.name, _name_at(plan), _name_at(node)))
         found += [
-            rules.other_folder(each.at / "metadata" / "name", each.name, name) for each in self.clusters.values() if each.name != name
+            rules.other_folder(each.at / "metadata" / "name", each.name, name)
+            for each in self.clusters.values()
+            if each.name != name
         ]
         if not self.clusters and complete:
             found.append(rules.no_cluster(Span(folder), name))

@@ -36,11 +36,16 @@ def _odd(odd: Odd, schema: Schema, root: Place) -> Iterator[Diagnostic]:
     at = Place(root.path, root.document, (*root.keys, *odd.keys), key=odd.key)
     if odd.key and is_map(schema, odd.keys[:-1]):
         if odd.agreed:
-            yield rules.wrong_shape(at, f"{odd.text or 'nothing'} as a key is not text", f"write {quoted(odd.text)}")
+            yield rules.wrong_shape(
+                at, f"{odd.text or 'nothing'} as a key is not text", f"write {quoted(odd.text)}"
+            )
         else:
             yield rules.ambiguous_scalar(at, odd.text, readings(odd.text), quoted(odd.text))
     elif not odd.key and wants_text(schema, odd.keys):
         key = odd.keys[-1]
         yield rules.ambiguous_scalar(
-            at, odd.text, readings(odd.text), f"{key}: {quoted(odd.text)}" if isinstance(key, str) else quoted(odd.text)
+            at,
+            odd.text,
+            readings(odd.text),
+            f"{key}: {quoted(odd.text)}" if isinstance(key, str) else quoted(odd.text),
         )

@@ -58,7 +58,9 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
             yield Mistyped(here, wrong.value, tuple(types(wrong.schema)))
             continue
         said = set[str]()
-        for each in refusals:  # the validator says `required` once for each name, and the finding below names them all
+        for each in (
+            refusals
+        ):  # the validator says `required` once for each name, and the finding below names them all
             if each.keyword not in said:
                 yield from _findings(each, schema, here)
             said.add(each.keyword)
@@ -66,7 +68,9 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
 
 def _refusals(value: Any, schema: Schema) -> Iterator[_Refusal]:
     for found in _validator()(schema).iter_errors(value):
-        yield _Refusal(found.validator, found.validator_value, found.schema, found.instance, tuple(found.absolute_path))
+        yield _Refusal(
+            found.validator, found.validator_value, found.schema, found.instance, tuple(found.absolute_path)
+        )
 
 
 @cache
@@ -96,21 +100,29 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
                     yield _missing(here / key, _owner(root, path), key, at(root, (*path, key)))
         case "anyOf":  # used for "at least one of these fields" only
             names = [name for each in bound for name in each["required"]]
-            yield rules.wrong_shape(here / names[0], f"{_owner(root, path)} has no {listing(names)}", f"write {listing(names)}")
+            yield rules.wrong_shape(
+                here / names[0], f"{_owner(root, path)} has no {listing(names)}", f"write {listing(names)}"
+            )
         case "enum":
-            yield rules.wrong_shape(here, f"{text} is not one of {listing(bound)}", suggestion(str(value), bound))
+            yield rules.wrong_shape(
+                here, f"{text} is not one of {listing(bound)}", suggestion(str(value), bound)
+            )
         case "minimum":
             yield rules.wrong_shape(here, f"{text} is less than {bound}, the least that {field} can be")
         case "maximum":
             yield rules.wrong_shape(here, f"{text} is more than {bound}, the most that {field} can be")
         case "minItems" | "minLength":
-            yield rules.wrong_shape(here, f"{field} is empty", "leave it out, or give it a value" if bound == 1 else "")
+            yield rules.wrong_shape(
+                here, f"{field} is empty", "leave it out, or give it a value" if bound == 1 else ""
+            )
         case "maxItems":
             yield rules.wrong_shape(here, f"{field} has {len(value)} items, and {bound} at most")
         case "uniqueItems":
             yield rules.wrong_shape(here, f"{field} has an item twice", "remove one of the two")
         case _:
-            yield rules.wrong_shape(here, f"{text} is not {schema.get('title', 'a ' + field)}", _example(field, schema))
+            yield rules.wrong_shape(
+                here, f"{text} is not {schema.get('title', 'a ' + field)}", _example(field, schema)
+            )
 
 
 def _missing(here: Place, owner: str, key: str, schema: Schema | None) -> Diagnostic:
@@ -147,13 +159,21 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
         if not better and "array" in wanted:
             better = f"[{value[:_SHOWN]}]"
         return rules.wrong_shape(
-            found.at, f"{source[:_SHOWN] or shown(value)} is text, and {wants}", f"write {name}{better}" if better else ""
+            found.at,
+            f"{source[:_SHOWN] or shown(value)} is text, and {wants}",
+            f"write {name}{better}" if better else "",
         )
     if isinstance(value, list | Mapping):
-        return rules.wrong_shape(found.at, f"a {'list' if isinstance(value, list) else 'mapping'}, and {wants}")
+        return rules.wrong_shape(
+            found.at, f"a {'list' if isinstance(value, list) else 'mapping'}, and {wants}"
+        )
     source = (source or str(value))[:_SHOWN]
     kind = "a truth value" if isinstance(value, bool) else "a number"
-    return rules.wrong_shape(found.at, f"{source} is {kind}, and {wants}", f"write {name}{quoted(source)}" if "string" in wanted else "")
+    return rules.wrong_shape(
+        found.at,
+        f"{source} is {kind}, and {wants}",
+        f"write {name}{quoted(source)}" if "string" in wanted else "",
+    )
 
 
 def _field(keys: Keys) -> str:
@@ -169,4 +189,6 @@ def _owner(root: Schema, keys: Keys) -> str:
     """Name a mapping by its path from the document's root: `spec.ipv4`, `nodes[3]`, or the kind."""
     if not keys:
         return str(root.get("title", "the document"))
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:_SHOWN]}" for key in keys).removeprefix(".")
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:_SHOWN]}" for key in keys).removeprefix(
+        "."
+    )

@@ -25,7 +25,11 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
     located = [
-        replace(each, at=texts.span(each.at), also=tuple(Related(texts.span(other.at), other.label) for other in each.also))
+        replace(
+            each,
+            at=texts.span(each.at),
+            also=tuple(Related(texts.span(other.at), other.label) for other in each.also),
+        )
         for each in found
     ]
     return tuple(sorted(located, key=_order))
@@ -33,7 +37,11 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
 
 def _order(each: Diagnostic) -> tuple[str, int, int, str, str]:
     at = each.at
-    return (at.path, at.line, at.column, each.code, each.message) if isinstance(at, Span) else (at.path, 0, 0, each.code, each.message)
+    return (
+        (at.path, at.line, at.column, each.code, each.message)
+        if isinstance(at, Span)
+        else (at.path, 0, 0, each.code, each.message)
+    )
 
 
 class Texts:

@@ -12,7 +12,12 @@ def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
     The kube-apiserver refuses any other name: lower-case letters, digits, `-` and `.`, beginning and ending with a letter or digit, at most
     253 characters (apimachinery, validation of names). The namespace is a single label of at most 63.
     """
-    return error("IPC0101", at, f"{shown(name)} is not {what}: it {problem}", help="use lower-case letters, digits, - and . only")
+    return error(
+        "IPC0101",
+        at,
+        f"{shown(name)} is not {what}: it {problem}",
+        help="use lower-case letters, digits, - and . only",
+    )
 
 
 def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
@@ -22,7 +27,10 @@ def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     a value is empty or at most 63 characters of letters, digits, `-`, `_` and `.`.
     """
     return error(
-        "IPC0102", at, f"{shown(text)} is not a {what}: it {problem}", help="use letters, digits, -, _ and . only, 63 characters at most"
+        "IPC0102",
+        at,
+        f"{shown(text)} is not a {what}: it {problem}",
+        help="use letters, digits, -, _ and . only, 63 characters at most",
     )
 
 
@@ -33,7 +41,11 @@ def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
     an inventory: it fulfils the plan. Pools of all dialects share one space of names.
     """
     return error(
-        "IPC0103", at, f"{what} {shown(name)} is given twice", also=[Related(first, "first here")], help="remove or rename one of the two"
+        "IPC0103",
+        at,
+        f"{what} {shown(name)} is given twice",
+        also=[Related(first, "first here")],
+        help="remove or rename one of the two",
     )
 
 
@@ -44,7 +56,10 @@ def other_folder(at: At, name: str, folder: str) -> Diagnostic:
     `git mv`, or change `metadata.name`.
     """
     return error(
-        "IPC0104", at, f"Cluster {shown(name)} stands in the folder {shown(folder)}", help=f"write name: {folder}, or rename the folder"
+        "IPC0104",
+        at,
+        f"Cluster {shown(name)} stands in the folder {shown(folder)}",
+        help=f"write name: {folder}, or rename the folder",
     )
 
 
@@ -65,7 +80,10 @@ def namespace_selector(at: At, text: str) -> Diagnostic:
     the promise of `namespaceSelector`. Remove it, or leave the pool out.
     """
     return error(
-        "IPC0106", at, f"{shown(text)} selects namespaces, and blocks belong to nodes", help="remove namespaceSelector, or this pool"
+        "IPC0106",
+        at,
+        f"{shown(text)} selects namespaces, and blocks belong to nodes",
+        help="remove namespaceSelector, or this pool",
     )
 
 
@@ -83,7 +101,9 @@ def wrong_family(at: At, text: str, family: int) -> Diagnostic:
 
     Put the CIDR under the other field. Lists such as `excludedCIDRs`, `reserved` and `pins` take both families.
     """
-    return error("IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"put it under ipv{10 - family}")
+    return error(
+        "IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"put it under ipv{10 - family}"
+    )
 
 
 def mapped(at: At, reason: str, better: str) -> Diagnostic:
@@ -117,7 +137,12 @@ def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
 
     Leading zeros (`010.0.0.0/8`) are octal to some programs, so they are refused. A single address is a CIDR of length 32, or 128.
     """
-    return error("IPC0206", at, reason, help=f"write {better}" if better else "write an address and a prefix length, such as 10.0.0.0/16")
+    return error(
+        "IPC0206",
+        at,
+        reason,
+        help=f"write {better}" if better else "write an address and a prefix length, such as 10.0.0.0/16",
+    )
 
 
 def selector_syntax(at: At, problem: str, way_out: str) -> Diagnostic:

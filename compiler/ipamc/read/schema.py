@@ -36,7 +36,11 @@ def resolve_reference(root: Schema, schema: Schema) -> Schema:
 def below(root: Schema, schema: Schema, key: str | int) -> Schema | None:
     """Give the schema of a member or an item; None where the schema says nothing about it."""
     schema = resolve_reference(root, schema)
-    found = schema.get("items") if isinstance(key, int) else schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+    found = (
+        schema.get("items")
+        if isinstance(key, int)
+        else schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+    )
     return resolve_reference(root, found) if isinstance(found, dict) else None
 
 

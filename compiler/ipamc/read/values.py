@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Range
 from ipamc.model.diagnostics import Diagnostic, Place
-from ipamc.model.selector import EVERY, Selector, SelectorError, label_key_problem, label_value_problem, node_name_problem, parse_calico
+from ipamc.model.selector import (
+    EVERY,
+    Selector,
+    SelectorError,
+    label_key_problem,
+    label_value_problem,
+    node_name_problem,
+    parse_calico,
+)
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
 
@@ -36,12 +44,18 @@ class Reading:
         result = {}
         for key, text in labels.items() if labels else ():
             value = text or ""
-            result[good_keys.get(key) or self._key(key, at, keys)] = good_values.get(value) or self._value(value, at, (*keys, key))
+            result[good_keys.get(key) or self._key(key, at, keys)] = good_values.get(value) or self._value(
+                value, at, (*keys, key)
+            )
         return result
 
     def _key(self, key: str, at: Place, keys: Keys) -> str:
         if problem := label_key_problem(key):
-            self.found.append(rules.bad_label(Place(at.path, at.document, (*at.keys, *keys, key), key=True), "label key", key, problem))
+            self.found.append(
+                rules.bad_label(
+                    Place(at.path, at.document, (*at.keys, *keys, key), key=True), "label key", key, problem
+                )
+            )
             return key
         return self.keys.setdefault(key, key)
 
@@ -51,7 +65,9 @@ class Reading:
             return value
         return self.values.setdefault(value, value)
 
-    def block(self, text: str, at: Place, *keys: str | int, family: int = 0, pods: bool = True) -> Block | None:
+    def block(
+        self, text: str, at: Place, *keys: str | int, family: int = 0, pods: bool = True
+    ) -> Block | None:
         """Read a CIDR, or note why it is none. `family` 0 takes both; `pods` says that pods are to have its addresses."""
         try:
             block = parse_block(text, pods=pods)
@@ -79,9 +95,14 @@ class Reading:
                 result.append(block)
         return tuple(result)
 
-    def ranges(self, texts: Iterable[str], at: Place, *, family: int = 0, pods: bool = True) -> tuple[Range, ...]:
+    def ranges(
+        self, texts: Iterable[str], at: Place, *, family: int = 0, pods: bool = True
+    ) -> tuple[Range, ...]:
         """Read a list of CIDRs, each with its place, in the order as written."""
-        found = ((self.block(text, at / index, family=family, pods=pods), at / index) for index, text in enumerate(texts))
+        found = (
+            (self.block(text, at / index, family=family, pods=pods), at / index)
+            for index, text in enumerate(texts)
+        )
         return tuple(Range(block, place) for block, place in found if block is not None)
 
     def calico(self, text: str, at: Place) -> Selector:
@@ -93,7 +114,9 @@ class Reading:
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:
         """Note what is wrong with a selector; the compile ends after this stage, so any selector will do until then."""
-        place = Place(at.path, at.document, (*at.keys, *problem.keys), key=problem.at_key, offset=problem.offset)
+        place = Place(
+            at.path, at.document, (*at.keys, *problem.keys), key=problem.at_key, offset=problem.offset
+        )
         self.found.append(rules.selector_syntax(place, problem.message, problem.help))
         return EVERY
 

@@ -24,7 +24,9 @@ def arrange(plan: Plan) -> tuple[File, ...]:
     layout = Layout(
         plan=plan,
         shards=_shards(plan),
-        held=_rendered(plan, plan.held, [line for line in plan.lock.lines if not line.pool and line.state is State.HELD]),
+        held=_rendered(
+            plan, plan.held, [line for line in plan.lock.lines if not line.pool and line.state is State.HELD]
+        ),
         coming=_coming(plan),
         masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},
     )
@@ -53,7 +55,9 @@ def _shards(plan: Plan) -> tuple[tuple[str, tuple[Want, ...]], ...]:
     return tuple((shard_name(number), tuple(wants)) for number, wants in sorted(shards.items()))
 
 
-def _rendered(plan: Plan, held: Mapping[str, tuple[Line, ...]], outside: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
+def _rendered(
+    plan: Plan, held: Mapping[str, tuple[Line, ...]], outside: Iterable[Line]
+) -> Mapping[str, tuple[Line, ...]]:
     """Leave out what no object is written for, of the nodes that hold one of the lines `outside` every pool (see `Layout.held`)."""
     nodes = {line.node for line in outside}
     if not nodes:
@@ -76,6 +80,10 @@ def _coming(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
     coming = {}
     for node, lines in fresh.items():
         replaced = {(line.block.family, "" if one else line.pool) for line in lines}
-        kept = [line for line in plan.held.get(node, ()) if (line.block.family, "" if one else line.pool) not in replaced]
+        kept = [
+            line
+            for line in plan.held.get(node, ())
+            if (line.block.family, "" if one else line.pool) not in replaced
+        ]
         coming[node] = tuple(sorted((*kept, *lines), key=lambda line: line.block))
     return _rendered(plan, coming, [line for lines in coming.values() for line in lines if not line.pool])

@@ -20,4 +20,9 @@ def is_part(text: str) -> bool:
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
     """Give the parts among paths below `rendered/`, in the order in which they are applied: `cilium`, then pools, nodes and ciliumnodes by shard."""
-    return tuple(sorted(filter(is_part, set(paths)), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path)))
+    return tuple(
+        sorted(
+            filter(is_part, set(paths)),
+            key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path),
+        )
+    )

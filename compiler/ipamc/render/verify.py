@@ -41,7 +41,9 @@ _LONGEST = 300
 """Characters of a message: a validator may quote a whole document."""
 
 
-def verify(files: Iterable[File], texts: Mapping[str, str], schemas: Mapping[str, str], folder: str) -> Iterator[Diagnostic]:
+def verify(
+    files: Iterable[File], texts: Mapping[str, str], schemas: Mapping[str, str], folder: str
+) -> Iterator[Diagnostic]:
     """Yield what is wrong with one document of each shape, located below `folder`. Raises KeyError for a template without a schema: a bug of ours.
 
     Costs one fast pass over all text, and for each shape less than a millisecond, or 4 microseconds a line.
@@ -50,7 +52,9 @@ def verify(files: Iterable[File], texts: Mapping[str, str], schemas: Mapping[str
     for name, template, _, _ in files:
         schema, path = schemas[f"{template.removesuffix('.yaml.j2')}.emitted.json"], f"{folder}/{name}"
         for sample in samples(texts[name], known[template]):
-            found = {malformed(at, problem) for at, problem in problems(path, sample, schema)}  # a schema may say a thing twice
+            found = {
+                malformed(at, problem) for at, problem in problems(path, sample, schema)
+            }  # a schema may say a thing twice
             yield from locate(found, {path: sample.encode()})
 
 
@@ -77,7 +81,10 @@ def problems(path: str, text: str, schema: str) -> Iterator[tuple[At, str]]:
         yield Place(path), f"{count(len(documents), 'document')} where there is to be one"
     for document in documents:
         for odd in document.odd:
-            yield Place(path, document.at.document, odd.keys, key=odd.key), f"{odd.text} is not text to every YAML reader"
+            yield (
+                Place(path, document.at.document, odd.keys, key=odd.key),
+                f"{odd.text} is not text to every YAML reader",
+            )
         for refusal in _validator(schema).iter_errors(document.value):
             for keys, key, problem in _said(refusal):
                 where = ".".join(map(str, keys)) or "the document"
@@ -117,9 +124,14 @@ def samples(text: str, known: list[str]) -> Iterator[str]:
             continue
         start = position + 4 * text.startswith("---\n", position)
         position = text.find("\n---\n", start) + 1 or len(text)
-        runs = [(shape, list(lines)) for shape, lines in groupby(text[start:position].splitlines(keepends=True), _shape)]
+        runs = [
+            (shape, list(lines))
+            for shape, lines in groupby(text[start:position].splitlines(keepends=True), _shape)
+        ]
         known.append(_run_of(runs))
-        yield "\n" * text.count("\n", 0, start) + "".join("".join(lines[:2]) + "\n" * len(lines[2:]) for _, lines in runs)
+        yield "\n" * text.count("\n", 0, start) + "".join(
+            "".join(lines[:2]) + "\n" * len(lines[2:]) for _, lines in runs
+        )
 
 
 @lru_cache(maxsize=4096)

@@ -43,7 +43,11 @@ def compiled(template: str) -> Callable[..., str]:
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - 60 ms that only rendering costs
 
     environment = Environment(  # noqa: S701 - YAML, not HTML: `finalize` quotes
-        undefined=StrictUndefined, finalize=scalar, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        undefined=StrictUndefined,
+        finalize=scalar,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     render: Callable[..., str] = environment.from_string(template).render
     return render
@@ -73,4 +77,6 @@ def quoted(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     character = match[0]
-    return _SHORT.get(character) or (f"\\u{ord(character):04X}" if character <= "\uffff" else f"\\U{ord(character):08X}")
+    return _SHORT.get(character) or (
+        f"\\u{ord(character):04X}" if character <= "\uffff" else f"\\U{ord(character):08X}"
+    )

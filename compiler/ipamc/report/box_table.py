@@ -11,7 +11,10 @@ Row = tuple[str, ...]
 
 def box(head: Row, groups: Sequence[Sequence[Row]], *, numbers: Collection[int] = ()) -> str:
     """Draw rows of printable cells below a head, a rule between groups. `numbers` are the columns that are flush right."""
-    widths = [max(width(row[column]) for row in (head, *(row for group in groups for row in group))) for column in range(len(head))]
+    widths = [
+        max(width(row[column]) for row in (head, *(row for group in groups for row in group)))
+        for column in range(len(head))
+    ]
     rule = f"+{'+'.join('-' * (each + 2) for each in widths)}+\n"
     body = rule.join("".join(_line(row, widths, numbers) for row in group) for group in groups)
     return rule + _line(head, widths, numbers) + rule + (body + rule if groups else "")

@@ -25,6 +25,8 @@ def _told(dropped: Dropped, trunks: tuple[str, ...]) -> str:
     if dropped.trunk is not None:
         why += f" on {trunks[dropped.trunk]}"
     again = (
-        f"to move {line.node} all the same: ipamc lock --renumber {line.node}" if line.state is State.PENDING else "compile places it again"
+        f"to move {line.node} all the same: ipamc lock --renumber {line.node}"
+        if line.state is State.PENDING
+        else "compile places it again"
     )
     return f"{line.block} of node {line.node}, {why}; {again}"

@@ -39,11 +39,19 @@ def text(trace: Trace, lock: str, find: Find) -> str:
     for each in shown:
         rows += _pool(each, find)
     if len(shown) < len(trace.pools):
-        rows.append(_row("passed over", f"{count(len(trace.pools) - len(shown), 'more pool')}, all in --output json"))
+        rows.append(
+            _row("passed over", f"{count(len(trace.pools) - len(shown), 'more pool')}, all in --output json")
+        )
     for step in trace.steps:
-        rows.append(_row("block", f"{step.line.block} of {step.line.pool or 'no pool'}, {_state(step)}; {step.why}"))
+        rows.append(
+            _row("block", f"{step.line.block} of {step.line.pool or 'no pool'}, {_state(step)}; {step.why}")
+        )
         rows += [_row("", f"{lock}:{step.number}")] if step.number else []
-        rows += [_row("", f"{_line(find(step.at))}: {'shown' if step.origin == 'adopted' else 'pinned'} here")] if step.at else []
+        rows += (
+            [_row("", f"{_line(find(step.at))}: {'shown' if step.origin == 'adopted' else 'pinned'} here")]
+            if step.at
+            else []
+        )
     return "\n".join(rows) + "\n"
 
 
@@ -52,7 +60,10 @@ def _pool(seen: Seen, find: Find) -> Iterator[str]:
     yield _row("", f"{_line(find(seen.pool.selector_at))}: nodeSelector {seen.pool.selector.canonical}")
     if seen.size:
         sizes = ", ".join(f"IPv{family} /{size}" for family, size in sorted(seen.size.sizes.items()))
-        yield _row("", f"{_line(find(seen.size.at / 'nodeSelector'))}: blockSizes {seen.size.selector.canonical}: {sizes}")
+        yield _row(
+            "",
+            f"{_line(find(seen.size.at / 'nodeSelector'))}: blockSizes {seen.size.selector.canonical}: {sizes}",
+        )
 
 
 def _row(label: str, told: str) -> str:
@@ -82,7 +93,11 @@ def record(trace: Trace, lock: str, find: Find) -> dict[str, Any]:
                 "nodeSelector": each.pool.selector.canonical,
                 **_place(find(each.pool.selector_at)),
                 "key": list(rank(each.pool)),
-                **({"blockSizes": {f"IPv{family}": size for family, size in sorted(each.size.sizes.items())}} if each.size else {}),
+                **(
+                    {"blockSizes": {f"IPv{family}": size for family, size in sorted(each.size.sizes.items())}}
+                    if each.size
+                    else {}
+                ),
             }
             for each in trace.pools
         ],

@@ -40,7 +40,10 @@ class Vacant(NamedTuple):
 
 def table(answers: Sequence[Holding | Vacant]) -> str:
     """Give the table: a group of rows a cluster, in the order given."""
-    return box(_HEAD, [[_row(each) for each in group] for _, group in groupby(answers, key=lambda each: each.cluster)])
+    return box(
+        _HEAD,
+        [[_row(each) for each in group] for _, group in groupby(answers, key=lambda each: each.cluster)],
+    )
 
 
 def _row(answer: Holding | Vacant) -> Row:
@@ -49,7 +52,10 @@ def _row(answer: Holding | Vacant) -> Row:
         block, pool, node, told = line.block, line.pool, line.node, state(line)
     else:
         block, pool, node, told, _ = answer.vacancy
-    return (*map(visible, (answer.cluster, str(block), pool, node, told)), where(Span(answer.at.path, answer.at.line)))
+    return (
+        *map(visible, (answer.cluster, str(block), pool, node, told)),
+        where(Span(answer.at.path, answer.at.line)),
+    )
 
 
 def records(answers: Sequence[Holding | Vacant]) -> dict[str, list[dict[str, str | int]]]:
@@ -61,13 +67,17 @@ def records(answers: Sequence[Holding | Vacant]) -> dict[str, list[dict[str, str
             if isinstance(each, Holding)
         ],
         "vacant": [
-            _record(each, each.vacancy.block, each.vacancy.pool, each.vacancy.node, {"state": each.vacancy.state})
+            _record(
+                each, each.vacancy.block, each.vacancy.pool, each.vacancy.node, {"state": each.vacancy.state}
+            )
             for each in answers
             if isinstance(each, Vacant)
         ],
     }
 
 
-def _record(answer: Holding | Vacant, block: Block, pool: str, node: str, state_of: Mapping[str, str | bool]) -> dict[str, str | int]:
+def _record(
+    answer: Holding | Vacant, block: Block, pool: str, node: str, state_of: Mapping[str, str | bool]
+) -> dict[str, str | int]:
     place: dict[str, str | int] = {"file": answer.at.path, "line": answer.at.line}
     return {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node, **state_of, **place}

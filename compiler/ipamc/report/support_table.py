@@ -19,12 +19,22 @@ def markdown() -> str:
 
 
 def _cilium() -> tuple[Sequence[str], Iterator[Sequence[str]]]:
-    rows = ((row.modes, row.capability.value, *(_cell(row.of(each), row.known(each)) for each in minors()), row.decides) for row in TABLE)
+    rows = (
+        (
+            row.modes,
+            row.capability.value,
+            *(_cell(row.of(each), row.known(each)) for each in minors()),
+            row.decides,
+        )
+        for row in TABLE
+    )
     return ("mode", "Cilium", *map(text, minors()), "ipamc"), rows
 
 
 def _apiserver() -> tuple[Sequence[str], Iterator[Sequence[str]]]:
-    return ("kube-apiserver", APISERVER, "ipamc"), ((each.text, _cell(True, each.known), each.decides) for each in APISERVER_TABLE)
+    return ("kube-apiserver", APISERVER, "ipamc"), (
+        (each.text, _cell(True, each.known), each.decides) for each in APISERVER_TABLE
+    )
 
 
 def _cell(yes: bool, known: Known) -> str:  # noqa: FBT001 - what the cell says

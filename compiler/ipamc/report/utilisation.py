@@ -15,7 +15,17 @@ from ipamc.report.terminal_text import visible
 VERSION = 1
 """Grows when a field of `records` changes its meaning or goes."""
 
-_HEAD = ("GROUPING", "CIDR", "IPS TOTAL", "IPS HELD", "IPS QUARANTINED", "IPS RESERVED", "IPS FREE", "BLOCKS HELD", "BLOCKS FREE")
+_HEAD = (
+    "GROUPING",
+    "CIDR",
+    "IPS TOTAL",
+    "IPS HELD",
+    "IPS QUARANTINED",
+    "IPS RESERVED",
+    "IPS FREE",
+    "BLOCKS HELD",
+    "BLOCKS FREE",
+)
 _BLOCK_HEAD = ("NODE", "STATE")
 _NUMBERS = range(2, 9)
 """The columns that are flush right."""
@@ -33,7 +43,9 @@ def table(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = Fals
 
 def _title(name: str, uses: Sequence[PoolUse], lock: Lock) -> str:
     live = [line for line in lock.lines if line.state is State.HELD]
-    outside = len(lock.lines) - sum(len(lines_in(lock, each.range.block)) for use in uses for each in use.ranges)
+    outside = len(lock.lines) - sum(
+        len(lines_in(lock, each.range.block)) for use in uses for each in use.ranges
+    )
     strays = f"; {count(outside, 'line')} of the lock outside every pool" if outside else ""
     return f"{visible(name)}: {count(len({line.node for line in live}), 'node')} with {count(len(live), 'block')}{strays}\n"
 
@@ -43,12 +55,24 @@ def _rows(use: PoolUse, lock: Lock, *, blocks: bool) -> Iterator[tuple[str, ...]
     for each in use.ranges:
         yield ("Range", str(each.range.block), *_numbers(each.use))
         for line in lines_in(lock, each.range.block) if blocks else ():
-            yield ("Block", str(line.block), number(line.block.size), *[""] * 6, visible(line.node), state(line))
+            yield (
+                "Block",
+                str(line.block),
+                number(line.block.size),
+                *[""] * 6,
+                visible(line.node),
+                state(line),
+            )
 
 
 def _numbers(use: Use) -> tuple[str, ...]:
     parts = (use.held, use.quarantined, use.reserved, use.available)
-    return number(use.total), *(_share(part, use.total) for part in parts), number(use.blocks_held), _share(use.blocks_free, use.blocks)
+    return (
+        number(use.total),
+        *(_share(part, use.total) for part in parts),
+        number(use.blocks_held),
+        _share(use.blocks_free, use.blocks),
+    )
 
 
 def _share(part: int, total: int) -> str:
@@ -76,12 +100,20 @@ def records(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = Fa
 
 
 def _pool_record(use: PoolUse, lock: Lock, *, blocks: bool) -> dict[str, object]:
-    ranges: list[dict[str, object]] = [{"cidr": str(each.range.block), **use_record(each.use)} for each in use.ranges]
+    ranges: list[dict[str, object]] = [
+        {"cidr": str(each.range.block), **use_record(each.use)} for each in use.ranges
+    ]
     if blocks:
         for record, each in zip(ranges, use.ranges, strict=True):
             record["lines"] = _line_records(lock, each.range.block)
     family = f"IPv{use.family.family}"
-    return {"pool": use.pool.name, "family": family, "blockSize": use.family.block_size, **use_record(use.use), "ranges": ranges}
+    return {
+        "pool": use.pool.name,
+        "family": family,
+        "blockSize": use.family.block_size,
+        **use_record(use.use),
+        "ranges": ranges,
+    }
 
 
 def _line_records(lock: Lock, block: Block) -> list[dict[str, str | bool]]:
@@ -100,5 +132,10 @@ def state_record(line: Line) -> dict[str, str | bool]:
 
 def use_record(use: Use) -> dict[str, object]:
     """Give the numbers of a range, or of all ranges of a pool in one family."""
-    addresses = {name: getattr(use, name) for name in ("total", "held", "quarantined", "released", "reserved", "free")}
-    return {"addresses": addresses, "blocks": {"total": use.blocks, "held": use.blocks_held, "free": use.blocks_free}}
+    addresses = {
+        name: getattr(use, name) for name in ("total", "held", "quarantined", "released", "reserved", "free")
+    }
+    return {
+        "addresses": addresses,
+        "blocks": {"total": use.blocks, "held": use.blocks_held, "free": use.blocks_free},
+    }

@@ -37,7 +37,9 @@ def vacancies(cluster: Cluster, lock: Lock, block: Block) -> list[Vacancy]:
 
 def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
     kept = list(_kept(cluster, lock))
-    grounds = [(pool, each) for pool in cluster.pools for part in pool.families.values() for each in part.ranges]
+    grounds = [
+        (pool, each) for pool in cluster.pools for part in pool.families.values() for each in part.ranges
+    ]
     for pool, each in grounds:
         if each.block.overlaps(block):
             asked = shared(each.block, block)
@@ -48,7 +50,9 @@ def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
                 why = never(pool)
                 yield Vacancy(asked, pool.name, "", f"free, but the pool {why}" if why else "free", each.at)
     for one in kept:
-        if one.block.overlaps(block) and not any(each.block.overlaps(shared(one.block, block)) for _, each in grounds):
+        if one.block.overlaps(block) and not any(
+            each.block.overlaps(shared(one.block, block)) for _, each in grounds
+        ):
             yield one
 
 

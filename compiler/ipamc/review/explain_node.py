@@ -72,8 +72,22 @@ def trace(cluster: Cluster, lock: Lock, name: str, today: str) -> Trace | None:
 class _Story:
     """What is known about one node."""
 
-    def __init__(self, cluster: Cluster, lock: Lock, name: str, today: str, standing: Reconciled, placement: Placement | None) -> None:
-        self.cluster, self.name, self.today, self.standing, self.placement = cluster, name, today, standing, placement
+    def __init__(
+        self,
+        cluster: Cluster,
+        lock: Lock,
+        name: str,
+        today: str,
+        standing: Reconciled,
+        placement: Placement | None,
+    ) -> None:
+        self.cluster, self.name, self.today, self.standing, self.placement = (
+            cluster,
+            name,
+            today,
+            standing,
+            placement,
+        )
         self.written = [(number, line) for number, line in enumerate(lock.lines, 2) if line.node == name]
         after = placement.plan.lock.lines if placement else standing.lock.lines
         self.after = {line.block: line for line in after if line.node == name}
@@ -82,7 +96,11 @@ class _Story:
 
     def of_a_node(self, want: Want, refused: list[Diagnostic]) -> Trace:
         """Tell of a node of the inventory."""
-        selectors = [each for pool in self.cluster.pools for each in (pool.selector, *(size.selector for size in pool.block_sizes))]
+        selectors = [
+            each
+            for pool in self.cluster.pools
+            for each in (pool.selector, *(size.selector for size in pool.block_sizes))
+        ]
         keys = sorted({key for selector in selectors for key in selector.keys} & want.node.labels.keys())
         status, notes = self._status(want)
         if refused:
@@ -119,8 +137,14 @@ class _Story:
         if ghost:
             for block in dict.fromkeys(block for block, _ in (*ghost.blocks, *ghost.allocated)):
                 ground = self.range_index.of(block)
-                given = "the operator gave it out of" if ground and ground.pool.unlisted else "it counts as taken, in"
-                notes.append(f"a CiliumNode shows {block}: {given} {f'pool {ground.pool.name}' if ground else 'no pool'}")
+                given = (
+                    "the operator gave it out of"
+                    if ground and ground.pool.unlisted
+                    else "it counts as taken, in"
+                )
+                notes.append(
+                    f"a CiliumNode shows {block}: {given} {f'pool {ground.pool.name}' if ground else 'no pool'}"
+                )
         return Trace(
             cluster=self.cluster.name,
             node=self.name,
@@ -138,9 +162,13 @@ class _Story:
         held = any(line.state is State.HELD for _, line in self.written)
         coming = [line for line in self.after.values() if line.state is State.HELD]
         if held:
-            return "pending" if any(line.state is State.PENDING for line in self.after.values()) else "held", notes
+            return "pending" if any(
+                line.state is State.PENDING for line in self.after.values()
+            ) else "held", notes
         if coming:
-            return "returning" if any(self.origins.get(line.block) == "returned" for line in coming) else "newcomer", notes
+            return "returning" if any(
+                self.origins.get(line.block) == "returned" for line in coming
+            ) else "newcomer", notes
         if not want.offers:
             skips = self.cluster.unmatched_nodes == "skip"
             return "skipped" if skips else "unmatched", [
@@ -169,12 +197,24 @@ class _Story:
         for number, line in self.written:
             known.add(line.block)
             after = self.after.get(line.block)
-            yield Step(line=line, number=number, origin="", why=self._of_line(line, after, want), at=self._asked(line))
+            yield Step(
+                line=line,
+                number=number,
+                origin="",
+                why=self._of_line(line, after, want),
+                at=self._asked(line),
+            )
         for block, line in self.after.items():
             if block not in known:
                 origin = self.origins.get(block, "")
                 at = self._shown(line, want) if origin == "adopted" else self._asked(line)
-                yield Step(line=line, number=0, origin=origin, why=f"the next compile gives it: {_ORIGINS[origin]}", at=at)
+                yield Step(
+                    line=line,
+                    number=0,
+                    origin=origin,
+                    why=f"the next compile gives it: {_ORIGINS[origin]}",
+                    at=at,
+                )
 
     def _asked(self, line: Line) -> Place | None:
         """Give the place of the pin."""
@@ -202,7 +242,11 @@ class _Story:
         if line.state is State.QUARANTINED:
             return self._of_quarantined(line, after)
         if after.state is State.QUARANTINED:
-            why = "its node moved to its pending block" if after.moved else "its node is gone from the inventory"
+            why = (
+                "its node moved to its pending block"
+                if after.moved
+                else "its node is gone from the inventory"
+            )
             return f"the next compile puts it in quarantine: {why}"
         return self._of_held(line, want)
 
@@ -210,7 +254,9 @@ class _Story:
         if after.in_use:
             return "the next compile gives it back: the node has returned"
         never_back = (
-            "the node has another block since, so it never returns to this one" if line.moved else "kept for the node, should it return"
+            "the node has another block since, so it never returns to this one"
+            if line.moved
+            else "kept for the node, should it return"
         )
         days = self.cluster.quarantine_days
         until = "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"

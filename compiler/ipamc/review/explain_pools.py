@@ -80,7 +80,11 @@ class _Sight:
             return "first", f"pins the node, which comes before all selectors{alone}"
         if not index:
             return "first", f"first of {len(offers)} candidates" if offers[1:] else "the only candidate"
-        order = f"{first.pool.name} pins the node" if first.pinned and not each.pinned else _later(first.pool, each.pool)
+        order = (
+            f"{first.pool.name} pins the node"
+            if first.pinned and not each.pinned
+            else _later(first.pool, each.pool)
+        )
         if not self.cluster.mode.one_block:
             return "serves", f"every candidate does; {order}"
         before = {family for other in offers[:index] for family in other.sizes}
@@ -97,7 +101,9 @@ class _Sight:
         for short in made.short if made else ():
             if short.node is node:
                 yield short.offer.pool.name, f"is full in {ip(short.full)}"
-                yield from (each for each in short.passed if each.why != "may not take its place")  # which the verdict says
+                yield from (
+                    each for each in short.passed if each.why != "may not take its place"
+                )  # which the verdict says
         for none in made.unserved if made else ():
             if none.node is node:
                 yield from none.passed
@@ -111,8 +117,15 @@ class _Sight:
         full = []
         for family, size in sorted(offer.sizes.items()):
             if mine.get(family, offer.pool.name) != offer.pool.name:
-                blockers = Blockers(after.lines, after.fixed, last_day(self.today, self.cluster.quarantine_days))
-                if Space(family, [each.block for each in offer.pool.families[family].ranges], blockers).find(size) is None:
+                blockers = Blockers(
+                    after.lines, after.fixed, last_day(self.today, self.cluster.quarantine_days)
+                )
+                if (
+                    Space(family, [each.block for each in offer.pool.families[family].ranges], blockers).find(
+                        size
+                    )
+                    is None
+                ):
                     full.append(family)
         return f"is full in {ip(full)} now" if full else ""
 
@@ -128,7 +141,10 @@ def _later(first: Pool, later: Pool) -> str:
 
 def _looks(selector: Selector, node: Node) -> str:
     """Say what a selector finds at a node."""
-    seen = [f"{key}={node.labels[key]}" if key in node.labels else f"no label {key}" for key in sorted(selector.keys)]
+    seen = [
+        f"{key}={node.labels[key]}" if key in node.labels else f"no label {key}"
+        for key in sorted(selector.keys)
+    ]
     if selector.names:
         seen.append(f"its name is not {' or '.join(sorted(selector.names))}")
     return ", ".join(seen) or "nothing can satisfy it"

@@ -39,12 +39,19 @@ def clusters_argument(function: Function) -> Function:
 def find(given: Sequence[str]) -> list[str]:
     """Give the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given. An unknown one is a usage error."""
     folders = [_folder(each) for each in given] if given else disk.clusters()
-    return sorted({Path(folder).resolve(): folder for folder in reversed(folders)}.values(), key=lambda folder: (name_of(folder), folder))
+    return sorted(
+        {Path(folder).resolve(): folder for folder in reversed(folders)}.values(),
+        key=lambda folder: (name_of(folder), folder),
+    )
 
 
 def name_of(folder: str) -> str:
     """Give a folder's own name, also of `.` and `..`; a link has the name that the user typed."""
-    return Path(folder).absolute().name if PurePath(folder).name not in {"", ".."} else Path(folder).resolve().name
+    return (
+        Path(folder).absolute().name
+        if PurePath(folder).name not in {"", ".."}
+        else Path(folder).resolve().name
+    )
 
 
 def _folder(text: str) -> str:
@@ -55,7 +62,8 @@ def _folder(text: str) -> str:
     if text and disk.is_folder(text):
         return PurePath(text).as_posix()
     raise click.UsageError(
-        f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}", click.get_current_context(silent=True)
+        f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}",
+        click.get_current_context(silent=True),
     )
 
 

@@ -45,9 +45,13 @@ class Changes:
 def clusters(parent: str = CLUSTERS) -> list[str]:
     """Give the folders below `parent`, by name; raise Trouble where there is none."""
     try:
-        found = sorted(path.name for path in Path(parent).iterdir() if path.is_dir() and not path.name.startswith("."))
+        found = sorted(
+            path.name for path in Path(parent).iterdir() if path.is_dir() and not path.name.startswith(".")
+        )
     except (FileNotFoundError, NotADirectoryError):
-        raise Trouble(f"there is no folder {parent}/ here; name a cluster's folder, or start one with: ipamc init NAME") from None
+        raise Trouble(
+            f"there is no folder {parent}/ here; name a cluster's folder, or start one with: ipamc init NAME"
+        ) from None
     if not found:
         raise Trouble(f"{parent}/ holds no cluster; start one with: ipamc init NAME")
     return [f"{parent}/{name}" for name in found]
@@ -91,7 +95,9 @@ def check_file(path: Path, folder: Path) -> Iterator[Diagnostic]:
     """
     problem = _problem(path, folder)
     if problem:
-        yield error("IPC0107", Place(path.as_posix()), f"{path.name!r} {problem}", help="put a regular file there")
+        yield error(
+            "IPC0107", Place(path.as_posix()), f"{path.name!r} {problem}", help="put a regular file there"
+        )
 
 
 def _problem(path: Path, folder: Path) -> str:
@@ -137,7 +143,11 @@ def assets(kind: str) -> dict[str, str]:
     folder = next((each for each in (package / kind, package.parents[1] / kind) if each.is_dir()), None)
     if folder is None:
         raise Trouble(f"this installation is incomplete: it has no {kind}/; install ipamc again")
-    return {path.name: path.read_bytes().decode() for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")}
+    return {
+        path.name: path.read_bytes().decode()
+        for path in sorted(folder.iterdir())
+        if path.is_file() and not path.name.startswith(".")
+    }
 
 
 def create(path: str, text: str) -> bool:
@@ -219,7 +229,11 @@ def alone(folder: str) -> Iterator[None]:
 
 def _check_path(path: str) -> None:
     parts = PurePosixPath(path).parts
-    if not parts or path != "/".join(parts) or any(part.startswith(".") or "\\" in part or "\0" in part for part in parts):
+    if (
+        not parts
+        or path != "/".join(parts)
+        or any(part.startswith(".") or "\\" in part or "\0" in part for part in parts)
+    ):
         raise ValueError(f"{path!r} is no path below {RENDERED}/")
 
 
@@ -240,7 +254,11 @@ def _folders(top: Path) -> Iterator[Path]:
 def _tree(top: Path) -> list[str]:
     """Give the files below `top` by path, sorted; dot-files are nobody's."""
     found = [
-        path for folder in (top, *_folders(top)) if folder.is_dir() for path in folder.iterdir() if path.is_symlink() or not path.is_dir()
+        path
+        for folder in (top, *_folders(top))
+        if folder.is_dir()
+        for path in folder.iterdir()
+        if path.is_symlink() or not path.is_dir()
     ]
     return sorted(path.relative_to(top).as_posix() for path in found if not path.name.startswith("."))
 
@@ -272,7 +290,9 @@ def _in_the_way(changes: Changes) -> frozenset[str]:
     written = set(changes.written)
     above = {parent.as_posix() for path in written for parent in PurePosixPath(path).parents}
     return frozenset(
-        path for path in changes.removed if path in above or any(each.as_posix() in written for each in PurePosixPath(path).parents)
+        path
+        for path in changes.removed
+        if path in above or any(each.as_posix() in written for each in PurePosixPath(path).parents)
     )
 
 

@@ -126,7 +126,14 @@ def unmerged(folder: str) -> dict[str, set[int]]:
 
 def restore(folder: str, side: int, paths: Iterable[str]) -> None:
     """Take one side, 2 (ours) or 3 (theirs), of files that git could not merge."""
-    _must(folder, "checkout", {2: "--ours", 3: "--theirs"}[side], "--pathspec-from-file=-", "--pathspec-file-nul", paths=paths)
+    _must(
+        folder,
+        "checkout",
+        {2: "--ours", 3: "--theirs"}[side],
+        "--pathspec-from-file=-",
+        "--pathspec-file-nul",
+        paths=paths,
+    )
 
 
 def is_clean(folder: str) -> bool:
@@ -149,14 +156,20 @@ def finish_merge(folder: str, path: str) -> None:
 
 def _identity(folder: str) -> tuple[str, ...]:
     known = _git(folder, "var", "GIT_COMMITTER_IDENT")
-    return () if known and known.returncode == 0 else ("-c", "user.name=ipamc", "-c", "user.email=ipamc@localhost")
+    return (
+        ()
+        if known and known.returncode == 0
+        else ("-c", "user.name=ipamc", "-c", "user.email=ipamc@localhost")
+    )
 
 
 def _must(folder: str, *arguments: str, paths: Iterable[str] = ()) -> None:
     stdin = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
     done = _run(folder, *arguments, stdin=stdin)
     if not done or done.returncode:
-        raise OSError(f"git {' '.join(arguments)}: {_text(done.stderr).strip() if done else 'there is no git'}")
+        raise OSError(
+            f"git {' '.join(arguments)}: {_text(done.stderr).strip() if done else 'there is no git'}"
+        )
 
 
 def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
@@ -171,7 +184,9 @@ def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
     for row in listed.stdout.split(b"\0")[:-1]:
         head, name = row.split(b"\t", 1)
         mode, _, blob = head.decode().split()
-        if mode != "160000" and b"\n" not in name:  # a submodule is a commit of another repository; no name that we read has a line break
+        if (
+            mode != "160000" and b"\n" not in name
+        ):  # a submodule is a commit of another repository; no name that we read has a line break
             names.append((_text(name), blob if mode != "120000" else ""))
     asked = "".join(f"{blob or f'{revision}:{name}'}\n" for name, blob in names)
     return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), [name for name, _ in names]))
@@ -184,7 +199,15 @@ def _batch(folder: str, asked: bytes, names: Sequence[str]) -> Iterator[tuple[st
         end = output.find(b"\n", at)
         head = output[at:end].split()
         if len(head) != 3 or head[1] != b"blob":
-            at = end + 1 + (int(head[-1]) + 1 if head and head[0] in {b"symlink", b"dangling", b"loop", b"notdir"} else 0)
+            at = (
+                end
+                + 1
+                + (
+                    int(head[-1]) + 1
+                    if head and head[0] in {b"symlink", b"dangling", b"loop", b"notdir"}
+                    else 0
+                )
+            )
             continue
         size = int(head[2])
         yield name, output[end + 1 : end + 1 + size]
@@ -193,7 +216,11 @@ def _batch(folder: str, asked: bytes, names: Sequence[str]) -> Iterator[tuple[st
 
 def _git(folder: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     done = _run(folder, *arguments)
-    return None if done is None else subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
+    return (
+        None
+        if done is None
+        else subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
+    )
 
 
 def _text(output: bytes) -> str:

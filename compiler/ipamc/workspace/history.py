@@ -79,13 +79,21 @@ def look_back(at: str, clusters: Sequence[str]) -> Past:
     start = next((each for each in clusters if disk.is_folder(each)), ".")
     top = git.root(start)
     if top is None:
-        raise disk.Trouble(f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, and git")
+        raise disk.Trouble(
+            f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, and git"
+        )
     commit = _dated(top, at) if _DATE.fullmatch(at) else _revision(top, at)
     second = datetime.datetime.fromtimestamp(git.committed(top, commit), datetime.UTC)
     revision = commit[:12] if _DATE.fullmatch(at) else at
     if revision != at:
         say(f"{at}: commit {revision} of {second:%Y-%m-%d %H:%M:%S} UTC")
-    return Past(top=top, revision=revision, commit=commit, day=second.date().isoformat(), folders=_folders(top, commit, revision, clusters))
+    return Past(
+        top=top,
+        revision=revision,
+        commit=commit,
+        day=second.date().isoformat(),
+        folders=_folders(top, commit, revision, clusters),
+    )
 
 
 def _dated(top: str, text: str) -> str:
@@ -97,9 +105,13 @@ def _dated(top: str, text: str) -> str:
     first = git.first(top)
     if first is None:
         raise disk.Trouble("nothing is committed here yet: --at needs a commit")
-    begins = f"{datetime.datetime.fromtimestamp(git.committed(top, first), datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    begins = (
+        f"{datetime.datetime.fromtimestamp(git.committed(top, first), datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    )
     if git.is_shallow(top):
-        raise disk.Trouble(f"{text} is before all that this shallow clone has, which begins at {begins}: git fetch --unshallow")
+        raise disk.Trouble(
+            f"{text} is before all that this shallow clone has, which begins at {begins}: git fetch --unshallow"
+        )
     raise disk.Trouble(f"{text} is before the first commit, which is of {begins}: name a later date")
 
 
@@ -109,7 +121,8 @@ def _second(text: str) -> int:
         found = datetime.datetime.fromisoformat(text)
     except ValueError as problem:
         raise click.UsageError(
-            f"--at {text}: no such date; write it as 2026-11-21 or 2026-11-21T09:30", click.get_current_context(silent=True)
+            f"--at {text}: no such date; write it as 2026-11-21 or 2026-11-21T09:30",
+            click.get_current_context(silent=True),
         ) from problem
     if len(text) == len("2026-11-21"):
         found = found.replace(hour=23, minute=59, second=59)
@@ -121,7 +134,11 @@ def _revision(top: str, text: str) -> str:
 
     found = git.commit(top, text)
     if found is None:
-        shallow = "; this clone is shallow, perhaps it ends before: git fetch --unshallow" if git.is_shallow(top) else ""
+        shallow = (
+            "; this clone is shallow, perhaps it ends before: git fetch --unshallow"
+            if git.is_shallow(top)
+            else ""
+        )
         raise unknown(text, f" (a date is written as 2026-11-21){shallow}")
     return found
 
@@ -131,9 +148,15 @@ def _folders(top: str, commit: str, revision: str, clusters: Sequence[str]) -> t
         wanted = [_folder(top, commit, each) for each in clusters]
     else:
         today = disk.clusters() if disk.is_folder(disk.CLUSTERS) else []
-        then = [f"{disk.CLUSTERS}/{name}" for name in _names(top, commit, below(top, disk.CLUSTERS)) if not name.startswith(".")]
+        then = [
+            f"{disk.CLUSTERS}/{name}"
+            for name in _names(top, commit, below(top, disk.CLUSTERS))
+            if not name.startswith(".")
+        ]
         if not then:
-            raise disk.Trouble(f"{revision} has no cluster below {disk.CLUSTERS}/: name a later revision, or a cluster's folder")
+            raise disk.Trouble(
+                f"{revision} has no cluster below {disk.CLUSTERS}/: name a later revision, or a cluster's folder"
+            )
         wanted = [*today, *then]
     wanted = sorted(dict.fromkeys(wanted), key=lambda folder: (name_of(folder), folder))
     for folder in wanted:

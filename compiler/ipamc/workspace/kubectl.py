@@ -18,7 +18,9 @@ class Kube:
     """The cluster that a context of the kubeconfig leads to."""
 
     context: str
-    kubectl: tuple[str, ...] = field(default_factory=lambda: tuple(shlex.split(os.environ.get("KUBECTL") or "kubectl")))
+    kubectl: tuple[str, ...] = field(
+        default_factory=lambda: tuple(shlex.split(os.environ.get("KUBECTL") or "kubectl"))
+    )
 
     def build(self, folder: str) -> str:
         """Build a kustomization."""
@@ -35,7 +37,9 @@ class Kube:
         """Wait until the cluster knows kinds: on a new one, Cilium's operator registers them when it starts."""
         end = time.monotonic() + seconds
         while crds:
-            code, _, complaint = self._ask("wait", "--for=condition=Established", "--timeout=5s", *(f"crd/{each}" for each in crds))
+            code, _, complaint = self._ask(
+                "wait", "--for=condition=Established", "--timeout=5s", *(f"crd/{each}" for each in crds)
+            )
             if not code:
                 return
             if (
@@ -43,7 +47,9 @@ class Kube:
             ):  # no such context, no right, no way there: waiting helps nobody
                 raise Trouble(f"the cluster does not answer: {complaint.strip()}")
             if time.monotonic() > end:
-                raise Trouble(f"{', '.join(crds)}: not there after {seconds} seconds; is Cilium installed? {complaint.strip()}")
+                raise Trouble(
+                    f"{', '.join(crds)}: not there after {seconds} seconds; is Cilium installed? {complaint.strip()}"
+                )
             time.sleep(1)
 
     def apply(self, text: str) -> tuple[int, str, str]:
@@ -58,7 +64,9 @@ class Kube:
             return {}
         if code:
             raise Trouble(f"CiliumNodes cannot be read: {complaint.strip()}")
-        return {name: error for name, tab, error in (line.partition("\t") for line in text.splitlines()) if tab}
+        return {
+            name: error for name, tab, error in (line.partition("\t") for line in text.splitlines()) if tab
+        }
 
     def _ask(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
         return _run([*self.kubectl, "--context", self.context, *arguments], stdin)
@@ -68,5 +76,7 @@ def _run(command: Sequence[str], stdin: str = "") -> tuple[int, str, str]:
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
     except FileNotFoundError:
-        raise Trouble(f"there is no {command[0]} here: install it, or name it in $KUBECTL or $KUSTOMIZE") from None
+        raise Trouble(
+            f"there is no {command[0]} here: install it, or name it in $KUBECTL or $KUSTOMIZE"
+        ) from None
     return done.returncode, done.stdout, done.stderr

@@ -75,7 +75,9 @@ class _Merger:
             return text
         parents = git.parents(self.folder, commit)
         if not parents or len(parents) > 2 or not steps:
-            raise Trouble(f"{self.shown} is not sound, nor is it in the commits before: git checkout a revision in which it is")
+            raise Trouble(
+                f"{self.shown} is not sound, nor is it in the commits before: git checkout a revision in which it is"
+            )
         locks = [self.of_commit(parent, steps - 1) for parent in parents]
         # Of a squashed merge only one side is in the history; what the other side added is placed again.
         return locks[0] if len(locks) == 1 else self.merged(self.show(self.base(*parents)), *locks)
@@ -84,7 +86,9 @@ class _Merger:
         """Give the merge base of two commits."""
         base = git.merge_base(self.folder, one, two)
         if base is None:
-            raise Trouble(f"{one} and {two} have no common ancestor here: fetch more history (git fetch --unshallow)")
+            raise Trouble(
+                f"{one} and {two} have no common ancestor here: fetch more history (git fetch --unshallow)"
+            )
         return base
 
     def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:

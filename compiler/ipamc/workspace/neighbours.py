@@ -54,10 +54,17 @@ def _may_be_of_a_space(folder: str) -> bool:
 
 
 def _beside(folders: Iterable[str]) -> Iterator[str]:
-    parents = {(f"{folder}/.." if PurePath(folder).name in {"", ".."} else PurePath(folder).parent.as_posix()) for folder in folders}
+    parents = {
+        (f"{folder}/.." if PurePath(folder).name in {"", ".."} else PurePath(folder).parent.as_posix())
+        for folder in folders
+    }
     for parent in sorted(parents):
         all_of_them = Path(parent).resolve().name == disk.CLUSTERS
-        yield from (PurePath(each).as_posix() for each in disk.clusters(parent) if all_of_them or Path(each, disk.LOCK).exists())
+        yield from (
+            PurePath(each).as_posix()
+            for each in disk.clusters(parent)
+            if all_of_them or Path(each, disk.LOCK).exists()
+        )
 
 
 def _survey(folder: str) -> Claims | Unread | None:
@@ -72,7 +79,15 @@ def _survey(folder: str) -> Claims | Unread | None:
         if not mentions(sources):
             return None
         rendered = disk.is_folder(f"{folder}/{disk.RENDERED}")
-        return survey(name, folder, sources, disk.assets("schemas"), disk.read_lock(folder), lock_path, rendered=rendered)
+        return survey(
+            name,
+            folder,
+            sources,
+            disk.assets("schemas"),
+            disk.read_lock(folder),
+            lock_path,
+            rendered=rendered,
+        )
     except Exception as problem:
         if text := trouble(problem):
             return Unread(cluster=name, space="", at=Span(folder), problem=text)
@@ -93,4 +108,8 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
 def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:
     """Give the files of other clusters that findings show."""
     paths = {other.at.path for each in findings for other in each.also}
-    return {path: data for path in sorted(paths) if Path(path).is_file() and (data := disk.read_bytes(path)) is not None}
+    return {
+        path: data
+        for path in sorted(paths)
+        if Path(path).is_file() and (data := disk.read_bytes(path)) is not None
+    }

@@ -36,18 +36,30 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """
     top = git.root(".")
     if top is None:
-        raise Trouble("this is no git repository, and --base needs one: leave it away to compare with the disk")
+        raise Trouble(
+            "this is no git repository, and --base needs one: leave it away to compare with the disk"
+        )
     if git.commit(top, revision) is None:
         raise _shallow(revision) if git.is_shallow(top) else unknown(revision)
     where = below(top, disk.CLUSTERS) if is_below(top, disk.CLUSTERS) else None
     there = git.folders(top, revision, where) if where is not None else []
-    gone = [f"{disk.CLUSTERS}/{name}" for name in there if not name.startswith(".") and not disk.is_folder(f"{disk.CLUSTERS}/{name}")]
-    locks = {each: found for each in gone if (found := git.show(top, revision, f"{where}/{name_of(each)}/{disk.LOCK}")) is not None}
+    gone = [
+        f"{disk.CLUSTERS}/{name}"
+        for name in there
+        if not name.startswith(".") and not disk.is_folder(f"{disk.CLUSTERS}/{name}")
+    ]
+    locks = {
+        each: found
+        for each in gone
+        if (found := git.show(top, revision, f"{where}/{name_of(each)}/{disk.LOCK}")) is not None
+    }
     new = [folder for folder in folders if locks and name_of(folder) not in there] if locks else []
     renamed: dict[str, str] = {}
     for folder in new:
         holds = _holds(disk.read_lock(folder))
-        shared = {old: len(holds & _holds(lock)) for old, lock in locks.items() if old not in renamed.values()}
+        shared = {
+            old: len(holds & _holds(lock)) for old, lock in locks.items() if old not in renamed.values()
+        }
         best = max(shared, key=lambda old: (shared[old], old), default="")
         if shared.get(best):
             renamed[folder] = best
@@ -63,7 +75,9 @@ def _shallow(revision: str) -> Trouble:
 
 def _holds(text: bytes | None) -> set[tuple[str, str]]:
     lock = parse(text, "")[0] if text else None
-    return {(line.node, str(line.block)) for line in lock.lines if line.state is State.HELD} if lock else set()
+    return (
+        {(line.node, str(line.block)) for line in lock.lines if line.state is State.HELD} if lock else set()
+    )
 
 
 def was_held(folder: str, revision: str) -> Lock | None:
@@ -99,8 +113,13 @@ def side_on_disk(folder: str, head: Inputs, compilation: Compilation) -> Side:
     from ipamc.review.diff import base
 
     changes = disk.compare(folder, None, compilation.files)
-    found = {path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}") for path in (*compilation.files, *changes.removed)}
-    return base(head, {path: data for path, data in found.items() if data is not None}, compilation.plan.cluster)
+    found = {
+        path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}")
+        for path in (*compilation.files, *changes.removed)
+    }
+    return base(
+        head, {path: data for path, data in found.items() if data is not None}, compilation.plan.cluster
+    )
 
 
 def behind(revision: str) -> bool:

@@ -27,7 +27,11 @@ def objects_of(folder: str, part: str) -> list[dict[str, Any]]:
     where = Path(folder, disk.RENDERED, part)
     files = sorted(path.name for path in where.glob("*.yaml") if path.name != KUSTOMIZATION)
     if part.partition("/")[0] not in KINDS:
-        named = {each for document in documents(disk.read_text(str(where / KUSTOMIZATION))) for each in document.get("resources", ())}
+        named = {
+            each
+            for document in documents(disk.read_text(str(where / KUSTOMIZATION)))
+            for each in document.get("resources", ())
+        }
         files = [name for name in files if name in named]
     return [document for name in files for document in documents(disk.read_text(str(where / name)))]
 
@@ -35,7 +39,11 @@ def objects_of(folder: str, part: str) -> list[dict[str, Any]]:
 def nodes_of(folder: str, chosen: Iterable[str]) -> set[str]:
     """Give the nodes whose CiliumNodes belong to shards, also where only a seed says so."""
     shards = {part.partition("/")[2] for part in chosen}
-    found = [each for shard in shards for each in documents(disk.read_text(f"{folder}/{disk.RENDERED}/seeds/{shard}.yaml"))]
+    found = [
+        each
+        for shard in shards
+        for each in documents(disk.read_text(f"{folder}/{disk.RENDERED}/seeds/{shard}.yaml"))
+    ]
     found += [each for part in chosen for each in objects_of(folder, part)]
     return {each["metadata"]["name"] for each in found if each["kind"] == "CiliumNode"}
 
@@ -45,7 +53,11 @@ def documents(text: str) -> list[dict[str, Any]]:
     import yaml
 
     try:
-        found = [each for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if each is not None]
+        found = [
+            each
+            for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            if each is not None
+        ]
     except yaml.YAMLError as problem:
         raise Trouble(f"no YAML: {problem}") from None
     if odd := next((each for each in found if not isinstance(each, dict)), None):

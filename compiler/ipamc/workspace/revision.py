@@ -56,7 +56,10 @@ def tree_at(folder: str, revision: str) -> Tree:
     if top is None:
         raise Trouble(f"{folder} is not in a git repository")
     path = below(top, folder)
-    files = {name.removeprefix(f"{path}/"): data for name, data in git.files(top, known(top, revision), path).items()}
+    files = {
+        name.removeprefix(f"{path}/"): data
+        for name, data in git.files(top, known(top, revision), path).items()
+    }
     return Tree(name=name_of(folder), shown=f"{revision}:{path}", files=files)
 
 
@@ -83,7 +86,11 @@ class Tree:
             lock_path=f"{self.shown}/{disk.LOCK}",
             lock=self.files.get(disk.LOCK),
             rendered=any(path.startswith(f"{disk.RENDERED}/") for path in self.files),
-            published={name: self.files[f"{disk.RENDERED}/{name}"] for name in BINDING if f"{disk.RENDERED}/{name}" in self.files},
+            published={
+                name: self.files[f"{disk.RENDERED}/{name}"]
+                for name in BINDING
+                if f"{disk.RENDERED}/{name}" in self.files
+            },
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             consent=Consent(),
@@ -94,11 +101,17 @@ class Tree:
     def rendered(self) -> dict[str, bytes]:
         """Give the rendered tree by path below it: what ipamc writes."""
         within = f"{disk.RENDERED}/"
-        found = {path.removeprefix(within): data for path, data in self.files.items() if path.startswith(within)}
+        found = {
+            path.removeprefix(within): data for path, data in self.files.items() if path.startswith(within)
+        }
         return {path: data for path, data in found.items() if not PurePosixPath(path).name.startswith(".")}
 
 
 def _is_source(path: str) -> bool:
     """Tell whether `disk.read_sources` would read a file, by its path below the cluster's folder."""
     parts = PurePosixPath(path).parts
-    return PurePosixPath(path).suffix in disk.SUFFIXES and parts[0] != disk.RENDERED and not any(part.startswith(".") for part in parts)
+    return (
+        PurePosixPath(path).suffix in disk.SUFFIXES
+        and parts[0] != disk.RENDERED
+        and not any(part.startswith(".") for part in parts)
+    )

@@ -145,7 +145,9 @@ class Branches(History):
             if merged.conflicts:
                 self.steps["conflicts"] += 1
                 return False
-            if vanished(text, merged.text.decode()):  # a revert of what nothing was built upon: the review of the merge request refuses it
+            if vanished(
+                text, merged.text.decode()
+            ):  # a revert of what nothing was built upon: the review of the merge request refuses it
                 self.steps["vanished"] += 1
                 return False
             world, text = merged_world(base.world, world, theirs.world), merged.text.decode()

@@ -44,7 +44,15 @@ def rows(lock: str | None) -> list[Row]:
 def _row(record: dict[str, object]) -> Row:
     state = next((word for word in ("released", "quarantined", "pending") if word in record), "held")
     block, pool, node, since = (str(record.get(key, "")) for key in ("block", "pool", "node", "quarantined"))
-    return Row(parse_block(block), pool, node, state, since, "moved" in record, state == "quarantined" and "pending" in record)
+    return Row(
+        parse_block(block),
+        pool,
+        node,
+        state,
+        since,
+        "moved" in record,
+        state == "quarantined" and "pending" in record,
+    )
 
 
 @dataclass
@@ -65,13 +73,19 @@ class Step:
         """Compare two locks."""
         agreed = rows(before)
         for old, new in consent.rename:
-            agreed = [row._replace(node=new) if row.node == old and row.state != "released" else row for row in agreed]
+            agreed = [
+                row._replace(node=new) if row.node == old and row.state != "released" else row
+                for row in agreed
+            ]
         freed = {
             row.block
             for row in agreed
-            if row.state in {"pending", "quarantined"} and any(_meant(row, target) for target in consent.release)
+            if row.state in {"pending", "quarantined"}
+            and any(_meant(row, target) for target in consent.release)
         }
-        agreed = [Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed]
+        agreed = [
+            Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed
+        ]
         return cls(world, consent, today, agreed, rows(after), freed)
 
     def events(self) -> Iterator[str]:
@@ -88,7 +102,11 @@ class Step:
 
     def group(self, row: Row) -> Group:
         """Give what is renumbered together with a row."""
-        return row.node, row.block.family, "" if self.world.one_block else self.world.owner(row.block) or row.pool
+        return (
+            row.node,
+            row.block.family,
+            "" if self.world.one_block else self.world.owner(row.block) or row.pool,
+        )
 
     def waited(self, left: str) -> bool:
         """Tell whether the addresses of a line that left on a day may be given out again."""
@@ -97,23 +115,38 @@ class Step:
 
     def owned(self, node: str, block: Block) -> bool:
         """Tell whether a node shows a block, or is pinned to it: then its own old lines are no obstacle."""
-        return block in self.world.shown(node) or any(block in pool.pins.get(node, ()) for pool in self.world.pools.values())
+        return block in self.world.shown(node) or any(
+            block in pool.pins.get(node, ()) for pool in self.world.pools.values()
+        )
 
     def coming(self, node: str) -> set[Block]:
         """Give the blocks that a node is to move to; also if it was gone in the meantime."""
-        return {row.block for row in self.before if row.node == node and (row.state == "pending" or row.was_pending)}
+        return {
+            row.block
+            for row in self.before
+            if row.node == node and (row.state == "pending" or row.was_pending)
+        }
 
     def arrived(self, node: str, coming: Iterable[Block]) -> bool:
         """Tell whether a node is where it is to move to."""
         known = self.world.nodes[node]
         annotated = self.world.spec.get("patchNodes") == "annotations"
-        created_again = self.world.mode == "kubernetes" and not annotated and known.live and not known.pod_cidrs
-        return node in self.consent.settle or known.to_come or created_again or set(coming) <= set(self.world.shown(node))
+        created_again = (
+            self.world.mode == "kubernetes" and not annotated and known.live and not known.pod_cidrs
+        )
+        return (
+            node in self.consent.settle
+            or known.to_come
+            or created_again
+            or set(coming) <= set(self.world.shown(node))
+        )
 
     def renumbered(self, row: Row) -> bool:
         """Tell whether somebody agreed to give the node of a held line another block in its place."""
         pool = self.world.owner(row.block) or row.pool  # of a range that is gone, the name that the line has
-        return any(target in {row.node, f"pool/{pool}"} or _meant(row, target) for target in self.consent.renumber)
+        return any(
+            target in {row.node, f"pool/{pool}"} or _meant(row, target) for target in self.consent.renumber
+        )
 
 
 def _meant(row: Row, target: str) -> bool:
@@ -193,7 +226,11 @@ def _given_up(row: Row, over: list[Row], step: Step) -> bool:
         if row.node in step.world.nodes and not (row.state == "held" and _replaced(row, step)):
             return False
         left = step.today.isoformat()
-    return row.state == "released" or step.waited(left) or all(each.node == row.node and step.owned(each.node, each.block) for each in over)
+    return (
+        row.state == "released"
+        or step.waited(left)
+        or all(each.node == row.node and step.owned(each.node, each.block) for each in over)
+    )
 
 
 def _new(step: Step) -> Iterator[Row]:
@@ -218,14 +255,18 @@ def new_lines_lie_where_they_may(step: Step) -> None:
             continue  # adopted: it is there, whatever we think of it
         assert row.block.family in world.families, row
         assert not any(each.overlaps(row.block) for each in kept), row
-        pins = {block: node for pool in world.pools.values() for node, some in pool.pins.items() for block in some}
+        pins = {
+            block: node for pool in world.pools.values() for node, some in pool.pins.items() for block in some
+        }
         assert all(node == row.node for block, node in pins.items() if block.overlaps(row.block)), row
         pool = world.pools[world.owner(row.block)]
         if row.block not in pool.pins.get(row.node, ()):
             assert row.pool in world.servers(row.node, row.block.family), row
             assert pool.open, row
             assert row.block.prefix == pool.prefix(world.nodes[row.node], row.block.family), row
-        held = [each for each in (*step.before, *_came(step)) if each.state == "held" and each.block != row.block]
+        held = [
+            each for each in (*step.before, *_came(step)) if each.state == "held" and each.block != row.block
+        ]
         was = [each for each in held if step.group(each) == step.group(row)]
         if row.state == "pending" or (was and world.one_block):
             assert any(map(step.renumbered, was)), row
@@ -261,7 +302,11 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
         return
     held = Counter(step.group(row) for row in step.after if row.state == "held")
     moving = {step.group(row) for row in step.after if row.state == "pending"}
-    placed = {step.group(row) for row in _new(step) if row.state == "held" and row.block not in world.shown(row.node)}
+    placed = {
+        step.group(row)
+        for row in _new(step)
+        if row.state == "held" and row.block not in world.shown(row.node)
+    }
     for node in world.nodes:
         for name in world.candidates(node):
             pool = world.pools[name]
@@ -289,10 +334,20 @@ def who_returns_gets_what_was_left(step: Step) -> None:
         for family in step.world.families:
             mine = [row for row in step.before if (row.node, row.block.family) == (node, family)]
             coming = [
-                row for row in mine if row.state == "quarantined" and not row.moved and not row.was_pending and step.world.legal(row.block)
+                row
+                for row in mine
+                if row.state == "quarantined"
+                and not row.moved
+                and not row.was_pending
+                and step.world.legal(row.block)
             ]
             if coming and (node, family) not in busy:
-                back = [row for row in coming if now[row.block].node == node and (now[row.block].state == "held" or now[row.block].moved)]
+                back = [
+                    row
+                    for row in coming
+                    if now[row.block].node == node
+                    and (now[row.block].state == "held" or now[row.block].moved)
+                ]
                 assert len(back) == (1 if step.world.one_block else len(coming)), coming
 
 
@@ -360,8 +415,12 @@ def judge_merge(base: str, ours: str, theirs: str, trunk: str, merged: Merged, *
         for block, row in side.items():  # what the trunk gave out since the base stays
             if row == main.get(block) and row.state == "held" and not _is_live(was.get(block), row.node):
                 followed = across.get(block) not in {None, was.get(block)} and across[block].node == row.node
-                assert followed or _is_live(now.get(block), row.node), f"{row} of the trunk is {now.get(block)}"
-    held = [{(row.node, row.block.family) for row in some.values() if row.state == "held"} for some in (one, two)]
+                assert followed or _is_live(now.get(block), row.node), (
+                    f"{row} of the trunk is {now.get(block)}"
+                )
+    held = [
+        {(row.node, row.block.family) for row in some.values() if row.state == "held"} for some in (one, two)
+    ]
     for node, family in held[0] & held[1]:
         assert live[node, family] or node in gave_way, f"{node} is without a block"
 

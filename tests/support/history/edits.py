@@ -28,7 +28,9 @@ def inside(pool: Pool, family: int, where: int, prefix: int) -> Block:
 def halves(block: Block) -> tuple[Block, Block]:
     """Cut a block in two."""
     prefix = block.prefix + 1
-    return Block(block.family, block.first, prefix), Block(block.family, block.first + block.size // 2, prefix)
+    return Block(block.family, block.first, prefix), Block(
+        block.family, block.first + block.size // 2, prefix
+    )
 
 
 def grow(pool: Pool, family: int, where: int, width: int) -> None:

@@ -84,7 +84,9 @@ class History(RuleBasedStateMachine):
         judge(step)
         self.steps.update(step.events())
         self.steps.update(
-            f"by {name}" for name in ("rename", "release", "renumber", "settle", "leave", "reshard") if getattr(consent, name)
+            f"by {name}"
+            for name in ("rename", "release", "renumber", "settle", "leave", "reshard")
+            if getattr(consent, name)
         )
         self._is_canonical(result.lock, result.plan.cluster)
         later = (self.today + timedelta(days=1000)).isoformat()
@@ -126,10 +128,19 @@ class History(RuleBasedStateMachine):
         nodes=st.integers(0, 6),
     )
     def begin(
-        self, families: list[int], options: tuple[bool, bool, bool, bool, int], quarantine: int | str, width: int, size: int, nodes: int
+        self,
+        families: list[int],
+        options: tuple[bool, bool, bool, bool, int],
+        quarantine: int | str,
+        width: int,
+        size: int,
+        nodes: int,
     ) -> None:
         hold, skip, patched, adopt, pinning = options
-        spec: dict[str, Any] = {"quarantineDays": quarantine, "output": {"shardSize": 3, "nodeObjects": "create"}}
+        spec: dict[str, Any] = {
+            "quarantineDays": quarantine,
+            "output": {"shardSize": 3, "nodeObjects": "create"},
+        }
         spec |= {"unpooled": "hold"} if hold else {}
         spec |= {"unmatchedNodes": "skip"} if skip else {}
         if self.mode == "kubernetes" and patched:
@@ -149,10 +160,14 @@ class History(RuleBasedStateMachine):
     # Nodes.
 
     @rule(first=some, count=few, rack=racks, large=rarely, planned=rarely, live=st.booleans())
-    def nodes_join(self, first: int, count: int, rack: str, *, large: bool, planned: bool, live: bool) -> None:
+    def nodes_join(
+        self, first: int, count: int, rack: str, *, large: bool, planned: bool, live: bool
+    ) -> None:
         for number in range(count):
             name = NODE_NAMES[(first + number * 3) % len(NODE_NAMES)]
-            self.next.nodes.setdefault(name, Node(rack, large=large, planned=planned, live=live and not planned))
+            self.next.nodes.setdefault(
+                name, Node(rack, large=large, planned=planned, live=live and not planned)
+            )
         self.commit()
 
     @precondition(has("quarantined"))
@@ -202,8 +217,17 @@ class History(RuleBasedStateMachine):
 
     # Pools and the cluster.
 
-    @rule(name=pools, where=some, width=widths, size=sizes, rack=racks, families=st.sampled_from([[4, 6], [4, 6], [4], [6]]))
-    def a_pool_comes_or_goes(self, name: str, where: int, width: int, size: int, rack: str, families: list[int]) -> None:
+    @rule(
+        name=pools,
+        where=some,
+        width=widths,
+        size=sizes,
+        rack=racks,
+        families=st.sampled_from([[4, 6], [4, 6], [4], [6]]),
+    )
+    def a_pool_comes_or_goes(
+        self, name: str, where: int, width: int, size: int, rack: str, families: list[int]
+    ) -> None:
         families = [each for each in families if each in self.next.families] or self.next.families
         if name in self.next.pools:
             edits.remove(self.next, name)
@@ -211,7 +235,14 @@ class History(RuleBasedStateMachine):
             self.next.pools[name] = Pool({each: [cell(each, where, width)] for each in families}, size, rack)
         self.commit()
 
-    @rule(which=some, kind=st.sampled_from(["grows", "shrinks", "splits"]), family=family, where=some, width=widths, name=pools)
+    @rule(
+        which=some,
+        kind=st.sampled_from(["grows", "shrinks", "splits"]),
+        family=family,
+        where=some,
+        width=widths,
+        name=pools,
+    )
     def ranges_change(self, which: int, kind: str, family: int, where: int, width: int, name: str) -> None:
         if pool := self.pool(which):
             if kind == "grows":
@@ -249,9 +280,16 @@ class History(RuleBasedStateMachine):
         self.commit()
 
     @rule(
-        which=some, kind=st.sampled_from(["reserved", "excluded", "pin", "its own"]), node=names, family=family, where=some, agreed=rarely
+        which=some,
+        kind=st.sampled_from(["reserved", "excluded", "pin", "its own"]),
+        node=names,
+        family=family,
+        where=some,
+        agreed=rarely,
     )
-    def addresses_are_kept_or_not(self, which: int, kind: str, node: str, family: int, where: int, *, agreed: bool) -> None:
+    def addresses_are_kept_or_not(
+        self, which: int, kind: str, node: str, family: int, where: int, *, agreed: bool
+    ) -> None:
         """Reserve, exclude or pin some, also what a node has or had; with consent that what waits there is released."""
         pool = self.pool(which)
         if pool is None:
@@ -273,22 +311,34 @@ class History(RuleBasedStateMachine):
         hold=rarely,
         skip=rarely,
     )
-    def the_cluster_is_edited(self, kind: str, families: list[int], quarantine: int | str, *, hold: bool, skip: bool) -> None:
+    def the_cluster_is_edited(
+        self, kind: str, families: list[int], quarantine: int | str, *, hold: bool, skip: bool
+    ) -> None:
         if kind == "families":
             self.next.families = families
         elif kind == "quarantine":
             self.next.spec["quarantineDays"] = quarantine
         elif kind == "rules":
-            self.next.spec |= {"unpooled": "hold" if hold else "refuse", "unmatchedNodes": "skip" if skip else "error"}
+            self.next.spec |= {
+                "unpooled": "hold" if hold else "refuse",
+                "unmatchedNodes": "skip" if skip else "error",
+            }
         self.commit(Consent(reshard=True) if kind == "shards" else None)
 
     # Consent.
 
     @precondition(has("held"))
-    @rule(which=some, kind=st.sampled_from(["node", "node", "node", "block", "block", "wider", "pool", "typo"]), more=rarely)
+    @rule(
+        which=some,
+        kind=st.sampled_from(["node", "node", "node", "block", "block", "wider", "pool", "typo"]),
+        more=rarely,
+    )
     def somebody_is_renumbered(self, which: int, kind: str, *, more: bool) -> None:
         live = [row for row in self.rows if row.state == "held"]
-        targets = [_target(row, kind) for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None])]
+        targets = [
+            _target(row, kind)
+            for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None])
+        ]
         if targets:
             consent = Consent(renumber=tuple(sorted(set(targets))))
             if self.commit(consent):  # asking again changes nothing for who waits
@@ -305,7 +355,10 @@ class History(RuleBasedStateMachine):
     @precondition(has("quarantined", "pending"))
     @rule(which=some, kind=st.sampled_from(["node", "node", "block", "block", "wider", "typo"]), typo=rarely)
     def lines_are_released(self, which: int, kind: str, *, typo: bool) -> None:
-        if row := pick(self.rows if typo else [row for row in self.rows if row.state in {"quarantined", "pending"}], which):
+        if row := pick(
+            self.rows if typo else [row for row in self.rows if row.state in {"quarantined", "pending"}],
+            which,
+        ):
             self.commit(Consent(release=frozenset([_target(row, kind)])))
 
     # The live cluster.
@@ -330,18 +383,33 @@ class History(RuleBasedStateMachine):
         waiting = [row for row in self.rows if row.state == "pending" and row.node in self.next.nodes]
         if row := pick(waiting, which):
             mine = [each for each in self.rows if each.node == row.node]
-            moving = {(each.block.family, "" if self.next.one_block else each.pool) for each in mine if each.state == "pending"}
+            moving = {
+                (each.block.family, "" if self.next.one_block else each.pool)
+                for each in mine
+                if each.state == "pending"
+            }
             coming = [each.block for each in mine if each.state == "pending"]
             staying = [
                 each.block
                 for each in mine
-                if each.state == "held" and (each.block.family, "" if self.next.one_block else each.pool) not in moving
+                if each.state == "held"
+                and (each.block.family, "" if self.next.one_block else each.pool) not in moving
             ]
             self.next.show(row.node, coming[:1] if part else sorted([*coming, *staying]))
         self.commit()
 
-    @rule(node=names, which=some, family=family, where=some, width=st.sampled_from([27, 28, 28, 29]), listed=st.booleans(), stray=rarely)
-    def the_cluster_shows_something(self, node: str, which: int, family: int, where: int, width: int, *, listed: bool, stray: bool) -> None:
+    @rule(
+        node=names,
+        which=some,
+        family=family,
+        where=some,
+        width=st.sampled_from([27, 28, 28, 29]),
+        listed=st.booleans(),
+        stray=rarely,
+    )
+    def the_cluster_shows_something(
+        self, node: str, which: int, family: int, where: int, width: int, *, listed: bool, stray: bool
+    ) -> None:
         """A node that joined by itself, one that was forgotten, or one that is not what it was told to be."""
         family = family if stray or family in self.next.families else self.next.families[0]
         pool = self.pool(which)
@@ -357,7 +425,11 @@ class History(RuleBasedStateMachine):
         """Or what another one left: it was restored from a backup."""
         left = [row for row in self.rows if row.state in {"quarantined", "released"}]
         row = pick(left, which)
-        name = row.node if row and (row.node in self.next.nodes or self.mode != "kubernetes") else self.node(which)
+        name = (
+            row.node
+            if row and (row.node in self.next.nodes or self.mode != "kubernetes")
+            else self.node(which)
+        )
         if row and name:
             self.next.show(name, [row.block])
         self.commit()
@@ -390,7 +462,9 @@ class History(RuleBasedStateMachine):
         found: dict[tuple[str, int, str], list[Row]] = {}
         for row in self.rows:
             if row.state in {"held", "pending"}:
-                found.setdefault((row.node, row.block.family, "" if self.world.one_block else row.pool), []).append(row)
+                found.setdefault(
+                    (row.node, row.block.family, "" if self.world.one_block else row.pool), []
+                ).append(row)
         return {group: mine for group, mine in found.items() if any(row.state == "pending" for row in mine)}
 
     def _nothing_new(self) -> None:
@@ -400,4 +474,10 @@ class History(RuleBasedStateMachine):
 
 def _target(row: Row, kind: str) -> str:
     wider = Block(row.block.family, row.block.first & -(row.block.size * 4), row.block.prefix - 2)
-    return {"node": row.node, "block": str(row.block), "wider": str(wider), "pool": f"pool/{row.pool}", "typo": "nobody"}[kind]
+    return {
+        "node": row.node,
+        "block": str(row.block),
+        "wider": str(wider),
+        "pool": f"pool/{row.pool}",
+        "typo": "nobody",
+    }[kind]

@@ -74,12 +74,18 @@ class Pool:
             if some
         }
         spec |= {"priority": self.priority, "overflow": self.overflow, "blocksPerNode": self.per_node}
-        spec |= {"disabled": self.disabled, "unlisted": self.unlisted, "reserved": list(map(str, self.reserved))}
+        spec |= {
+            "disabled": self.disabled,
+            "unlisted": self.unlisted,
+            "reserved": list(map(str, self.reserved)),
+        }
         spec["pins"] = {node: list(map(str, some)) for node, some in self.pins.items() if some}
         if self.rack:
             spec["nodeSelector"] = f'rack == "{self.rack}"'
         if self.large:
-            sizes = {f"ipv{family}": self.large + LONGER[family] for family, some in self.ranges.items() if some}
+            sizes = {
+                f"ipv{family}": self.large + LONGER[family] for family, some in self.ranges.items() if some
+            }
             spec["blockSizes"] = [{"nodeSelector": 'size == "large"', **sizes}]
         return fleet.pool(name, **spec)
 
@@ -140,18 +146,35 @@ class World:
 
     def owner(self, block: Block) -> str:
         """Name the pool whose range contains a block; "" if none does."""
-        return next((name for name, pool in self.pools.items() if any(each.contains(block) for each in pool.blocks)), "")
+        return next(
+            (name for name, pool in self.pools.items() if any(each.contains(block) for each in pool.blocks)),
+            "",
+        )
 
     def legal(self, block: Block) -> bool:
         """Tell whether a node may hold a block."""
-        return block.family in self.families and bool(self.owner(block)) and not any(each.overlaps(block) for each in self.excluded)
+        return (
+            block.family in self.families
+            and bool(self.owner(block))
+            and not any(each.overlaps(block) for each in self.excluded)
+        )
 
     def candidates(self, node: str) -> list[str]:
         """Name the pools that may serve a node, the first candidate first: those that pin it, then those that select it."""
         known = self.nodes[node]
-        found = [name for name, pool in self.pools.items() if (pool.open and pool.rack in {"", known.rack}) or pool.pins.get(node)]
+        found = [
+            name
+            for name, pool in self.pools.items()
+            if (pool.open and pool.rack in {"", known.rack}) or pool.pins.get(node)
+        ]
         return sorted(
-            found, key=lambda name: (not self.pools[name].pins.get(node), -self.pools[name].priority, not self.pools[name].rack, name)
+            found,
+            key=lambda name: (
+                not self.pools[name].pins.get(node),
+                -self.pools[name].priority,
+                not self.pools[name].rack,
+                name,
+            ),
         )
 
     def servers(self, node: str, family: int) -> set[str]:
@@ -162,7 +185,11 @@ class World:
         found: set[str] = set()
         for name in names:
             pool = self.pools[name]
-            twins = {other for other in names if self.pools[other].rack == pool.rack and pool.rack in {"", self.nodes[node].rack}}
+            twins = {
+                other
+                for other in names
+                if self.pools[other].rack == pool.rack and pool.rack in {"", self.nodes[node].rack}
+            }
             found |= {name, *twins, *pool.overflow} if pool.open else set()
             if pool.open and pool.ranges.get(family):
                 break
@@ -174,11 +201,19 @@ class World:
 
     def _documents(self) -> Iterator[fleet.Document]:
         families = [f"IPv{family}" for family in self.families]
-        yield fleet.cluster(self.mode, ipFamilies=families, excludedCIDRs=list(map(str, self.excluded)), **self.spec)
+        yield fleet.cluster(
+            self.mode, ipFamilies=families, excludedCIDRs=list(map(str, self.excluded)), **self.spec
+        )
         yield from (pool.document(name) for name, pool in self.pools.items())
-        yield fleet.inventory(self._entry(name, node) for name, node in self.nodes.items() if node.planned or not node.live)
+        yield fleet.inventory(
+            self._entry(name, node) for name, node in self.nodes.items() if node.planned or not node.live
+        )
         live = [self._node(name, node) for name, node in self.nodes.items() if node.live]
-        yield {"apiVersion": "v1", "kind": "List", "items": [*live, *map(self._cilium_node, self.cilium_nodes)]}
+        yield {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": [*live, *map(self._cilium_node, self.cilium_nodes)],
+        }
 
     @staticmethod
     def _entry(name: str, node: Node) -> dict[str, Any]:
@@ -187,8 +222,17 @@ class World:
 
     @staticmethod
     def _node(name: str, node: Node) -> fleet.Document:
-        spec = {"podCIDR": str(node.pod_cidrs[0]), "podCIDRs": list(map(str, node.pod_cidrs))} if node.pod_cidrs else {}
-        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": f"uid-{name}", "labels": node.labels}, "spec": spec}
+        spec = (
+            {"podCIDR": str(node.pod_cidrs[0]), "podCIDRs": list(map(str, node.pod_cidrs))}
+            if node.pod_cidrs
+            else {}
+        )
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "uid": f"uid-{name}", "labels": node.labels},
+            "spec": spec,
+        }
 
     def _cilium_node(self, name: str) -> fleet.Document:
         blocks = self.cilium_nodes[name]
@@ -198,10 +242,18 @@ class World:
             pools = sorted({pool for _, pool in blocks})
             ipam = {
                 "pools": {
-                    "allocated": [{"pool": pool + own, "cidrs": [str(block) for block, of in blocks if of == pool]} for pool in pools]
+                    "allocated": [
+                        {"pool": pool + own, "cidrs": [str(block) for block, of in blocks if of == pool]}
+                        for pool in pools
+                    ]
                 }
             }
-        return {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": name}, "spec": {"ipam": ipam}}
+        return {
+            "apiVersion": "cilium.io/v2",
+            "kind": "CiliumNode",
+            "metadata": {"name": name},
+            "spec": {"ipam": ipam},
+        }
 
 
 def compiled(

@@ -35,7 +35,10 @@ class Steps(Lazy):
                 [
                     ("ipamc ci gitlab", "write .gitlab-ci.yml; never over a file that ipamc did not write"),
                     ("ipamc ci github --output -", "print the workflow"),
-                    ("ipamc ci matrix --format names --base origin/main", "the clusters that this branch changes"),
+                    (
+                        "ipamc ci matrix --format names --base origin/main",
+                        "the clusters that this branch changes",
+                    ),
                     ("ipamc ci apply lab", "what the pipeline does after the merge"),
                 ]
             )

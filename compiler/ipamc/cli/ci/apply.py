@@ -31,7 +31,10 @@ PATIENCE = 3
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc ci apply lab", "cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to"),
+        (
+            "ipamc ci apply lab",
+            "cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to",
+        ),
         ("ipamc ci apply lab/nodes/000 lab/nodes/001", "cilium/, then these two shards"),
     ),
     done="applied, and the operator finds nothing wrong",
@@ -49,9 +52,19 @@ PATIENCE = 3
     help="How long the operator has to object.",
 )
 @click.option(
-    "--timeout", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS", help="How long to wait for Cilium's CRDs."
+    "--timeout",
+    type=click.IntRange(min=1),
+    default=120,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for Cilium's CRDs.",
 )
-@click.option("--trunk", default="", metavar="REV", help="Leave clusters alone that this revision has in a newer state than HEAD.")
+@click.option(
+    "--trunk",
+    default="",
+    metavar="REV",
+    help="Leave clusters alone that this revision has in a newer state than HEAD.",
+)
 def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) -> int:
     """Apply what is rendered for clusters, or for shards of them.
 
@@ -66,7 +79,8 @@ def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) ->
         known = is_name(name) and disk.is_folder(f"{disk.CLUSTERS}/{name}")
         if not known or (part and not is_part(part)):
             raise click.UsageError(
-                f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000", click.get_current_context()
+                f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000",
+                click.get_current_context(),
             )
         wanted.setdefault(name, []).append(part)
     done = True
@@ -109,7 +123,11 @@ def _apply(name: str, given: Sequence[str], wait: float, timeout: int) -> bool:
             if part == FIRST:  # pools and flags, on which shards build
                 return False
         else:
-            say(f"{name}/{part}: {count(len(objects), 'object')} applied" if objects else f"{name}/{part}: nothing to apply")
+            say(
+                f"{name}/{part}: {count(len(objects), 'object')} applied"
+                if objects
+                else f"{name}/{part}: nothing to apply"
+            )
     if refused:
         say(f"error: {name}: {count(len(refused), 'part')} of {len(built)} not applied: {', '.join(refused)}")
     return _heard(kube, name, nodes_of(folder, given) if given else None, wait) and not refused
@@ -131,7 +149,9 @@ def _built(kube: Kube, folder: str, part: str) -> tuple[str, list[dict[str, Any]
 
 def _identity(document: dict[str, Any]) -> str:
     metadata = document.get("metadata") or {}
-    return " ".join(str(each) for each in (document.get("kind"), metadata.get("namespace"), metadata.get("name")) if each)
+    return " ".join(
+        str(each) for each in (document.get("kind"), metadata.get("namespace"), metadata.get("name")) if each
+    )
 
 
 def _send(kube: Kube, text: str, objects: int) -> str:
@@ -154,7 +174,9 @@ def _heard(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
     """Listen to the operator for `wait` seconds; tell whether it finds nothing wrong, and print what it does. Some errors go by themselves: wait longer for these."""
     start = time.monotonic()
     while True:
-        errors = {node: error for node, error in kube.verdicts().items() if error and (only is None or node in only)}
+        errors = {
+            node: error for node, error in kube.verdicts().items() if error and (only is None or node in only)
+        }
         passed = time.monotonic() - start
         if passed >= (wait * PATIENCE if errors else wait):
             break
@@ -162,5 +184,7 @@ def _heard(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
     for node, error in sorted(errors.items())[:20]:
         say(f"error: {name}: CiliumNode {node}: {error}")
     if errors:
-        say(f"error: {name}: the operator finds something wrong with {count(len(errors), 'node')}: {names(errors)}")
+        say(
+            f"error: {name}: the operator finds something wrong with {count(len(errors), 'node')}: {names(errors)}"
+        )
     return not errors

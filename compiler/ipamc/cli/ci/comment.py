@@ -48,7 +48,9 @@ def comment(*, file: str) -> int:
     forge = _forge()
     if forge is None:
         return DONE
-    before = next((each for each in forge.comments() if str(each.get("body", "")).startswith(MARK.strip())), None)
+    before = next(
+        (each for each in forge.comments() if str(each.get("body", "")).startswith(MARK.strip())), None
+    )
     body = {"body": MARK + text}
     if before is None:
         forge.ask("POST", forge.notes, body)
@@ -78,7 +80,8 @@ class Forge:
     def ask(self, method: str, url: str, body: dict[str, str] | None = None) -> Any:
         """Send one request; raise Trouble with what the forge says. No header is ever printed."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, {**self.headers, "Content-Type": "application/json"}, method=method)  # noqa: S310 - checked in _forge
+        headers = {**self.headers, "Content-Type": "application/json"}
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - the URL is the forge's
         try:
             with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310 - as above
                 return json.load(answer)
@@ -98,7 +101,9 @@ def _forge() -> Forge | None:
         token, name = given("GITHUB_TOKEN"), "GITHUB_TOKEN"
         target = number[1] if number else ""
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-        forge = Forge(notes=f"{url}/{target}/comments", note=f"{url}/comments", update="PATCH", headers=headers)
+        forge = Forge(
+            notes=f"{url}/{target}/comments", note=f"{url}/comments", update="PATCH", headers=headers
+        )
     elif given("GITLAB_CI") == "true":
         target = given("CI_MERGE_REQUEST_IID", "")
         url = f"{_url('CI_API_V4_URL')}/projects/{given('CI_PROJECT_ID', '')}/merge_requests/{target}/notes"
@@ -109,7 +114,9 @@ def _forge() -> Forge | None:
         return None
     if target and token:
         return forge
-    say(f"no comment posted: {f'there is no {name}' if target else 'this is no merge request or pull request'}")
+    say(
+        f"no comment posted: {f'there is no {name}' if target else 'this is no merge request or pull request'}"
+    )
     return None
 
 

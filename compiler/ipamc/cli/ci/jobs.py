@@ -62,9 +62,16 @@ def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most
     A cluster is one job; to apply, one with more than `large` shards is a job a shard, which needs no order: each applies `cilium/` first itself. Where that
     is more than `most` jobs, neighbours share one, as evenly as can be: nothing is dropped.
     """
-    targets = [target for name, folders in sorted(clusters.items()) for target in _targets(name, folders, large if apply else None)]
+    targets = [
+        target
+        for name, folders in sorted(clusters.items())
+        for target in _targets(name, folders, large if apply else None)
+    ]
     count = min(len(targets), most)
-    return tuple(Job(targets=tuple(targets[index * len(targets) // count : (index + 1) * len(targets) // count])) for index in range(count))
+    return tuple(
+        Job(targets=tuple(targets[index * len(targets) // count : (index + 1) * len(targets) // count]))
+        for index in range(count)
+    )
 
 
 def _targets(name: str, folders: Sequence[str], large: int | None) -> Iterator[str]:
@@ -74,7 +81,10 @@ def _targets(name: str, folders: Sequence[str], large: int | None) -> Iterator[s
 
 def github(planned: Sequence[Job]) -> str:
     """Give the lines for `$GITHUB_OUTPUT`: `has_work`, and a matrix in one line of JSON. GitHub refuses an empty matrix: ask `has_work` first."""
-    include = [{"name": job.name, "targets": " ".join(job.targets), "environment": job.environment} for job in planned]
+    include = [
+        {"name": job.name, "targets": " ".join(job.targets), "environment": job.environment}
+        for job in planned
+    ]
     return f"has_work={'true' if planned else 'false'}\nmatrix={json.dumps({'include': include}, separators=(',', ':'))}\n"
 
 
@@ -82,7 +92,11 @@ def gitlab(planned: Sequence[Job], *, apply: bool, base: str, version: str) -> d
     """Give the values of the child pipeline's template: one `parallel: matrix` where each job has one target, else a job by itself for each."""
     alone = all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned)
     several = [
-        {"name": f"{number:03} {job.name}", "targets": " ".join(job.targets), "environment": job.environment[:LONGEST]}
+        {
+            "name": f"{number:03} {job.name}",
+            "targets": " ".join(job.targets),
+            "environment": job.environment[:LONGEST],
+        }
         for number, job in enumerate(planned, 1)
     ]
     return {

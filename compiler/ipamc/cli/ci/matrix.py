@@ -19,15 +19,30 @@ from ipamc.workspace.rendered import parts_of
 @click.command(
     cls=Verb,
     examples=(
-        ('ipamc ci matrix --format github --base "$BASE" >> "$GITHUB_OUTPUT"', "has_work, and the matrix for fromJSON"),
-        ('ipamc ci matrix --format gitlab --stage apply --base "$BASE" --output child.yml', "the child pipeline after a merge"),
+        (
+            'ipamc ci matrix --format github --base "$BASE" >> "$GITHUB_OUTPUT"',
+            "has_work, and the matrix for fromJSON",
+        ),
+        (
+            'ipamc ci matrix --format gitlab --stage apply --base "$BASE" --output child.yml',
+            "the child pipeline after a merge",
+        ),
         ("ipamc ci matrix --format names --base origin/main", "a name a line, for people and xargs"),
     ),
     refused="a folder's name is no cluster's, or the surroundings failed",
 )
-@click.option("--format", "form", type=click.Choice(["github", "gitlab", "names"]), required=True, help="What goes to stdout.")
 @click.option(
-    "--base", default="", metavar="REV", help="Clusters that differ from where HEAD left this revision.  [default: every cluster]"
+    "--format",
+    "form",
+    type=click.Choice(["github", "gitlab", "names"]),
+    required=True,
+    help="What goes to stdout.",
+)
+@click.option(
+    "--base",
+    default="",
+    metavar="REV",
+    help="Clusters that differ from where HEAD left this revision.  [default: every cluster]",
 )
 @click.option(
     "--stage",
@@ -36,7 +51,14 @@ from ipamc.workspace.rendered import parts_of
     show_default=True,
     help="What the jobs do: apply large ones by shard.",
 )
-@click.option("--large", type=click.IntRange(min=0), default=LARGE, show_default=True, metavar="N", help="Shards that one job applies.")
+@click.option(
+    "--large",
+    type=click.IntRange(min=0),
+    default=LARGE,
+    show_default=True,
+    metavar="N",
+    help="Shards that one job applies.",
+)
 @click.option("--output", metavar="FILE|-", default="-", help="Write a file instead of stdout.")
 def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
@@ -68,7 +90,9 @@ def there() -> dict[str, str]:
     """Give the clusters of the work tree: folder by name. Raises Trouble for a name that no cluster can have: it must not reach a shell."""
     found = {name_of(folder): folder for folder in disk.clusters()}
     if odd := next((name for name in found if not is_name(name)), None):
-        raise Trouble(f"{disk.CLUSTERS}/{odd!r} is no name for a cluster: lower-case letters, digits, '-' and '.'")
+        raise Trouble(
+            f"{disk.CLUSTERS}/{odd!r} is no name for a cluster: lower-case letters, digits, '-' and '.'"
+        )
     return found
 
 
@@ -92,6 +116,10 @@ def _since(base: str) -> tuple[str, list[str] | None]:
         return "", None
     paths = git.changed(".", fork) if fork else None
     if paths is None:
-        why = "git knows no such revision here" if commit is None else "it and HEAD have no common ancestor here: a shallow clone?"
+        why = (
+            "git knows no such revision here"
+            if commit is None
+            else "it and HEAD have no common ancestor here: a shallow clone?"
+        )
         say(f"every cluster is listed, for want of {base}: {why}")
     return commit or "", paths

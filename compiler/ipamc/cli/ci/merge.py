@@ -18,7 +18,12 @@ from ipamc.workspace.revision import known
 
 @click.command(
     cls=Verb,
-    examples=(("ipamc ci merge origin/main && git push", "bring a branch up to date whose lock conflicts with the trunk's"),),
+    examples=(
+        (
+            "ipamc ci merge origin/main && git push",
+            "bring a branch up to date whose lock conflicts with the trunk's",
+        ),
+    ),
     refused="inputs conflict, a compile was refused, or the surroundings failed; the work tree is as it was",
 )
 @click.argument("rev")

@@ -27,7 +27,10 @@ output_option = click.option("--output", metavar="FILE|-", help="Write this file
     cls=Verb,
     examples=(
         ("ipamc ci gitlab", "write .gitlab-ci.yml, or bring it up to date"),
-        ("ipamc ci gitlab --output ci/ipamc.yml", "beside a pipeline of your own, which has: include: [{local: ci/ipamc.yml}]"),
+        (
+            "ipamc ci gitlab --output ci/ipamc.yml",
+            "beside a pipeline of your own, which has: include: [{local: ci/ipamc.yml}]",
+        ),
     ),
     refused="the file is not ipamc's, or the surroundings failed",
 )
@@ -48,23 +51,34 @@ def gitlab(*, output: str | None) -> int:
     ),
     refused="the file is not ipamc's, or the surroundings failed",
 )
-@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch that is applied.")
+@click.option(
+    "--branch", default="main", show_default=True, metavar="NAME", help="The branch that is applied."
+)
 @output_option
 def github(*, branch: str, output: str | None) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what has to be set up once. The same version of ipamc writes the same bytes.
     """
-    return write("github", output or ".github/workflows/ipamc.yml", {"version": __version__, "branch": branch})
+    return write(
+        "github", output or ".github/workflows/ipamc.yml", {"version": __version__, "branch": branch}
+    )
 
 
 @click.command(
     cls=Verb,
-    examples=(("ipamc ci argocd --repo ssh://git@example.org/fleet.git --output argocd.yaml", "an ApplicationSet for every cluster"),),
+    examples=(
+        (
+            "ipamc ci argocd --repo ssh://git@example.org/fleet.git --output argocd.yaml",
+            "an ApplicationSet for every cluster",
+        ),
+    ),
     refused="the file is not ipamc's, or the surroundings failed",
 )
 @click.option("--repo", required=True, metavar="URL", help="This repository, as Argo CD reads it.")
-@click.option("--revision", default="main", show_default=True, metavar="NAME", help="The branch that is applied.")
+@click.option(
+    "--revision", default="main", show_default=True, metavar="NAME", help="The branch that is applied."
+)
 @click.option("--project", default="default", show_default=True, metavar="NAME", help="The AppProject.")
 @output_option
 def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int:
@@ -76,14 +90,27 @@ def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int
     cls=Verb,
     examples=(
         ("ipamc ci flux lab", "for the Flux that runs in the cluster lab"),
-        ("ipamc ci flux --remote --output flux.yaml", "for one Flux that reaches every cluster through the Secret CLUSTER-kubeconfig"),
+        (
+            "ipamc ci flux --remote --output flux.yaml",
+            "for one Flux that reaches every cluster through the Secret CLUSTER-kubeconfig",
+        ),
     ),
     refused="the file is not ipamc's, or the surroundings failed",
 )
 @clusters_argument
 @click.option("--source", default="flux-system", show_default=True, metavar="NAME", help="The GitRepository.")
-@click.option("--namespace", default="flux-system", show_default=True, metavar="NAME", help="Where the Kustomizations are to be.")
-@click.option("--remote", is_flag=True, help="Flux runs elsewhere, and reaches each cluster through the Secret CLUSTER-kubeconfig.")
+@click.option(
+    "--namespace",
+    default="flux-system",
+    show_default=True,
+    metavar="NAME",
+    help="Where the Kustomizations are to be.",
+)
+@click.option(
+    "--remote",
+    is_flag=True,
+    help="Flux runs elsewhere, and reaches each cluster through the Secret CLUSTER-kubeconfig.",
+)
 @output_option
 def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool, output: str | None) -> int:
     """Print a Kustomization for each shard, after the one of cilium/.
@@ -96,7 +123,10 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
 
     folders = find(clusters)
     if len(folders) > 1 and not remote:
-        raise click.UsageError("a Flux that runs in its cluster applies that one: name it, or give --remote", click.get_current_context())
+        raise click.UsageError(
+            "a Flux that runs in its cluster applies that one: name it, or give --remote",
+            click.get_current_context(),
+        )
     items: list[dict[str, str]] = []
     for folder in folders:
         name = name_of(folder)
@@ -107,7 +137,12 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
             title = f"{name}-{part.replace('/', '-')}"
             path = f"./{folder}/{disk.RENDERED}/{part}"
             items.append(
-                {"name": title, "path": path, "after": first if part != FIRST else "", "secret": f"{name}-kubeconfig" if remote else ""}
+                {
+                    "name": title,
+                    "path": path,
+                    "after": first if part != FIRST else "",
+                    "secret": f"{name}-kubeconfig" if remote else "",
+                }
             )
     if not items:
         raise Trouble("nothing is rendered yet: run ipamc compile first")

@@ -62,7 +62,11 @@ class Sides:
         """Tell whether a line keeps others away: live and pending ones, and what was left on the trunk after the base, whose quarantine holds."""
         if line is None or holds(line):
             return line is not None
-        return bool(line.since) and not of_one_node(self.base.get(line.block), line) and self.trunk(line) < len(self.trunks)
+        return (
+            bool(line.since)
+            and not of_one_node(self.base.get(line.block), line)
+            and self.trunk(line) < len(self.trunks)
+        )
 
 
 def claims(sides: Sides, base: Line | None, ours: Line | None, theirs: Line | None) -> list[tuple[Line, ...]]:
@@ -83,7 +87,11 @@ def claims(sides: Sides, base: Line | None, ours: Line | None, theirs: Line | No
             return [(later,)]
         return [tuple(sorted((ours, theirs), key=_liveness))]
     claim, other = (ours, theirs) if ours_claims else (theirs, ours)
-    if claim is None or not (ours_claims or theirs_claims) or (of_one_node(claim, other) and same(base, claim)):
+    if (
+        claim is None
+        or not (ours_claims or theirs_claims)
+        or (of_one_node(claim, other) and same(base, claim))
+    ):
         return []
     return [(claim,)]
 
@@ -102,7 +110,10 @@ def leftover(base: Line | None, ours: Line | None, theirs: Line | None) -> Line 
     if same(base, two):
         return one
     # Both changed: left beats released, of two days the later. The flags go with the line that wins, save that a node that moved has moved.
-    best = max(sorted((one, two), key=lambda line: line.node), key=lambda line: (line.since, line.moved, line.was_pending))
+    best = max(
+        sorted((one, two), key=lambda line: line.node),
+        key=lambda line: (line.since, line.moved, line.was_pending),
+    )
     moved = best.moved or (bool(best.since) and one.node == two.node and (one.moved or two.moved))
     return msgspec.structs.replace(best, moved=moved)
 
@@ -133,10 +144,17 @@ def renumbered_apart(sides: Sides, blocks: Iterable[Block]) -> Rivals:
     moved = _moved(sides)
     placed = _by_group(sides, blocks, _is_newly_live)
     waiting = _by_group(sides, blocks, lambda line, _: line.state is State.PENDING)
-    asked = _by_group(sides, blocks, lambda line, before: line.state is State.PENDING and not (before and before.state is State.PENDING))
+    asked = _by_group(
+        sides,
+        blocks,
+        lambda line, before: line.state is State.PENDING and not (before and before.state is State.PENDING),
+    )
     apart: dict[Group, tuple[frozenset[Block], frozenset[Block]]] = {}
     for group in waiting.keys() | moved.keys():
-        ours, theirs = (waiting[group][side] | (placed[group][side] if moved[group][side] else frozenset()) for side in (0, 1))
+        ours, theirs = (
+            waiting[group][side] | (placed[group][side] if moved[group][side] else frozenset())
+            for side in (0, 1)
+        )
         both_acted = all(asked[group][side] or moved[group][side] for side in (0, 1))
         if both_acted and ours and theirs and ours != theirs:
             apart[group] = ours, theirs
@@ -146,7 +164,11 @@ def renumbered_apart(sides: Sides, blocks: Iterable[Block]) -> Rivals:
 def _moved(sides: Sides) -> defaultdict[Group, tuple[frozenset[Block], frozenset[Block]]]:
     """Give, by group, the blocks that each side moved away from; also where both agree about that."""
     left = (block for lines in (sides.ours, sides.theirs) for block, line in lines.items() if line.moved)
-    return _by_group(sides, tuple(left), lambda line, before: line.moved and before is not None and before.state is State.HELD)
+    return _by_group(
+        sides,
+        tuple(left),
+        lambda line, before: line.moved and before is not None and before.state is State.HELD,
+    )
 
 
 def _is_newly_live(line: Line, before: Line | None) -> bool:
@@ -157,7 +179,9 @@ def _by_group(
     sides: Sides, blocks: Iterable[Block], wanted: Callable[[Line, Line | None], bool]
 ) -> defaultdict[Group, tuple[frozenset[Block], frozenset[Block]]]:
     """Give the blocks of each side's lines that are wanted, judged by the line and by what the base had there for the same node."""
-    found: defaultdict[Group, tuple[frozenset[Block], frozenset[Block]]] = defaultdict(lambda: (frozenset(), frozenset()))
+    found: defaultdict[Group, tuple[frozenset[Block], frozenset[Block]]] = defaultdict(
+        lambda: (frozenset(), frozenset())
+    )
     for side, lines in enumerate((sides.ours, sides.theirs)):
         for block in blocks:
             line, before = lines.get(block), sides.base.get(block)

@@ -62,7 +62,9 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
         one_block=header.mode.one_block,
     )
     verdict = judge(sides)
-    return _written(header, [_with_pool(sides, line) for line in verdict.lines.values()], verdict, ours, theirs)
+    return _written(
+        header, [_with_pool(sides, line) for line in verdict.lines.values()], verdict, ours, theirs
+    )
 
 
 def _sound(text: bytes, name: str) -> Lock:
@@ -85,7 +87,9 @@ def _known(base: bytes | None) -> Lock | None:
 
 def _trunk(text: bytes | None, header: Lock) -> Lock | None:
     lock, found = parse(text, "trunk") if text else (None, [])
-    readable = lock is not None and lock.cluster == header.cluster and all(each.code in TOLERABLE for each in found)
+    readable = (
+        lock is not None and lock.cluster == header.cluster and all(each.code in TOLERABLE for each in found)
+    )
     return lock if readable else None
 
 
@@ -96,11 +100,15 @@ def _by_block(lock: Lock | None) -> Lines:
 def _header(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
     """Merge the headers into a lock without lines: changed beats unchanged, and the larger shard count wins. Raises _Unmergeable."""
     if ours.cluster != theirs.cluster:
-        raise _Unmergeable(f"these are locks of two clusters, {min(ours.cluster, theirs.cluster)} and {max(ours.cluster, theirs.cluster)}")
+        raise _Unmergeable(
+            f"these are locks of two clusters, {min(ours.cluster, theirs.cluster)} and {max(ours.cluster, theirs.cluster)}"
+        )
     mode, shards = ours.mode, ours.shards
     if mode != theirs.mode:
         if base is None or base.mode not in {mode, theirs.mode}:
-            raise _Unmergeable(f"these are locks of two modes, {min(mode, theirs.mode)} and {max(mode, theirs.mode)}")
+            raise _Unmergeable(
+                f"these are locks of two modes, {min(mode, theirs.mode)} and {max(mode, theirs.mode)}"
+            )
         mode = theirs.mode if base.mode == mode else mode
     if base and base.shards in {shards, theirs.shards}:
         shards = theirs.shards if base.shards == shards else shards
@@ -129,7 +137,9 @@ def _written(header: Lock, lines: list[Line], verdict: Verdict, ours: bytes, the
         f"node {node} is renumbered to two places: {_listed(places[0] - places[1])} and {_listed(places[1] - places[0])}"
         for (node, _, _), places in sorted(verdict.apart.items())
     )
-    return Merged(text=_with_hunks(header, lines, verdict.hunks), dropped=verdict.dropped, conflicts=conflicts)
+    return Merged(
+        text=_with_hunks(header, lines, verdict.hunks), dropped=verdict.dropped, conflicts=conflicts
+    )
 
 
 def _listed(blocks: frozenset[Block]) -> str:
@@ -155,12 +165,16 @@ def _side_by_side(ours: bytes, theirs: bytes) -> bytes:
     head = _common(one, two)
     tail = _common(one[head:][::-1], two[head:][::-1])
     end = one[len(one) - tail :]
-    return b"\n".join((*one[:head], *_conflict(one[head : len(one) - tail], two[head : len(two) - tail]), *end, b""))
+    return b"\n".join(
+        (*one[:head], *_conflict(one[head : len(one) - tail], two[head : len(two) - tail]), *end, b"")
+    )
 
 
 def _common(one: list[bytes], two: list[bytes]) -> int:
     """Count the rows with which both begin."""
-    return next((index for index, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+    return next(
+        (index for index, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
+    )
 
 
 def _conflict(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:

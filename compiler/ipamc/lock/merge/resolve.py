@@ -9,7 +9,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipamc.lock.merge.changes import Group, Lines, Rivals, Sides, claims, holds, leftover, of_one_node, renumbered_apart, rivals, same
+from ipamc.lock.merge.changes import (
+    Group,
+    Lines,
+    Rivals,
+    Sides,
+    claims,
+    holds,
+    leftover,
+    of_one_node,
+    renumbered_apart,
+    rivals,
+    same,
+)
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.lock import Line, State
 
@@ -91,7 +103,9 @@ class Ground:
 
     def over(self, block: Block) -> Line | None:
         """Give a line that shares an address with the block."""
-        found = next((self._lines[each] for each in (block, *self._above(block)) if each in self._lines), None)
+        found = next(
+            (self._lines[each] for each in (block, *self._above(block)) if each in self._lines), None
+        )
         return found or self._inside.get(block)
 
     def add(self, line: Line) -> None:
@@ -109,7 +123,12 @@ def judge(sides: Sides) -> Verdict:
     court.leave_to_people()
     court.fill_in()
     court.take_back_moves()
-    return Verdict(court.lines, court.dropped(), tuple(sorted(court.hunks.values(), key=lambda hunk: hunk.block)), court.apart)
+    return Verdict(
+        court.lines,
+        court.dropped(),
+        tuple(sorted(court.hunks.values(), key=lambda hunk: hunk.block)),
+        court.apart,
+    )
 
 
 class _Court:
@@ -120,7 +139,9 @@ class _Court:
         self.sides = sides
         self.blocks = sorted(every - agreed.keys())
         self.apart = renumbered_apart(sides, self.blocks)
-        self.rivals = {group: both for group, both in rivals(sides, self.blocks).items() if group not in self.apart}
+        self.rivals = {
+            group: both for group, both in rivals(sides, self.blocks).items() if group not in self.apart
+        }
         self.lines = agreed
         self.hunks: dict[Block, Hunk] = {}
         self.ground = Ground(every)
@@ -134,7 +155,10 @@ class _Court:
 
     def _at(self, block: Block) -> tuple[Line | None, Line | None, Line | None]:
         """Give the lines of a block that are for us to decide: those of the base, ours and theirs."""
-        ours, theirs = (None if line is None or self.sides.group(line) in self.apart else line for line in self._sides_at(block))
+        ours, theirs = (
+            None if line is None or self.sides.group(line) in self.apart else line
+            for line in self._sides_at(block)
+        )
         return self.sides.base.get(block), ours, theirs
 
     def _sides_at(self, block: Block) -> tuple[Line | None, Line | None]:
@@ -143,7 +167,11 @@ class _Court:
     def hear_claims(self) -> None:
         """Take claims in order of rank; what clashes with one that was taken gives way, and what stands behind it is heard instead."""
         number = itertools.count()  # never decides: no two ranks are the same
-        heap = [(self._rank(each[0]), next(number), each) for block in self.blocks for each in claims(self.sides, *self._at(block))]
+        heap = [
+            (self._rank(each[0]), next(number), each)
+            for block in self.blocks
+            for each in claims(self.sides, *self._at(block))
+        ]
         heapq.heapify(heap)
         while heap:
             rank, _, (line, *rest) = heapq.heappop(heap)
@@ -167,14 +195,18 @@ class _Court:
         trunk = self.sides.trunk(line)
         return Rank(
             trunk=trunk,
-            otherwise=trunk < len(self.sides.trunks) and self.sides.trunks[trunk][line.block].state is not line.state,
+            otherwise=trunk < len(self.sides.trunks)
+            and self.sides.trunks[trunk][line.block].state is not line.state,
             comes_back=same(base, line) and not (same(base, ours) and same(base, theirs)),
             new=not (known and holds(base)),
             other=not known,
             unknown=base is None,
             node=line.node,
             waits=line.state is not State.HELD,
-            rivals=min((tuple(sorted(each for each in side if (line.node, each) not in self.gone)) for side in mine), default=()),
+            rivals=min(
+                (tuple(sorted(each for each in side if (line.node, each) not in self.gone)) for side in mine),
+                default=(),
+            ),
             block=line.block,
         )
 
@@ -187,7 +219,11 @@ class _Court:
         if self.sides.one_block:
             return (self.waiting if line.state is State.PENDING else self.living).get(group)
         placed = self.rivals.get(group, ())
-        other_side = group in self.chosen and any(line.block in side for side in placed) and line.block not in self.chosen[group]
+        other_side = (
+            group in self.chosen
+            and any(line.block in side for side in placed)
+            and line.block not in self.chosen[group]
+        )
         return self.living[group] if other_side else None
 
     def _take(self, line: Line) -> None:
@@ -215,7 +251,8 @@ class _Court:
         """Keep what each side has there, save a claim of another node: that was heard."""
         apart = self.apart
         kept = (
-            line if line and (self.sides.group(line) in apart or not self.sides.is_claim(line)) else None for line in self._sides_at(block)
+            line if line and (self.sides.group(line) in apart or not self.sides.is_claim(line)) else None
+            for line in self._sides_at(block)
         )
         hunk = Hunk(block, *kept)
         if hunk.ours or hunk.theirs:
@@ -258,21 +295,35 @@ class _Court:
                 continue
             at = self._sides_at(block)
             if all(group in groups for each, groups in zip(at, undone, strict=True) if each and each.moved):
-                before = next((each for each in at if each and each.node == line.node and not each.moved), base)
+                before = next(
+                    (each for each in at if each and each.node == line.node and not each.moved), base
+                )
                 free = before.state is State.HELD and not (self.sides.one_block and group in self.living)
                 self.lines[block] = before if free else msgspec.structs.replace(line, moved=False)
 
     def _undone(self, lines: Lines) -> set[Group]:
         """Give the groups of which a side's new held line gave way, and none stays."""
-        gone = [each.line for each in self.refused if not each.rank.comes_back and of_one_node(lines.get(each.line.block), each.line)]
-        groups = {self.sides.group(line) for line in gone if line.state is State.HELD and lines[line.block].state is State.HELD}
+        gone = [
+            each.line
+            for each in self.refused
+            if not each.rank.comes_back and of_one_node(lines.get(each.line.block), each.line)
+        ]
+        groups = {
+            self.sides.group(line)
+            for line in gone
+            if line.state is State.HELD and lines[line.block].state is State.HELD
+        }
         nodes = {node for node, _, _ in groups}
         staying = (
             line
             for line in lines.values()
-            if line.state is State.HELD and line.node in nodes and of_one_node(self.lines.get(line.block), line)
+            if line.state is State.HELD
+            and line.node in nodes
+            and of_one_node(self.lines.get(line.block), line)
         )
-        return groups - {self.sides.group(line) for line in staying if self.lines[line.block].state is State.HELD}
+        return groups - {
+            self.sides.group(line) for line in staying if self.lines[line.block].state is State.HELD
+        }
 
     def dropped(self) -> tuple[Dropped, ...]:
         """Give the claims that gave way. What comes back where nothing lies over it was re-used, and is not told of."""
@@ -282,5 +333,7 @@ class _Court:
             reused = rank.comes_back and self.ground.over(line.block)
             if not reused and not of_one_node(there, line):
                 trunk = self.sides.trunk(holder)
-                found[line.block, line.node] = Dropped(line, holder, trunk if trunk < len(self.sides.trunks) else None)
+                found[line.block, line.node] = Dropped(
+                    line, holder, trunk if trunk < len(self.sides.trunks) else None
+                )
         return tuple(found[key] for key in sorted(found))

@@ -18,6 +18,11 @@ def longest_prefix(cluster: Cluster, family: int, lines: Iterable[Line] = ()) ->
         if part := pool.families.get(family):
             sizes.append(part.block_size)
             sizes += [each.sizes[family] for each in pool.block_sizes if family in each.sizes]
-            sizes += [each.block.prefix for ranges in pool.pins.values() for each in ranges if each.block.family == family]
+            sizes += [
+                each.block.prefix
+                for ranges in pool.pins.values()
+                for each in ranges
+                if each.block.family == family
+            ]
     sizes += [line.block.prefix for line in lines if line.block.family == family and line.in_use]
     return max(sizes)

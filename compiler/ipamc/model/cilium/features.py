@@ -16,7 +16,9 @@ class Capability(enum.Enum):
     """Something that Cilium does from some minor on, up to some minor, or always. The value says it in Markdown."""
 
     POD_CIDRS = "agents use a Node's `podCIDRs`"
-    NETWORK_ANNOTATIONS = "a Node's annotations are called `network.cilium.io/…`; before, `io.cilium.network.…`"
+    NETWORK_ANNOTATIONS = (
+        "a Node's annotations are called `network.cilium.io/…`; before, `io.cilium.network.…`"
+    )
     ANNOTATIONS_ASKED_FOR = 'annotations count only with `annotate-k8s-node: "true"`; before, always'
     HELM_ANNOTATE_NODE = "the chart has the value `annotateK8sNode`"
     CLUSTER_POOL_LIST = "the operator takes several ranges"
@@ -30,7 +32,9 @@ class Capability(enum.Enum):
     NODE_CONFIG_V2 = "CiliumNodeConfig is stored as `cilium.io/v2`; before, as `v2alpha1`"
     HELM_PRE_ALLOCATION = "the chart has the value `ipam.multiPoolPreAllocation`"
     MULTI_POOL_TUNNEL = "tunnel routing; before, agents do not start with it"
-    ORPHAN_BLOCKS = "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
+    ORPHAN_BLOCKS = (
+        "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
+    )
     NUMERIC_ALLOCATED = "the operator writes `pools.allocated` in order of address; before, of text"
     IMMUTABLE_MASK = "the apiserver refuses another `maskSize`; before, only the operator does"
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"

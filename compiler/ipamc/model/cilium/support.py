@@ -69,7 +69,12 @@ _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "m
 TABLE = (
     Row(Capability.POD_CIDRS, _KUBERNETES, "pkg/k8s/node.go, ParseNode", decides="`nodes/`"),
     Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, "pkg/annotation/k8s.go", since=13, decides="`nodes/`"),
-    Row(Capability.ANNOTATIONS_ASKED_FOR, _KUBERNETES, "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go", since=12),
+    Row(
+        Capability.ANNOTATIONS_ASKED_FOR,
+        _KUBERNETES,
+        "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
+        since=12,
+    ),
     Row(
         Capability.HELM_ANNOTATE_NODE,
         _KUBERNETES,
@@ -92,7 +97,13 @@ TABLE = (
         run=(12, 15, 16, 17, 18, 19),
         decides="`ciliumnodes/`",
     ),
-    Row(Capability.UNDONE_POD_CIDRS, _CLUSTER_POOL, "allocateNode in the same file", since=19, run=(12, 15, 16, 17, 18, 19)),
+    Row(
+        Capability.UNDONE_POD_CIDRS,
+        _CLUSTER_POOL,
+        "allocateNode in the same file",
+        since=19,
+        run=(12, 15, 16, 17, 18, 19),
+    ),
     Row(
         Capability.BYSTANDER,
         _CLUSTER_POOL,
@@ -123,7 +134,13 @@ TABLE = (
         run=(12, 15, 16, 17, 18, 19),
         decides="IPC0521",
     ),
-    Row(Capability.DEFAULT_IP_POOL, _MULTI_POOL, "PR #28818; pkg/option/config.go", since=15, decides="`pinning`, IPC0523"),
+    Row(
+        Capability.DEFAULT_IP_POOL,
+        _MULTI_POOL,
+        "PR #28818; pkg/option/config.go",
+        since=15,
+        decides="`pinning`, IPC0523",
+    ),
     Row(
         Capability.NODE_CONFIG_V2,
         _MULTI_POOL,
@@ -258,7 +275,11 @@ APISERVER = "1.35.4"
 """The kube-apiserver that was run."""
 
 APISERVER_TABLE = (
-    Claim("a Node's `podCIDRs` cannot be changed, extended or taken away: 422", "pkg/apis/core/validation, ValidateNodeUpdate", "IPC0503"),
+    Claim(
+        "a Node's `podCIDRs` cannot be changed, extended or taken away: 422",
+        "pkg/apis/core/validation, ValidateNodeUpdate",
+        "IPC0503",
+    ),
     Claim("a Node has at most one CIDR of each family: 422", "ValidateNode in the same file", "IPC0505"),
     Claim("applying a Node that does not exist creates it", "server-side apply", "IPC0554"),
     Claim(
@@ -266,7 +287,14 @@ APISERVER_TABLE = (
         "staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go",
         "`nodes/`, IPC0554",
     ),
-    Claim("bits beyond the prefix length are taken, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
-    Claim("from 1.36 on they are refused", "feature StrictIPCIDRValidation, on by default in 1.36", "IPC0201", Known.READ),
+    Claim(
+        "bits beyond the prefix length are taken, with a warning", "feature StrictIPCIDRValidation", "IPC0201"
+    ),
+    Claim(
+        "from 1.36 on they are refused",
+        "feature StrictIPCIDRValidation, on by default in 1.36",
+        "IPC0201",
+        Known.READ,
+    ),
 )
 """Order: Nodes, then CIDRs."""

@@ -94,4 +94,6 @@ def pre_allocation(version: Version, blocks: Iterable[Block], *, default: bool) 
 
 @lru_cache
 def _largest(in_use: int, room: int) -> int | None:
-    return next((each for each in range(PRE_ALLOCATION, 0, -1) if needed_addresses(in_use, each) <= room), None)
+    return next(
+        (each for each in range(PRE_ALLOCATION, 0, -1) if needed_addresses(in_use, each) <= room), None
+    )

@@ -13,7 +13,13 @@ from ipamc.model.selector.calico import MAX_CALICO_LENGTH
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import Expression
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, node_name_problem
-from ipamc.model.selector.selector import EVERY, Selector, parse_calico, parse_label_selector, parse_node_selector
+from ipamc.model.selector.selector import (
+    EVERY,
+    Selector,
+    parse_calico,
+    parse_label_selector,
+    parse_node_selector,
+)
 
 __all__ = [
     "EVERY",

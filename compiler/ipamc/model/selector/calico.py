@@ -19,7 +19,18 @@ from typing import assert_never
 from ipamc.model.selector import calico_hints
 from ipamc.model.selector.calico_tokens import Cursor
 from ipamc.model.selector.error import SelectorError
-from ipamc.model.selector.expression import MAX_HEIGHT, Always, And, Expression, Named, Never, Not, Operator, Or, Test
+from ipamc.model.selector.expression import (
+    MAX_HEIGHT,
+    Always,
+    And,
+    Expression,
+    Named,
+    Never,
+    Not,
+    Operator,
+    Or,
+    Test,
+)
 
 MAX_CALICO_LENGTH = 1024
 """Characters of a selector in an IPPool of Calico's; longer text is refused by its CRD only, so the reader of such pools checks it."""
@@ -57,14 +68,18 @@ class _Group:
             self.alternatives = [Or(tuple(self.alternatives))]
             self.height += 1
         if self.height > MAX_HEIGHT:
-            raise SelectorError(f"a selector of more than {MAX_HEIGHT} levels", offset=self.at, help="write it flatter")
+            raise SelectorError(
+                f"a selector of more than {MAX_HEIGHT} levels", offset=self.at, help="write it flatter"
+            )
         return self.alternatives[0], self.height
 
 
 def parse(text: str) -> Expression:
     """Read a selector as Calico does for an IPPool. Linear in time, without recursion. Raises SelectorError with the offending offset."""
     if (at := text.find("global(")) >= 0:
-        raise SelectorError("global() is for policies and not for pools", offset=at, help="write all() for every node")
+        raise SelectorError(
+            "global() is for policies and not for pools", offset=at, help="write all() for every node"
+        )
     cursor = Cursor(text)
     if cursor.ended:
         return _ALWAYS
@@ -89,7 +104,9 @@ def _after_operand(cursor: Cursor, open_groups: list[_Group]) -> bool:
         group = open_groups[-1]
         if cursor.ended:
             if len(open_groups) > 1:
-                raise SelectorError("this parenthesis is never closed", offset=group.at, help="write ) where it ends")
+                raise SelectorError(
+                    "this parenthesis is never closed", offset=group.at, help="write ) where it ends"
+                )
             return False
         if cursor.accept("&&"):
             return True
@@ -142,13 +159,19 @@ def _set(cursor: Cursor, so_far: str) -> tuple[str, ...]:
         values.add(value)
         if not cursor.accept(","):
             if not cursor.accept("}"):
-                raise _unclosed(cursor, at) or cursor.unexpected(", or } after a value", "write , between values and } after the last")
+                raise _unclosed(cursor, at) or cursor.unexpected(
+                    ", or } after a value", "write , between values and } after the last"
+                )
             break
     return tuple(sorted(values))
 
 
 def _unclosed(cursor: Cursor, at: int) -> SelectorError | None:
-    return SelectorError("this set is never closed", offset=at, help="write } after the last value") if cursor.ended else None
+    return (
+        SelectorError("this set is never closed", offset=at, help="write } after the last value")
+        if cursor.ended
+        else None
+    )
 
 
 def render(expression: Expression) -> str:

@@ -67,6 +67,13 @@ def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:
     """Make the error for what does not join conditions."""
     found = cursor.peek()
     if found == ")":
-        return SelectorError("')' without a parenthesis before it", offset=cursor.at, help="remove it, or write ( where it begins")
+        return SelectorError(
+            "')' without a parenthesis before it",
+            offset=cursor.at,
+            help="remove it, or write ( where it begins",
+        )
     meant = _CONNECTIVES.get(found, "")
-    return cursor.unexpected("&&, || or )" if inside else "&& or ||", f"write {meant}" if meant else "join conditions with && or ||")
+    return cursor.unexpected(
+        "&&, || or )" if inside else "&& or ||",
+        f"write {meant}" if meant else "join conditions with && or ||",
+    )

@@ -17,7 +17,9 @@ _LETTER = r"A-Za-z0-9_./\-"
 
 _blanks = re.compile(r"[ \t]*").match
 _word = re.compile(rf"[{_LETTER}]+").match
-_operator = re.compile(rf"==|!=|(?:contains|in|starts[ \t]*with|ends[ \t]*with|not[ \t]*in)(?![{_LETTER}])").match
+_operator = re.compile(
+    rf"==|!=|(?:contains|in|starts[ \t]*with|ends[ \t]*with|not[ \t]*in)(?![{_LETTER}])"
+).match
 _STRING = r"\"[^\"]*\"|'[^']*'"
 _string = re.compile(_STRING).match
 _anything = re.compile(rf"{_STRING}|[{_LETTER}]+|==?|!=?|&&?|\|\|?|[<>]=?|.", re.DOTALL).match
@@ -61,7 +63,9 @@ class Cursor:
         if match is None:
             return ""
         if len(match[0]) > MAX_LABEL:
-            raise SelectorError(f"{shown(match[0])} is longer than the {MAX_LABEL} characters of a label key", offset=self.at)
+            raise SelectorError(
+                f"{shown(match[0])} is longer than the {MAX_LABEL} characters of a label key", offset=self.at
+            )
         self._go(match.end())
         return match[0]
 
@@ -79,7 +83,11 @@ class Cursor:
         if match is None:
             quote = self.text[self.at : self.at + 1]
             if quote in {'"', "'"}:
-                raise SelectorError(f"{shown(self.text[self.at :])} is never closed", offset=self.at, help=f"end the value with {quote}")
+                raise SelectorError(
+                    f"{shown(self.text[self.at :])} is never closed",
+                    offset=self.at,
+                    help=f"end the value with {quote}",
+                )
             return None
         self._go(match.end())
         return match[0][1:-1]
@@ -89,7 +97,11 @@ class Cursor:
         found = self.peek()
         if found in {"\n", "\r"}:
             help = "write the selector on one line; in YAML as a plain scalar, or with >- instead of | or >"  # noqa: A001 - as above
-            return SelectorError(f"a line break is no blank in Calico's language: expected {expected}", offset=self.at, help=help)
+            return SelectorError(
+                f"a line break is no blank in Calico's language: expected {expected}",
+                offset=self.at,
+                help=help,
+            )
         if not found:
             return SelectorError(f"the selector ends here: expected {expected}", offset=self.at, help=help)
         return SelectorError(f"{shown(found)}: expected {expected}", offset=self.at, help=help)

@@ -97,7 +97,9 @@ def _listed(key: str, outcomes: Outcomes, literals: list[Literal]) -> str:
     if values and not legal:
         return f"no label can have the value {shown(values[0])}, which {label_value_problem(values[0])}"
     tests = [(matcher(literal.test), literal.negated) for literal in literals]
-    if len(legal) * len(tests) > _PATIENCE or any(all(test({key: value}, "") is not negated for test, negated in tests) for value in legal):
+    if len(legal) * len(tests) > _PATIENCE or any(
+        all(test({key: value}, "") is not negated for test, negated in tests) for value in legal
+    ):
         return ""
     return f"no value of {key} satisfies all its conditions"
 
@@ -105,7 +107,9 @@ def _listed(key: str, outcomes: Outcomes, literals: list[Literal]) -> str:
 def _interval(key: str, needed: list[Test]) -> str:
     above = max((int(test.values[0]) for test in needed if test.operator is Operator.ABOVE), default=None)
     below = min((int(test.values[0]) for test in needed if test.operator is Operator.BELOW), default=None)
-    low = 0 if above is None else max(above + 1, 0)  # a label value begins with a letter or digit: it is never negative
+    low = (
+        0 if above is None else max(above + 1, 0)
+    )  # a label value begins with a letter or digit: it is never negative
     high = _INT64_MAX if below is None else below - 1
     if low <= high:
         return ""

@@ -8,7 +8,15 @@ _SHOWN = 60
 class SelectorError(ValueError):
     """A selector that its language does not allow. Wordings are those of a diagnostic: lower case, the value first, no full stop."""
 
-    def __init__(self, message: str, *, offset: int = 0, keys: tuple[str | int, ...] = (), at_key: bool = False, help: str = "") -> None:  # noqa: A002 - the word that users see
+    def __init__(
+        self,
+        message: str,
+        *,
+        offset: int = 0,
+        keys: tuple[str | int, ...] = (),
+        at_key: bool = False,
+        help: str = "",  # noqa: A002 - the word that users see
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset

@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 from ipamc.model.selector.error import SelectorError, shown
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
-from ipamc.model.selector.label_syntax import integer, label_key_problem, label_value_problem, node_name_problem
+from ipamc.model.selector.label_syntax import (
+    integer,
+    label_key_problem,
+    label_value_problem,
+    node_name_problem,
+)
 
 Keys = tuple[str | int, ...]
 
@@ -60,7 +65,10 @@ def read_node_selector(obj: Mapping[str, object]) -> Reading:
     """Read a NodeSelector: one of its terms holds, with all its parts; an empty term is none, and so are no terms. Raises SelectorError."""
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
     if fields.get("nodeSelectorTerms") is None:
-        raise SelectorError("a NodeSelector without nodeSelectorTerms", help="write nodeSelectorTerms: [{matchExpressions: […]}]")
+        raise SelectorError(
+            "a NodeSelector without nodeSelectorTerms",
+            help="write nodeSelectorTerms: [{matchExpressions: […]}]",
+        )
     terms = [
         reading
         for index, term in enumerate(_items(fields["nodeSelectorTerms"], ("nodeSelectorTerms",)))
@@ -85,7 +93,9 @@ def _term(obj: object, keys: Keys) -> Reading | None:
 
 def _conjunction(requirements: Sequence[Reading]) -> Reading:
     parts = tuple(each.expression for each in requirements)
-    return Reading(",".join(sorted(each.canonical for each in requirements)), And(parts) if len(parts) > 1 else parts[0])
+    return Reading(
+        ",".join(sorted(each.canonical for each in requirements)), And(parts) if len(parts) > 1 else parts[0]
+    )
 
 
 def _match_labels(obj: object, keys: Keys) -> Iterator[Reading]:
@@ -104,7 +114,9 @@ def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Ite
             _value(value, (*at, "values", place))
             if operator in {"Gt", "Lt"} and integer(value) is None:
                 raise SelectorError(
-                    f"{shown(value)} is not an integer", keys=(*at, "values", place), help=f"{operator} compares 64-bit integers"
+                    f"{shown(value)} is not an integer",
+                    keys=(*at, "values", place),
+                    help=f"{operator} compares 64-bit integers",
                 )
         yield _label_requirement(key, operator, tuple(sorted(set(values))))
 
@@ -130,14 +142,26 @@ def _match_fields(obj: object, keys: Keys) -> Iterator[Reading]:
         at = (*keys, index)
         key, operator, values = _requirement(item, at, _FIELD_OPERATORS)
         if key != "metadata.name":
-            raise SelectorError(f"{shown(key)} is not a field that nodes are selected by", keys=(*at, "key"), help="write metadata.name")
+            raise SelectorError(
+                f"{shown(key)} is not a field that nodes are selected by",
+                keys=(*at, "key"),
+                help="write metadata.name",
+            )
         if len(values) != 1:
             raise SelectorError(
-                f"{len(values)} values: matchFields takes exactly one", keys=(*at, "values"), help="write one term for each name"
+                f"{len(values)} values: matchFields takes exactly one",
+                keys=(*at, "values"),
+                help="write one term for each name",
             )
         (name,) = values
-        text = repr(name) if node_name_problem(name) else name  # what no node is called may still not look like another requirement
-        yield Reading(f"{key}={text}", Named(name)) if operator == "In" else Reading(f"{key}!={text}", Not(Named(name)))
+        text = (
+            repr(name) if node_name_problem(name) else name
+        )  # what no node is called may still not look like another requirement
+        yield (
+            Reading(f"{key}={text}", Named(name))
+            if operator == "In"
+            else Reading(f"{key}!={text}", Not(Named(name)))
+        )
 
 
 def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str, str, list[str]]:
@@ -147,13 +171,19 @@ def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str
     if operator not in operators:
         meant = _MEANT.get(operator.lower())
         help_ = f"write {meant}" if meant in operators else f"write one of {', '.join(operators)}"
-        raise SelectorError(f"{shown(operator)} is not an operator here", keys=(*keys, "operator"), help=help_)
+        raise SelectorError(
+            f"{shown(operator)} is not an operator here", keys=(*keys, "operator"), help=help_
+        )
     values = [
-        _text(value, (*keys, "values", index), "value") for index, value in enumerate(_items(fields.get("values"), (*keys, "values")))
+        _text(value, (*keys, "values", index), "value")
+        for index, value in enumerate(_items(fields.get("values"), (*keys, "values")))
     ]
     words, least, most = _COUNTS[operator]
     if len(values) < least or (most is not None and len(values) > most):
-        raise SelectorError(f"{len(values)} values: {operator} takes {words}", keys=(*keys, "values") if "values" in fields else keys)
+        raise SelectorError(
+            f"{len(values)} values: {operator} takes {words}",
+            keys=(*keys, "values") if "values" in fields else keys,
+        )
     return key, operator, values
 
 
@@ -173,7 +203,11 @@ def _text(obj: object, keys: Keys, name: str) -> str:
     if isinstance(obj, str):
         return obj
     if obj is None:
-        raise SelectorError(f"a {name} is missing", keys=keys[:-1] if isinstance(keys[-1], str) else keys, help=f"write the {name}")
+        raise SelectorError(
+            f"a {name} is missing",
+            keys=keys[:-1] if isinstance(keys[-1], str) else keys,
+            help=f"write the {name}",
+        )
     if isinstance(obj, bool):
         raise SelectorError(f"{str(obj).lower()} is not text", keys=keys, help=f'write "{str(obj).lower()}"')
     kind = (
@@ -186,7 +220,9 @@ def _text(obj: object, keys: Keys, name: str) -> str:
         else "a value"
     )
     raise SelectorError(
-        f"{kind} where the {name} should be text", keys=keys, help="" if isinstance(obj, list | Mapping) else "write it in quotes"
+        f"{kind} where the {name} should be text",
+        keys=keys,
+        help="" if isinstance(obj, list | Mapping) else "write it in quotes",
     )
 
 
@@ -211,7 +247,9 @@ def _fields(obj: object, keys: Keys, name: str, known: Sequence[str]) -> Mapping
                 if name == "a LabelSelector" and not isinstance(fields[key], Mapping | list)
                 else f"it has {', '.join(known)}"
             )
-            raise SelectorError(f"{shown(key)} is not a field of {name}", keys=(*keys, key), at_key=True, help=help_)
+            raise SelectorError(
+                f"{shown(key)} is not a field of {name}", keys=(*keys, key), at_key=True, help=help_
+            )
     return fields
 
 

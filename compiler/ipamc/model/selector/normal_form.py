@@ -89,7 +89,10 @@ def normal(expression: Expression, *, negated: bool = False) -> Normal:
         case Not(part):
             return normal(part, negated=not negated)
         case And(parts) | Or(parts):
-            return _join([normal(part, negated=negated) for part in parts], every=isinstance(expression, And) is not negated)
+            return _join(
+                [normal(part, negated=negated) for part in parts],
+                every=isinstance(expression, And) is not negated,
+            )
         case _:
             assert_never(expression)
 

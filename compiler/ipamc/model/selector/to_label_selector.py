@@ -30,7 +30,9 @@ def label_selector(expression: Expression) -> dict[str, object] | None:
     if labels:
         selector["matchLabels"] = dict(sorted(labels.items()))
     if entries:
-        selector["matchExpressions"] = sorted(entries, key=lambda entry: (str(entry["key"]), str(entry["operator"])))
+        selector["matchExpressions"] = sorted(
+            entries, key=lambda entry: (str(entry["key"]), str(entry["operator"]))
+        )
     return selector
 
 

@@ -46,10 +46,17 @@ class Placement(NamedTuple):
     """Of pins."""
 
 
-def allocate(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today: str) -> tuple[Plan, list[Diagnostic]]:
+def allocate(
+    cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today: str
+) -> tuple[Plan, list[Diagnostic]]:
     """Place what is lacking; say who got nothing, and why. Costs what `place` does."""
     plan, after, short, unserved, _, found = place(cluster, wants, standing, today)
-    return plan, [*found, *no_room(cluster, short, after), *half_room(cluster, short, after), *no_family(unserved)]
+    return plan, [
+        *found,
+        *no_room(cluster, short, after),
+        *half_room(cluster, short, after),
+        *no_family(unserved),
+    ]
 
 
 def place(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today: str) -> Placement:
@@ -61,13 +68,19 @@ def place(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today
     newcomers, times the number of block sizes; the width of ranges does not count.
     """
     pinned = place_pins(cluster, standing, sorted(standing.lacking, key=_order))
-    moved = place_pins(cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.moving, key=_order))
+    moved = place_pins(
+        cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.moving, key=_order)
+    )
     blockers = Blockers(moved.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
     placed = _place(moved.lacking, pinned.lacking, blockers)
     kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
-    lines = _together(kept, [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines])
+    lines = _together(
+        kept, [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
+    )
     held = _with_new(standing.held, [*pinned.new, *placed.lines])
-    if standing.moving:  # who is not there yet, or shows the new block already, need not wait for another compile
+    if (
+        standing.moving
+    ):  # who is not there yet, or shows the new block already, need not wait for another compile
         by_name = {want.node.name: want for want in wants}
         lines = settle_moves(cluster, standing.lock, lines, by_name, Evidence(cluster), Consent(), today)[0]
         held = held_by_node(lines)
@@ -85,7 +98,14 @@ def place(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today
         held=held,
     )
     conflicts = [*pinned.conflicts, *moved.conflicts]
-    return Placement(plan, replace(blockers, lines=lines), placed.short, placed.unserved, conflicts, [*pinned.found, *moved.found])
+    return Placement(
+        plan,
+        replace(blockers, lines=lines),
+        placed.short,
+        placed.unserved,
+        conflicts,
+        [*pinned.found, *moved.found],
+    )
 
 
 def _order(lacking: Demand) -> tuple[str, int]:
@@ -172,7 +192,9 @@ class _Newcomers:
                     return
             if not missing:
                 return
-        passed = tuple(Passed(offer.pool.name, never(offer.pool) or _has_no(missing)) for offer in want.offers)
+        passed = tuple(
+            Passed(offer.pool.name, never(offer.pool) or _has_no(missing)) for offer in want.offers
+        )
         self.unserved.append(Unserved(want.node, missing, passed))
 
     def serve(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
@@ -180,11 +202,17 @@ class _Newcomers:
         if why := never(offer.pool):
             self.short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
             return
-        full = tuple(family for family, number in count.items() if not all(self._give(node.name, offer, (family,)) for _ in range(number)))
+        full = tuple(
+            family
+            for family, number in count.items()
+            if not all(self._give(node.name, offer, (family,)) for _ in range(number))
+        )
         if full:
             self.short.append(Short(node, offer, full, (), ()))
 
-    def _instead(self, node: str, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> tuple[int, ...]:
+    def _instead(
+        self, node: str, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]
+    ) -> tuple[int, ...]:
         """Let other pools take a full one's place until what it was asked for is served; give what is missing then."""
         for other in full.instead:
             some = _asked(other, missing)
@@ -207,8 +235,17 @@ class _Newcomers:
             places.append((space, found))
         for space, found in places:
             space.take(found)
-            self.lines.append(Line(block=found.block, pool=name, node=node, state=State.PENDING if self.moving else State.HELD))
-            self.origins[found.block] = "renumber" if self.moving else "re-used" if found.reuse else "first fit"
+            self.lines.append(
+                Line(
+                    block=found.block,
+                    pool=name,
+                    node=node,
+                    state=State.PENDING if self.moving else State.HELD,
+                )
+            )
+            self.origins[found.block] = (
+                "renumber" if self.moving else "re-used" if found.reuse else "first fit"
+            )
         return True
 
     def _open(self, pool: Pool, family: int) -> Space:
@@ -219,7 +256,10 @@ class _Newcomers:
 
     def _room(self, offer: Offer, families: Iterable[int]) -> tuple[int, ...]:
         """Give those of some families in which a pool still has room."""
-        spaces = {family: self.spaces.get((offer.pool.name, family)) or self._open(offer.pool, family) for family in families}
+        spaces = {
+            family: self.spaces.get((offer.pool.name, family)) or self._open(offer.pool, family)
+            for family in families
+        }
         return tuple(family for family, space in spaces.items() if space.find(offer.sizes[family]))
 
     def _explain(self, want: Want, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> Short:
@@ -235,7 +275,11 @@ class _Newcomers:
                 why = never(other.pool) or ("" if _asked(other, missing) else _has_no(missing))
                 passed[other.pool.name] = why or "may not take its place"
         return Short(
-            want.node, full, lacks, tuple(family for family in room if family in missing), tuple(map(Passed, passed, passed.values()))
+            want.node,
+            full,
+            lacks,
+            tuple(family for family in room if family in missing),
+            tuple(map(Passed, passed, passed.values())),
         )
 
     def _why_not(self, offer: Offer, missing: tuple[int, ...]) -> str:

@@ -49,9 +49,13 @@ class Space:
         self._heaps: dict[int, list[int]] = {}  # keys of the free pieces before the cursor, by prefix length
         self._ordered: list[tuple[int, list[int]]] = []  # the same, by prefix length
         self._absorbed = 0  # so many of blockers.freed
-        self._placed: dict[int, set[int]] = defaultdict(set)  # first addresses of the blocks placed here, by prefix length
+        self._placed: dict[int, set[int]] = defaultdict(
+            set
+        )  # first addresses of the blocks placed here, by prefix length
         self._queues: dict[int, list[Reuse]] = {}  # by prefix length; the next one is the last
-        self._touched: dict[int, set[int]] = {}  # for each queue, where a block of its size or smaller was placed
+        self._touched: dict[
+            int, set[int]
+        ] = {}  # for each queue, where a block of its size or smaller was placed
 
     def find(self, prefix: int) -> Found | None:
         """Give the place for a block of this prefix length, or None; nothing is taken.
@@ -88,7 +92,9 @@ class Space:
         """Yield what is free at first: keys of the first address, and of the one after the last."""
         for order, ground in enumerate(self._ranges):
             offset = order << self._bits
-            for first, end in gaps(ground.family, ground.first, ground.last + 1, self._blockers.over_range(ground)):
+            for first, end in gaps(
+                ground.family, ground.first, ground.last + 1, self._blockers.over_range(ground)
+            ):
                 yield offset + first, offset + end
 
     def _push(self, key: int, length: int) -> None:
@@ -139,7 +145,9 @@ class Space:
         queue = self._queues.get(prefix)
         if queue is None:
             queue = self._queues[prefix] = places(self._ranges, prefix, self._blockers)[::-1]
-            self._touched[prefix] = {first >> shift for size, placed in self._placed.items() if size >= prefix for first in placed}
+            self._touched[prefix] = {
+                first >> shift for size, placed in self._placed.items() if size >= prefix for first in placed
+            }
         touched = self._touched[prefix]
         while queue:
             first = queue[-1].block.first
@@ -150,7 +158,11 @@ class Space:
 
     def _covered(self, first: int, length: int) -> bool:
         """Tell whether a larger block was placed over this one, as happens to free pieces beside lines that are given again."""
-        return any(first & -(1 << (self._bits - size)) in placed for size, placed in self._placed.items() if size < length)
+        return any(
+            first & -(1 << (self._bits - size)) in placed
+            for size, placed in self._placed.items()
+            if size < length
+        )
 
     def _retire(self, reuse: Reuse) -> None:
         """Let the lines under a place vanish. What it leaves over of a larger one is free."""

@@ -69,8 +69,14 @@ def place_pins(cluster: Cluster, standing: Reconciled, lacking: Iterable[Demand]
                 missing = claims.without_next(node, each.offer, missing)
             if missing:
                 rest.append(msgspec.structs.replace(each, families=tuple(missing), count=missing))
-    kept = [line for line in standing.lock.lines if line.block not in claims.gone] if claims.gone else standing.lock.lines
-    return Pinned(claims.new, kept, rest, list(pin_conflicts(cluster, standing, claims.conflicts)), claims.conflicts)
+    kept = (
+        [line for line in standing.lock.lines if line.block not in claims.gone]
+        if claims.gone
+        else standing.lock.lines
+    )
+    return Pinned(
+        claims.new, kept, rest, list(pin_conflicts(cluster, standing, claims.conflicts)), claims.conflicts
+    )
 
 
 def barriers(cluster: Cluster, standing: Reconciled) -> dict[Block, Barrier]:
@@ -117,7 +123,9 @@ class _Claims:
         left = dict(missing)
         for block in _own(offer, node):
             under = lines_over(self._lines, block)
-            if block.family in left and any(line.state is State.PENDING and line.node == node and line.block == block for line in under):
+            if block.family in left and any(
+                line.state is State.PENDING and line.node == node and line.block == block for line in under
+            ):
                 left[block.family] -= 1
         return {family: number for family, number in left.items() if number > 0}
 
@@ -138,7 +146,9 @@ def _own(offer: Offer, node: str) -> dict[Block, Range]:
 
 def _rivals(cluster: Cluster) -> dict[tuple[str, Block], Barrier]:
     """Give for each pin, by node and block, another that shares addresses with it. One sweep with the pins still open; O(pins log pins)."""
-    pins = {(pin.block, node): pin for pool in cluster.pools for node, some in pool.pins.items() for pin in some}
+    pins = {
+        (pin.block, node): pin for pool in cluster.pools for node, some in pool.pins.items() for pin in some
+    }
     rivals: dict[tuple[str, Block], Barrier] = {}
     within: list[tuple[Block, str]] = []
     for block, node in sorted(pins):
@@ -173,7 +183,11 @@ def pin_conflicts(cluster: Cluster, standing: Reconciled, conflicts: list[Confli
 def told(cluster: Cluster, conflict: Conflict) -> str:
     """Say what is in the way of a pin, in words."""
     node, pin, by = conflict
-    block, why = (by.range.block, f"is {by.why}") if isinstance(by, Barrier) else (by.block, _of_line(by, node, cluster)[0])
+    block, why = (
+        (by.range.block, f"is {by.why}")
+        if isinstance(by, Barrier)
+        else (by.block, _of_line(by, node, cluster)[0])
+    )
     return f"pin {pin.block} of node {node} overlaps {block}, which {why}"
 
 
@@ -181,7 +195,13 @@ def _of_line(line: Line, node: str, cluster: Cluster) -> tuple[str, str]:
     """Say what a line is, and what to do about a pin over it."""
     release = f"ipamc lock {cluster.name} --release {line.block}"
     if line.state is State.QUARANTINED:
-        return f"is quarantined since {line.since}, of node {line.node}", f"if nothing uses it any more: {release}"
+        return (
+            f"is quarantined since {line.since}, of node {line.node}",
+            f"if nothing uses it any more: {release}",
+        )
     if line.state is State.PENDING:
-        return f"is pending for node {line.node}", f"pin another block for node {node}, or cancel the renumber: {release}"
+        return (
+            f"is pending for node {line.node}",
+            f"pin another block for node {node}, or cancel the renumber: {release}",
+        )
     return f"node {line.node} holds", f"pin another block for node {node}"

@@ -48,7 +48,10 @@ def places(ranges: Sequence[Block], prefix: int, blockers: Blockers) -> list[Reu
     it is free then. What newcomers took since is for the caller to see. O(lines log lines).
     """
     return sorted(
-        place for order, ground in enumerate(ranges) if ground.prefix <= prefix for place in _places(order, ground, prefix, blockers)
+        place
+        for order, ground in enumerate(ranges)
+        if ground.prefix <= prefix
+        for place in _places(order, ground, prefix, blockers)
     )
 
 
@@ -63,7 +66,14 @@ def _places(order: int, ground: Block, prefix: int, blockers: Blockers) -> Itera
         if line.block.prefix < prefix:
             index += 1
             if blockers.reusable(line):
-                lowest = next((piece for piece in blockers.unfixed(shared(line.block, ground)) if piece.prefix <= prefix), None)
+                lowest = next(
+                    (
+                        piece
+                        for piece in blockers.unfixed(shared(line.block, ground))
+                        if piece.prefix <= prefix
+                    ),
+                    None,
+                )
                 if lowest:
                     yield Reuse(line.since, order, Block(family, lowest.first, prefix), (line,))
             continue

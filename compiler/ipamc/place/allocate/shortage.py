@@ -115,8 +115,13 @@ class Group(NamedTuple):
 def _grouped(shorts: Iterable[Short]) -> list[tuple[Group, list[Node]]]:
     groups: dict[Group, list[Node]] = defaultdict(list)
     for node, offer, full, room, passed in shorts:
-        groups[Group(offer.pool.name, tuple((family, offer.sizes[family]) for family in full), room, passed)].append(node)
-    return [(group, sorted(nodes, key=lambda node: node.name)) for group, nodes in sorted(groups.items(), key=lambda item: item[0])]
+        groups[
+            Group(offer.pool.name, tuple((family, offer.sizes[family]) for family in full), room, passed)
+        ].append(node)
+    return [
+        (group, sorted(nodes, key=lambda node: node.name))
+        for group, nodes in sorted(groups.items(), key=lambda item: item[0])
+    ]
 
 
 class _Stock:
@@ -130,7 +135,9 @@ class _Stock:
         self._release = ""
         self.told = "; ".join(self._tell(cluster, part, prefix, after) for part, prefix in parts)
         overflow = "name a pool in its overflow" if cluster.mode.one_block else ""
-        self.ways_out = "; or ".join(filter(None, (f"add a CIDR to pool {pool.name}", overflow, self._release)))
+        self.ways_out = "; or ".join(
+            filter(None, (f"add a CIDR to pool {pool.name}", overflow, self._release))
+        )
 
     def _tell(self, cluster: Cluster, part: PoolFamily, prefix: int, after: Blockers) -> str:
         ranges = [each.block for each in part.ranges]
@@ -139,7 +146,10 @@ class _Stock:
         total = sum(ground.size for ground in ranges)
         until = ""
         if waiting:
-            until = self._until(cluster, Space(part.family, ranges, Blockers(after.lines, after.fixed, waited=_LAST_DAY)).find(prefix))
+            until = self._until(
+                cluster,
+                Space(part.family, ranges, Blockers(after.lines, after.fixed, waited=_LAST_DAY)).find(prefix),
+            )
         shares = ((held, "held"), (waiting, f"quarantined{until}"), (kept, "reserved, excluded or pinned"))
         told = [f"{_blocks(number, size)} {what}" for number, what in shares if number]
         if free := total - held - waiting - kept:
@@ -151,9 +161,7 @@ class _Stock:
         if found is None or found.reuse is None or not found.reuse.day:
             return ""
         first = found.reuse.lines[0].block
-        self._release = (
-            f"if nothing uses it any more: ipamc lock {cluster.name} --release {min(first, found.block, key=lambda each: each.prefix)}"
-        )
+        self._release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {min(first, found.block, key=lambda each: each.prefix)}"
         day = "" if cluster.quarantine_days is None else first_day(found.reuse.day, cluster.quarantine_days)
         return f" (the next is free on {day})" if day else " for ever"
 

@@ -36,8 +36,16 @@ class Evidence:
         self._pinned = cluster.pinning == "node"
         self._cilium_nodes = {each.name: each for each in cluster.cilium_nodes}
         self._nodes = {node.name for node in cluster.nodes}
-        self._pins = {(each.block, node) for pool in cluster.pools for node, pins in pool.pins.items() for each in pins}
-        self._visitors = [each.block for pool in cluster.pools if pool.unlisted for part in pool.families.values() for each in part.ranges]
+        self._pins = {
+            (each.block, node) for pool in cluster.pools for node, pins in pool.pins.items() for each in pins
+        }
+        self._visitors = [
+            each.block
+            for pool in cluster.pools
+            if pool.unlisted
+            for part in pool.families.values()
+            for each in part.ranges
+        ]
 
     def of(self, node: Node) -> Iterator[Claim]:
         """Yield the blocks that a node shows, in its order."""
@@ -49,7 +57,9 @@ class Evidence:
 
     def _shown(self, seen: CiliumNode) -> Iterator[Claim]:
         for block, pool in seen.allocated if self._mode is Mode.MULTI_POOL else seen.blocks:
-            yield Claim(block, seen.name, seen.at, pool.removesuffix(f".{seen.name}") if self._pinned else pool)
+            yield Claim(
+                block, seen.name, seen.at, pool.removesuffix(f".{seen.name}") if self._pinned else pool
+            )
 
     def _beside(self, lines: list[Line]) -> Iterator[Claim]:
         """Yield the blocks that CiliumNodes show and that their nodes do not hold. A line that was left or released may be given again: it guards nothing."""
@@ -63,7 +73,11 @@ class Evidence:
 
         A node's own pin is not taken from it.
         """
-        return tuple(Range(claim.block, claim.at) for claim in self._beside(lines) if (claim.block, claim.node) not in self._pins)
+        return tuple(
+            Range(claim.block, claim.at)
+            for claim in self._beside(lines)
+            if (claim.block, claim.node) not in self._pins
+        )
 
     def ghosts(self, lines: list[Line]) -> Iterator[Diagnostic]:
         """IPC0424: a CiliumNode without a node keeps its blocks.
@@ -72,7 +86,9 @@ class Evidence:
         Add the node to the inventory, or delete the CiliumNode. Blocks of an `unlisted` pool are as they should be.
         """
         ghosts = (claim for claim in self._beside(lines) if claim.node not in self._nodes)
-        claims = [claim for claim in ghosts if not any(block.contains(claim.block) for block in self._visitors)]
+        claims = [
+            claim for claim in ghosts if not any(block.contains(claim.block) for block in self._visitors)
+        ]
         if claims:
             yield warning(
                 "IPC0424",
@@ -114,8 +130,12 @@ def adopt(
     adopted = []
     for claim in claims:
         ground = range_index.of(claim.block)
-        known = claim.pool if ground or cluster.unpooled == "refuse" else ""  # what is held outside every pool has no pool's name
-        adopted.append(Line(block=claim.block, pool=known or (ground.pool.name if ground else ""), node=claim.node))
+        known = (
+            claim.pool if ground or cluster.unpooled == "refuse" else ""
+        )  # what is held outside every pool has no pool's name
+        adopted.append(
+            Line(block=claim.block, pool=known or (ground.pool.name if ground else ""), node=claim.node)
+        )
     result = sorted([line for line in lines if line.block not in gone] + adopted, key=lambda line: line.block)
     return result, adopted, found
 
@@ -126,7 +146,10 @@ def _overlapping(lines: list[Line], claims: list[Claim]) -> list[tuple[Claim, li
     ordered = sorted(lines, key=lambda line: line.block)
     start = 0
     for claim in claims:
-        while start < len(ordered) and (ordered[start].block.family, ordered[start].block.last) < (claim.block.family, claim.block.first):
+        while start < len(ordered) and (ordered[start].block.family, ordered[start].block.last) < (
+            claim.block.family,
+            claim.block.first,
+        ):
             start += 1
         under = []
         for line in ordered[start:]:

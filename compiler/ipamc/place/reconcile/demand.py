@@ -33,13 +33,19 @@ def held_by_node(lines: Iterable[Line]) -> dict[str, tuple[Line, ...]]:
 
 
 def lacks(
-    cluster: Cluster, wants: Iterable[Want], held: Mapping[str, tuple[Line, ...]], range_index: RangeIndex, moving: Collection[Key]
+    cluster: Cluster,
+    wants: Iterable[Want],
+    held: Mapping[str, tuple[Line, ...]],
+    range_index: RangeIndex,
+    moving: Collection[Key],
 ) -> Iterator[Demand]:
     """Yield what each node still needs, in name order. What is `moving` gets its blocks as pending lines, and nothing beside them."""
     for want in wants:
         blocks = [line.block for line in held.get(want.node.name, ())]
         if cluster.mode.one_block:
-            families = tuple(family for family in cluster.families if all(block.family != family for block in blocks))
+            families = tuple(
+                family for family in cluster.families if all(block.family != family for block in blocks)
+            )
             if families and (want.offers or blocks):  # who has neither was told of above
                 yield Demand(want, families)
             continue
@@ -65,5 +71,9 @@ def why_lacking(lacking: Demand, known: set[str]) -> Stale:
     if node not in known:
         return Stale("newcomer", node, f"has no {needs} block")
     return Stale(
-        "lacking", node, f"has no {needs} block" if lacking.offer is None else f"wants more of pool {lacking.offer.pool.name} ({needs})"
+        "lacking",
+        node,
+        f"has no {needs} block"
+        if lacking.offer is None
+        else f"wants more of pool {lacking.offer.pool.name} ({needs})",
     )

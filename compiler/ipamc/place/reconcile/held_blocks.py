@@ -71,7 +71,9 @@ def judge_held(
             size = expected_size(pool, want, line.block.family)
             if size is None:
                 unselected[pool.name].append(line)
-            elif size != line.block.prefix and line.block not in {each.block for each in pool.pins.get(line.node, ())}:
+            elif size != line.block.prefix and line.block not in {
+                each.block for each in pool.pins.get(line.node, ())
+            }:
                 resized[pool.name, line.block.prefix, size].append(line)
             if pool.reserved and (reserved := first_overlap(pool.reserved, line.block)):
                 around[reserved].append(line)
@@ -120,7 +122,9 @@ def _weigh(lines: list[Line], pending: Pending) -> Iterator[tuple[Callable[..., 
             yield make, some
 
 
-def outside_pools(cluster: Cluster, groups: Mapping[str, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
+def outside_pools(
+    cluster: Cluster, groups: Mapping[str, list[Line]], where: Where, pending: Pending
+) -> Iterator[Diagnostic]:
     """IPC0410: a held block lies in a range of a pool.
 
     A range was removed or shrunk while nodes hold blocks of it. ipamc does not renumber them behind your back: put the range back (a pool with
@@ -136,12 +140,16 @@ def outside_pools(cluster: Cluster, groups: Mapping[str, list[Line]], where: Whe
         if hold and live:
             yield from held_outside_pools(live, where)
         origin = f", last of pool {pool!r}" if pool else ""
-        for make, some in _weigh([line for line in lines if line.state is State.PENDING] if hold else lines, pending):
+        for make, some in _weigh(
+            [line for line in lines if line.state is State.PENDING] if hold else lines, pending
+        ):
             yield make(
                 "IPC0410",
                 where(some[0]),
                 f"{some[0].block} lies in no range of any pool{origin}; held by {_nodes(some)}",
-                help=way_out.format(cluster=cluster.name, target=f"pool/{pool}" if pool and not hold else some[0].node),
+                help=way_out.format(
+                    cluster=cluster.name, target=f"pool/{pool}" if pool and not hold else some[0].node
+                ),
             )
 
 
@@ -150,10 +158,16 @@ def held_outside_pools(lines: list[Line], where: Where) -> Iterator[Diagnostic]:
 
     `unpooled: hold` is set: these blocks count as taken, but no manifest is written for them. Give them a pool again to bring them back.
     """
-    yield warning("IPC0417", where(lines[0]), f"{lines[0].block} is held outside every pool and not rendered: {_nodes(lines)}")
+    yield warning(
+        "IPC0417",
+        where(lines[0]),
+        f"{lines[0].block} is held outside every pool and not rendered: {_nodes(lines)}",
+    )
 
 
-def over_excluded(cluster: Cluster, groups: Mapping[Range, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
+def over_excluded(
+    cluster: Cluster, groups: Mapping[Range, list[Line]], where: Where, pending: Pending
+) -> Iterator[Diagnostic]:
     """IPC0411: a held block shares no address with an excluded CIDR.
 
     `excludedCIDRs` is the outside world: service ranges, node networks, other clusters. A node that holds such a block answers for addresses that are
@@ -170,7 +184,9 @@ def over_excluded(cluster: Cluster, groups: Mapping[Range, list[Line]], where: W
             )
 
 
-def other_family(cluster: Cluster, groups: Mapping[int, list[Line]], where: Where, pending: Pending) -> Iterator[Diagnostic]:
+def other_family(
+    cluster: Cluster, groups: Mapping[int, list[Line]], where: Where, pending: Pending
+) -> Iterator[Diagnostic]:
     """IPC0412: a held block is of a family of the cluster.
 
     A family was taken out of `ipFamilies` while nodes hold blocks of it. Running agents still use them; put the family back.
@@ -186,7 +202,9 @@ def other_family(cluster: Cluster, groups: Mapping[int, list[Line]], where: Wher
             )
 
 
-def renamed_while_held(groups: Mapping[tuple[str, str], list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+def renamed_while_held(
+    groups: Mapping[tuple[str, str], list[Line]], where: Where, pools: Mapping[str, Pool]
+) -> Iterator[Diagnostic]:
     """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it.
 
     The name is that of the CiliumPodIPPool and stands in every node's `pools.allocated`. Under a new name the operator would not know the blocks:
@@ -202,7 +220,9 @@ def renamed_while_held(groups: Mapping[tuple[str, str], list[Line]], where: Wher
         )
 
 
-def no_longer_selected(groups: Mapping[str, list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+def no_longer_selected(
+    groups: Mapping[str, list[Line]], where: Where, pools: Mapping[str, Pool]
+) -> Iterator[Diagnostic]:
     """IPC0304: a node holds a block of a pool that no longer selects it.
 
     Its labels or the pool's nodeSelector changed. The block stays: a held block is never moved by an edit elsewhere.
@@ -216,7 +236,9 @@ def no_longer_selected(groups: Mapping[str, list[Line]], where: Where, pools: Ma
         )
 
 
-def other_size(groups: Mapping[tuple[str, int, int], list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+def other_size(
+    groups: Mapping[tuple[str, int, int], list[Line]], where: Where, pools: Mapping[str, Pool]
+) -> Iterator[Diagnostic]:
     """IPC0415: a held block has another size than the pool would give today.
 
     `blockSize` or a size class changed. Held blocks stay as they are; only newcomers get the new size.
@@ -231,14 +253,20 @@ def other_size(groups: Mapping[tuple[str, int, int], list[Line]], where: Where, 
         )
 
 
-def _other_mask(groups: Mapping[tuple[str, int, int], list[Line]], where: Where, pools: Mapping[str, Pool]) -> Iterator[Diagnostic]:
+def _other_mask(
+    groups: Mapping[tuple[str, int, int], list[Line]], where: Where, pools: Mapping[str, Pool]
+) -> Iterator[Diagnostic]:
     """Yield the pools whose lines are of a size that they would not give to any node: their maskSize was another one."""
     for (name, have, _), lines in sorted(groups.items()):
         pool, family = pools[name], lines[0].block.family
         given = {pool.families[family].block_size, *(each.sizes.get(family) for each in pool.block_sizes)}
         if have not in given:
             yield mask_size_changed(
-                pool, family, have, pool.families[family].block_size, Related(where(lines[0]), f"held by {_nodes(lines)}")
+                pool,
+                family,
+                have,
+                pool.families[family].block_size,
+                Related(where(lines[0]), f"held by {_nodes(lines)}"),
             )
 
 

@@ -16,13 +16,17 @@ FEW = 3
 _CONSENT = "if they are really gone: ipamc lock {cluster} --leave all, or --leave NODE for each"
 
 
-def judge_leavers(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], consent: Consent) -> Iterator[Diagnostic]:
+def judge_leavers(
+    cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], consent: Consent
+) -> Iterator[Diagnostic]:
     """Yield why the leavers are refused. `leavers` holds their live and pending lines by node name."""
     yield from consent_for_nobody(cluster, lock, leavers, consent)
     if "all" in consent.leave:
         return
     surprising = {
-        node: lines for node, lines in leavers.items() if node not in consent.leave and any(line.state is State.HELD for line in lines)
+        node: lines
+        for node, lines in leavers.items()
+        if node not in consent.leave and any(line.state is State.HELD for line in lines)
     }
     if not surprising:
         return
@@ -37,7 +41,9 @@ def judge_leavers(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]
 
 
 def _first(lock: Lock, leavers: Mapping[str, list[Line]]) -> At:
-    return line_at(lock, min((line for lines in leavers.values() for line in lines), key=lambda line: line.block))
+    return line_at(
+        lock, min((line for lines in leavers.values() for line in lines), key=lambda line: line.block)
+    )
 
 
 def _in_common(leavers: Mapping[str, list[Line]]) -> str:
@@ -54,7 +60,9 @@ def _in_common(leavers: Mapping[str, list[Line]]) -> str:
     return f" ({', '.join(common)})" if common else ""
 
 
-def over_budget(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], live: int, allowed: int) -> Diagnostic:
+def over_budget(
+    cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], live: int, allowed: int
+) -> Diagnostic:
     """IPC0418: no more nodes leave in one compile than `budget.leave` allows.
 
     An inventory cut in half looks like half the fleet leaving. Up to `budget.leave` percent of the nodes that hold blocks may go at once, and always 3.
@@ -124,7 +132,9 @@ def truncated_list(cluster: Cluster, at: Place, make: Callable[..., Diagnostic])
     )
 
 
-def consent_for_nobody(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], consent: Consent) -> Iterator[Diagnostic]:
+def consent_for_nobody(
+    cluster: Cluster, lock: Lock, leavers: Mapping[str, list[Line]], consent: Consent
+) -> Iterator[Diagnostic]:
     """IPC0422: consent to leave names a node that leaves.
 
     `ipamc lock --leave NODE` was given for a node that is still in the inventory, or that holds nothing. A consent that matches nothing is a typo, and is
@@ -134,7 +144,10 @@ def consent_for_nobody(cluster: Cluster, lock: Lock, leavers: Mapping[str, list[
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:
             yield error(
-                "IPC0422", present[node].at, f"{node} cannot leave: it is still in the inventory", help="take it out of the inventory first"
+                "IPC0422",
+                present[node].at,
+                f"{node} cannot leave: it is still in the inventory",
+                help="take it out of the inventory first",
             )
         elif not any(line.node == node for line in lock.lines):
             yield error(

@@ -69,7 +69,9 @@ def settle(
     found += judge_held(cluster, by_name, lock, held, range_index, on_the_move)
 
     mine = held_by_node(lines)
-    found += unmatched(cluster, [want.node for want in wants if not want.offers and want.node.name not in mine])
+    found += unmatched(
+        cluster, [want.node for want in wants if not want.offers and want.node.name not in mine]
+    )
     lacking = tuple(lacks(cluster, wants, mine, range_index, on_the_move))
     stale += [why_lacking(each, known) for each in lacking]
     found += evidence.ghosts(lines)
@@ -82,7 +84,10 @@ def settle(
         lacking=lacking,
         moving=tuple(moving),
         taken=evidence.taken(lines),
-        origins={**{line.block: "returned" for line in returned}, **{line.block: "adopted" for line in adopted}},
+        origins={
+            **{line.block: "returned" for line in returned},
+            **{line.block: "adopted" for line in adopted},
+        },
         stale=tuple(stale),
     )
     return standing, found
@@ -92,7 +97,9 @@ def _in_use(line: Line) -> bool:
     return line.in_use
 
 
-def _names_follow(lines: Iterable[Line], range_index: RangeIndex, cluster: Cluster) -> tuple[list[Line], list[Stale]]:
+def _names_follow(
+    lines: Iterable[Line], range_index: RangeIndex, cluster: Cluster
+) -> tuple[list[Line], list[Stale]]:
     """Give each line the name of the pool whose range contains it: renaming or splitting a pool moves nobody.
 
     Where the pool is gone, the old name stays as a record; only a held block outside every pool (`unpooled: hold`) loses it.
@@ -107,25 +114,39 @@ def _names_follow(lines: Iterable[Line], range_index: RangeIndex, cluster: Clust
             result.append(line)
         else:
             result.append(msgspec.structs.replace(line, pool=name))
-            stale.append(Stale("renamed", line.node, f"{line.block}: pool {line.pool or 'none'} is now {name or 'none'}"))
+            stale.append(
+                Stale(
+                    "renamed", line.node, f"{line.block}: pool {line.pool or 'none'} is now {name or 'none'}"
+                )
+            )
     return result, stale
 
 
-def _mark_leavers(lines: list[Line], by_name: Mapping[str, Want], today: str) -> tuple[list[Line], dict[str, list[Line]]]:
+def _mark_leavers(
+    lines: list[Line], by_name: Mapping[str, Want], today: str
+) -> tuple[list[Line], dict[str, list[Line]]]:
     """Mark held and pending lines of nodes that are not in the inventory as left today; give the leavers' lines by node."""
     leavers: dict[str, list[Line]] = defaultdict(list)
     result = []
     for line in lines:
         if line.in_use and line.node not in by_name:
             leavers[line.node].append(line)
-            result.append(msgspec.structs.replace(line, state=State.QUARANTINED, since=today, was_pending=line.state is State.PENDING))
+            result.append(
+                msgspec.structs.replace(
+                    line, state=State.QUARANTINED, since=today, was_pending=line.state is State.PENDING
+                )
+            )
         else:
             result.append(line)
     return result, leavers
 
 
 def _bring_back(
-    lines: list[Line], by_name: Mapping[str, Want], cluster: Cluster, range_index: RangeIndex, evidence: Evidence
+    lines: list[Line],
+    by_name: Mapping[str, Want],
+    cluster: Cluster,
+    range_index: RangeIndex,
+    evidence: Evidence,
 ) -> tuple[list[Line], list[Line]]:
     """Give returning nodes, for each family without a held line, what of theirs is still there and legal.
 
@@ -156,11 +177,21 @@ def _bring_back(
             chosen.add(min(line.block for line in some if line.since == latest))
         else:
             chosen.update(line.block for line in candidates)
-    groups = {line.key(one_block=cluster.mode.one_block) for some in back.values() for line in some if line.block in chosen}
+    groups = {
+        line.key(one_block=cluster.mode.one_block)
+        for some in back.values()
+        for line in some
+        if line.block in chosen
+    }
     waiting = {line.block for line in coming if line.key(one_block=cluster.mode.one_block) in groups}
     chosen |= waiting
     result = [
-        Line(block=line.block, pool=line.pool, node=line.node, state=State.PENDING if line.block in waiting else State.HELD)
+        Line(
+            block=line.block,
+            pool=line.pool,
+            node=line.node,
+            state=State.PENDING if line.block in waiting else State.HELD,
+        )
         if line.block in chosen
         else line
         for line in lines
@@ -170,7 +201,11 @@ def _bring_back(
 
 def legal(block: Block, cluster: Cluster, range_index: RangeIndex) -> bool:
     """Tell whether a node may hold this block: inside a range, outside the excluded world, of a family of the cluster (rule 2)."""
-    return block.family in cluster.families and range_index.of(block) is not None and first_overlap(cluster.excluded, block) is None
+    return (
+        block.family in cluster.families
+        and range_index.of(block) is not None
+        and first_overlap(cluster.excluded, block) is None
+    )
 
 
 _REASONS = {

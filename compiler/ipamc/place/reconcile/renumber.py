@@ -24,7 +24,13 @@ from ipamc.place.reconcile.demand import needed
 
 
 def settle_moves(
-    cluster: Cluster, lock: Lock, lines: list[Line], by_name: Mapping[str, Want], evidence: Evidence, consent: Consent, today: str
+    cluster: Cluster,
+    lock: Lock,
+    lines: list[Line],
+    by_name: Mapping[str, Want],
+    evidence: Evidence,
+    consent: Consent,
+    today: str,
 ) -> tuple[list[Line], list[Line], list[Diagnostic]]:
     """Settle the moves of nodes that have arrived; give all lines, those that became live, and consent that settles nothing. O(lines)."""
     waiting: dict[str, list[Line]] = defaultdict(list)
@@ -34,18 +40,29 @@ def settle_moves(
     arrived = {
         node
         for node, theirs in waiting.items()
-        if node in by_name and (node in consent.settle or _is_empty(cluster, by_name[node]) or _shows(by_name[node], theirs, evidence))
+        if node in by_name
+        and (
+            node in consent.settle
+            or _is_empty(cluster, by_name[node])
+            or _shows(by_name[node], theirs, evidence)
+        )
     }
     result, moved = arrive(cluster, lines, arrived, today)
     return result, moved, list(settle_nothing(cluster, lock, waiting, consent))
 
 
-def arrive(cluster: Cluster, lines: list[Line], nodes: Collection[str], today: str) -> tuple[list[Line], list[Line]]:
+def arrive(
+    cluster: Cluster, lines: list[Line], nodes: Collection[str], today: str
+) -> tuple[list[Line], list[Line]]:
     """Make the pending lines of some nodes live, every family together, and what they replace `left`; give all lines, and the new held ones.
 
     The old lines are marked `moved`: they wait in quarantine, and never return.
     """
-    replaced = {line.key(one_block=cluster.mode.one_block) for line in lines if line.state is State.PENDING and line.node in nodes}
+    replaced = {
+        line.key(one_block=cluster.mode.one_block)
+        for line in lines
+        if line.state is State.PENDING and line.node in nodes
+    }
     if not replaced:
         return lines, []
     result: list[Line] = []
@@ -67,7 +84,12 @@ def _is_empty(cluster: Cluster, want: Want) -> bool:
     The latter counts only where the Node says which block is used: with annotations a Node never has podCIDRs.
     """
     node = want.node
-    recreated = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs" and node.live and not node.pod_cidrs
+    recreated = (
+        cluster.mode is Mode.KUBERNETES
+        and cluster.patch_nodes == "podCIDRs"
+        and node.live
+        and not node.pod_cidrs
+    )
     return node.planned or recreated
 
 
@@ -76,7 +98,9 @@ def _shows(want: Want, theirs: list[Line], evidence: Evidence) -> bool:
     return all(line.block in shown for line in theirs)
 
 
-def settle_nothing(cluster: Cluster, lock: Lock, waiting: Mapping[str, list[Line]], consent: Consent) -> Iterator[Diagnostic]:
+def settle_nothing(
+    cluster: Cluster, lock: Lock, waiting: Mapping[str, list[Line]], consent: Consent
+) -> Iterator[Diagnostic]:
     """IPC0428: `--settle` names a node that has a pending line.
 
     It says that the node has been drained and has come up with its pending block. Without a pending line there is nothing to settle.
@@ -97,7 +121,11 @@ def torn_apart(cluster: Cluster, lock: Lock, lines: list[Line]) -> Iterator[Diag
     a block and the one that is to replace it, nobody can tell any more what replaces what: the node would keep both. Settle or cancel the move first.
     """
     coming = [line for line in lines if line.state is State.PENDING]
-    held = {line.key(one_block=cluster.mode.one_block) for line in lines if line.state is State.HELD} if coming else set()
+    held = (
+        {line.key(one_block=cluster.mode.one_block) for line in lines if line.state is State.HELD}
+        if coming
+        else set()
+    )
     for line in coming:
         if line.key(one_block=cluster.mode.one_block) not in held:
             yield error(
@@ -109,7 +137,12 @@ def torn_apart(cluster: Cluster, lock: Lock, lines: list[Line]) -> Iterator[Diag
 
 
 def moves(
-    cluster: Cluster, lock: Lock, lines: Iterable[Line], by_name: Mapping[str, Want], range_index: RangeIndex, consent: Consent
+    cluster: Cluster,
+    lock: Lock,
+    lines: Iterable[Line],
+    by_name: Mapping[str, Want],
+    range_index: RangeIndex,
+    consent: Consent,
 ) -> tuple[list[Demand], list[Diagnostic]]:
     """Give what `--renumber` asks for, by node name, and why some of it cannot be. Asking again for a node that waits already changes nothing."""
     groups: dict[Key, list[Line]] = defaultdict(list)
@@ -151,10 +184,15 @@ def moves(
         else:
             offer = next((each for each in want.offers if each.pool.name == pool), None)
             if offer is None:
-                found.append(nowhere_to_go(lock, groups[group][0], f"pool {pool or 'none'} no longer serves the node"))
+                found.append(
+                    nowhere_to_go(lock, groups[group][0], f"pool {pool or 'none'} no longer serves the node")
+                )
             else:
                 lacking.append(Demand(want, (family,), offer, {family: needed(offer.pool, node, family)}))
-    lacking += [Demand(by_name[node], tuple(family for family in cluster.families if family in families)) for node, families in one.items()]
+    lacking += [
+        Demand(by_name[node], tuple(family for family in cluster.families if family in families))
+        for node, families in one.items()
+    ]
     return sorted(lacking, key=_by_node), found
 
 
@@ -162,7 +200,10 @@ def groups_of(cluster: Cluster, lines: Iterable[Line], moving: Iterable[Demand])
     """Give what is on the move: lines that are pending already, and those that are to be placed."""
     groups = {line.key(one_block=cluster.mode.one_block) for line in lines if line.state is State.PENDING}
     for each in moving:
-        groups |= {(each.want.node.name, family, each.offer.pool.name if each.offer else "") for family in each.families}
+        groups |= {
+            (each.want.node.name, family, each.offer.pool.name if each.offer else "")
+            for family in each.families
+        }
     return groups
 
 

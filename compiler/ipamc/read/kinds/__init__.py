@@ -40,7 +40,13 @@ KINDS = (
     Kind((OURS,), "Cluster", "cluster.schema.json", RawCluster, read_cluster),
     Kind((OURS,), "IPPool", "ippool.schema.json", RawPool, read_pool),
     Kind((OURS,), "NodeInventory", "nodeinventory.schema.json", RawInventory, read_inventory),
-    Kind(("projectcalico.org/v3", "crd.projectcalico.org/v1"), "IPPool", "calico-ippool.schema.json", RawCalicoPool, read_calico_pool),
+    Kind(
+        ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
+        "IPPool",
+        "calico-ippool.schema.json",
+        RawCalicoPool,
+        read_calico_pool,
+    ),
     Kind(
         ("networking.x-k8s.io/v1", "networking.k8s.io/v1alpha1"),
         "ClusterCIDR",
@@ -75,7 +81,9 @@ def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
         yield from _walk(document.value, document.at, document.odd, {}, reading)
 
 
-def _walk(value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, str], reading: Reading) -> Iterator[Item | Place]:
+def _walk(
+    value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, str], reading: Reading
+) -> Iterator[Item | Place]:
     if not isinstance(value, dict):
         reading.found.append(rules.wrong_shape(at, "a document is a mapping with apiVersion and kind"))
         reading.complete = False
@@ -88,7 +96,9 @@ def _walk(value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, s
             if not isinstance(given, str):
                 way_out = f"the kinds are {listing(_spellings())}"
                 reading.found.append(
-                    rules.wrong_shape(at / name, f"{name} is no text" if given else f"the document has no {name}", way_out)
+                    rules.wrong_shape(
+                        at / name, f"{name} is no text" if given else f"the document has no {name}", way_out
+                    )
                 )
         return
     group = version.partition("/")[0]

@@ -55,7 +55,9 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
     text, selector_at = spec.node_selector or "", here / "nodeSelector"
     if len(text) > MAX_CALICO_LENGTH:
         problem = f"a selector of {len(text):,} characters, and Calico takes {MAX_CALICO_LENGTH:,}"
-        too_long = SelectorError(problem, offset=MAX_CALICO_LENGTH, help="label the nodes so that a shorter one will do")
+        too_long = SelectorError(
+            problem, offset=MAX_CALICO_LENGTH, help="label the nodes so that a shorter one will do"
+        )
         reading.bad_selector(too_long, selector_at)
     size = spec.block_size or _BLOCK_SIZES[block.family]
     ranges = (Range(block, here / "cidr"),)
@@ -63,7 +65,11 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
         name=metadata.name,
         at=at,
         dialect=Dialect.CALICO,
-        families={block.family: PoolFamily(family=block.family, ranges=ranges, block_size=size, at=here / "blockSize")},
+        families={
+            block.family: PoolFamily(
+                family=block.family, ranges=ranges, block_size=size, at=here / "blockSize"
+            )
+        },
         selector=reading.calico(text, selector_at),
         selector_at=selector_at,
         disabled=bool(spec.disabled or metadata.deletion_timestamp or spec.assignment_mode == "Manual"),

@@ -67,7 +67,9 @@ class RawSpec(Own):
     cilium: RawCilium
     ipam: RawIpam
     kubernetes: RawKubernetes | UnsetType = UNSET
-    ip_families: Annotated[list[Literal["IPv4", "IPv6"]], Meta(min_length=1, max_length=2)] = field(default_factory=lambda: ["IPv4"])
+    ip_families: Annotated[list[Literal["IPv4", "IPv6"]], Meta(min_length=1, max_length=2)] = field(
+        default_factory=lambda: ["IPv4"]
+    )
     excluded_cidrs: list[str] = field(name="excludedCIDRs", default_factory=list)
     unmatched_nodes: Literal["error", "skip"] = "error"
     unpooled: Literal["refuse", "hold"] = "refuse"
@@ -101,14 +103,20 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         or ("." in cilium.namespace and "has a dot")
         or ("is too long" if len(cilium.namespace) > 63 else "")
     ):
-        reading.found.append(rules.bad_name(here / "cilium" / "namespace", "a namespace", cilium.namespace, problem))
+        reading.found.append(
+            rules.bad_name(here / "cilium" / "namespace", "a namespace", cilium.namespace, problem)
+        )
     native = None
     if not isinstance(cilium.native_routing_cidr, UnsetType):
         place = here / "cilium" / "nativeRoutingCIDR"
         block = reading.block(cilium.native_routing_cidr, place, pods=False)
         native = Range(block, place) if block else None
     version, mode = _version(cilium.version), Mode(ipam.mode)
-    pinning = ("pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none") if isinstance(ipam.pinning, UnsetType) else ipam.pinning
+    pinning = (
+        ("pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none")
+        if isinstance(ipam.pinning, UnsetType)
+        else ipam.pinning
+    )
     patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
     yield Cluster(
         name=raw.metadata.name,

@@ -45,9 +45,13 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
             problem = f"{spec.per_node_host_bits} host bits, and an IPv{family} address has {BITS[family]}"
             reading.found.append(rules.wrong_shape(here / "perNodeHostBits", problem))
         elif (block := reading.block(text, place, family=family)) is not None:
-            families[family] = PoolFamily(family=family, ranges=(Range(block, place),), block_size=size, at=here / "perNodeHostBits")
+            families[family] = PoolFamily(
+                family=family, ranges=(Range(block, place),), block_size=size, at=here / "perNodeHostBits"
+            )
     if not (spec.ipv4 or spec.ipv6):
-        reading.found.append(rules.wrong_shape(here / "ipv4", "spec has no ipv4 or ipv6", "write ipv4 or ipv6"))
+        reading.found.append(
+            rules.wrong_shape(here / "ipv4", "spec has no ipv4 or ipv6", "write ipv4 or ipv6")
+        )
     selector = EVERY
     if spec.node_selector:
         try:

@@ -118,7 +118,10 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         priority=spec.priority,
         overflow=tuple(spec.overflow),
         blocks_per_node=spec.blocks_per_node,
-        block_sizes=tuple(_size_class(each, here / "blockSizes" / index, reading) for index, each in enumerate(spec.block_sizes)),
+        block_sizes=tuple(
+            _size_class(each, here / "blockSizes" / index, reading)
+            for index, each in enumerate(spec.block_sizes)
+        ),
         reserved=reading.ranges(spec.reserved, here / "reserved"),
         pins=_pins(spec.pins, here / "pins", reading),
         unlisted=spec.unlisted,
@@ -128,7 +131,9 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
 
 
 def _size_class(raw: RawSizeClass, at: Place, reading: Reading) -> SizeClass:
-    sizes = {family: size for family, size in ((4, raw.ipv4), (6, raw.ipv6)) if not isinstance(size, UnsetType)}
+    sizes = {
+        family: size for family, size in ((4, raw.ipv4), (6, raw.ipv6)) if not isinstance(size, UnsetType)
+    }
     return SizeClass(selector=_selector(raw.node_selector, at / "nodeSelector", reading), sizes=sizes, at=at)
 
 

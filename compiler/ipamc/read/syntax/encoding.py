@@ -59,6 +59,10 @@ def decode(path: str, data: bytes) -> str:
     if data.translate(None, _PLAIN_ASCII) and (bad := _UNPRINTABLE.search(text)):
         at = Lines(path, text).span(bad.start(), bad.end())
         raise Unreadable(
-            rules.not_text(at, f"control character U+{ord(bad.group()):04X}", "remove it, or write it as an escape in double quotes")
+            rules.not_text(
+                at,
+                f"control character U+{ord(bad.group()):04X}",
+                "remove it, or write it as an escape in double quotes",
+            )
         )
     return text

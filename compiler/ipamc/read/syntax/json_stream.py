@@ -57,7 +57,9 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
     """Decode a part of the file, and make sure that it is not too deep and that no key stands twice: printed again, it is what it was."""
     value = msgspec.json.decode(part)
     if _TOO_DEEP in msgspec.json.format(part, indent=1):
-        raise Unreadable(rules.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document"))
+        raise Unreadable(
+            rules.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+        )
     if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1) and _has_duplicates(part):
         raise Unreadable(*_duplicates(at.path, data))
     return value
@@ -98,7 +100,9 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     except json.JSONDecodeError as known:
         at = lines.span(known.pos, known.pos + 1)
         if known.pos >= len(text.rstrip()):
-            return rules.json_syntax(at, "the file ends in the middle of a value", "it was cut off: write it again")
+            return rules.json_syntax(
+                at, "the file ends in the middle of a value", "it was cut off: write it again"
+            )
         if known.msg == "Extra data":
             way_out = "name it .yaml if it has several documents, or make it a List"
             return rules.json_syntax(at, "more than one value in a JSON file", way_out)
@@ -111,7 +115,9 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     if huge := _HUGE_NUMBER.search(text):
         return rules.json_syntax(lines.span(huge.start(), huge.end()), "a number beyond all bounds")
     lone = _LONE_SURROGATE.search(text)
-    return rules.json_syntax(lines.span(*lone.span(1)) if lone else Place(path), "an escape that is half a character")
+    return rules.json_syntax(
+        lines.span(*lone.span(1)) if lone else Place(path), "an escape that is half a character"
+    )
 
 
 class _Constant(Exception):  # noqa: N818 - not an error of ours: NaN and Infinity, which Python's reader would take

@@ -32,7 +32,11 @@ def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
     YAML and JSON readers silently keep one of the two values, and not all of them the same one. Remove the one that you do not mean.
     """
     return error(
-        "IPC0003", at, f"key {shown(key)} stands twice in one mapping", also=[Related(first, "first here")], help="remove one of the two"
+        "IPC0003",
+        at,
+        f"key {shown(key)} stands twice in one mapping",
+        also=[Related(first, "first here")],
+        help="remove one of the two",
     )
 
 
@@ -61,7 +65,9 @@ def unknown_field(at: At, name: str, owner: str, known: Iterable[str]) -> Diagno
     `ipamc schema` prints the fields that there are, for editors too.
     """
     known = list(known)
-    way_out = suggestion(name, known) or (f"the fields here are {listing(known)}" if known else "nothing may stand here")
+    way_out = suggestion(name, known) or (
+        f"the fields here are {listing(known)}" if known else "nothing may stand here"
+    )
     return error("IPC0006", at, f"unknown field {shown(name)} in {owner}", help=way_out)
 
 
@@ -98,7 +104,12 @@ def empty_file(at: At) -> Diagnostic:
     An empty file is what an interrupted `kubectl get ... > file` leaves behind; read as "no nodes" it would look as if all of them had
     left. Remove the file, or leave a comment in it.
     """
-    return error("IPC0010", at, "empty file", help="remove it, or write it again: an interrupted command leaves an empty file behind")
+    return error(
+        "IPC0010",
+        at,
+        "empty file",
+        help="remove it, or write it again: an interrupted command leaves an empty file behind",
+    )
 
 
 def not_plain_yaml(at: At, problem: str, way_out: str) -> Diagnostic:

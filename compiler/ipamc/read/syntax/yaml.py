@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import yaml
-from yaml.events import AliasEvent, DocumentStartEvent, MappingEndEvent, MappingStartEvent, ScalarEvent, SequenceEndEvent, StreamEndEvent
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    StreamEndEvent,
+)
 
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span
 from ipamc.read.syntax import rules
@@ -18,11 +26,17 @@ from ipamc.read.syntax.yaml_scalars import Ambiguous, Scalar, resolve
 _CORE = "tag:yaml.org,2002:"
 _TAGS = {
     "!": str,
-    **{_CORE + name: kind for name, kind in {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}.items()},
+    **{
+        _CORE + name: kind
+        for name, kind in {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}.items()
+    },
 }
 _MERGE = "<<"
 _WAYS_OUT = (
-    ("cannot start any token", "begin the line with blanks instead of a tab, and put a text that begins with @, ` or % in quotes"),
+    (
+        "cannot start any token",
+        "begin the line with blanks instead of a tab, and put a text that begins with @, ` or % in quotes",
+    ),
     ("mapping values are not allowed", 'put a text that contains ": " in quotes, and check the indentation'),
     ("did not find expected key", "check the indentation of this line and of the lines above it"),
     ("did not find expected ',' or", "close the bracket, or add the comma"),
@@ -103,7 +117,11 @@ class _Builder:
         get, known = self.next, self.plain.get
         while type(event := get()) is not MappingEndEvent:
             # Most keys and values are plain text that was seen before, so these stand here and not in a function.
-            key = known(event.value) if type(event) is ScalarEvent and not event.style and event.tag is None else None
+            key = (
+                known(event.value)
+                if type(event) is ScalarEvent and not event.style and event.tag is None
+                else None
+            )
             if type(key) is not str:
                 key = self.key(event, keys)
             if key in result:
@@ -142,7 +160,10 @@ class _Builder:
         if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
             return value
         if type(event) is not ScalarEvent:
-            raise Unreadable(*self.broken, rules.wrong_shape(self.span(event), "a key of a mapping is text", "write a plain key"))
+            raise Unreadable(
+                *self.broken,
+                rules.wrong_shape(self.span(event), "a key of a mapping is text", "write a plain key"),
+            )
         text: str = event.value
         if event.anchor is not None:
             self.anchors[event.anchor] = (text, 1)
@@ -151,7 +172,11 @@ class _Builder:
         elif not event.style:
             if text == _MERGE:
                 way_out = "write the fields out; anchors and aliases without << are fine"
-                self.unsound(rules.not_plain_yaml(self.span(event), "<< is a merge key, which YAML 1.2 no longer has", way_out))
+                self.unsound(
+                    rules.not_plain_yaml(
+                        self.span(event), "<< is a merge key, which YAML 1.2 no longer has", way_out
+                    )
+                )
             value = self.plain.setdefault(text, resolve(text))
             if type(value) is not str:
                 self.odd.append(Odd((*keys, text), key=True, text=text, agreed=type(value) is not Ambiguous))
@@ -173,24 +198,41 @@ class _Builder:
 
     def refuse_tag(self, event: Any) -> None:
         tag = event.tag.replace(_CORE, "!!", 1)[:100]
-        self.unsound(rules.not_plain_yaml(self.span(event), f"{tag} is a tag that not every reader takes alike", "remove the tag"))
+        self.unsound(
+            rules.not_plain_yaml(
+                self.span(event), f"{tag} is a tag that not every reader takes alike", "remove the tag"
+            )
+        )
 
     def alias(self, event: Any) -> Any:
         """Give what an alias stands for: the same object, counted as often as it is used."""
         if event.anchor not in self.anchors:
-            raise Unreadable(*self.broken, rules.yaml_syntax(self.span(event), f"no anchor &{event.anchor[:100]} stands before this alias"))
+            raise Unreadable(
+                *self.broken,
+                rules.yaml_syntax(
+                    self.span(event), f"no anchor &{event.anchor[:100]} stands before this alias"
+                ),
+            )
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            self.stop(event, f"*{event.anchor[:100]} stands inside of what it stands for", "write the value out")
+            self.stop(
+                event, f"*{event.anchor[:100]} stands inside of what it stands for", "write the value out"
+            )
         value, weight = anchored
         self.built += weight
         self.expanded += weight
         if self.expanded > MAX_EXPANDED:
-            self.stop(event, f"the aliases of this file stand for more than {MAX_EXPANDED:,} values", "write the values out")
+            self.stop(
+                event,
+                f"the aliases of this file stand for more than {MAX_EXPANDED:,} values",
+                "write the values out",
+            )
         return value
 
     def twice(self, event: Any, key: str, keys: Keys) -> None:
-        self.unsound(rules.duplicate_key(key, self.span(event), Place(self.path, self.index, (*keys, key), key=True)))
+        self.unsound(
+            rules.duplicate_key(key, self.span(event), Place(self.path, self.index, (*keys, key), key=True))
+        )
 
     def unsound(self, finding: Diagnostic) -> None:
         """Refuse the document, and go on: there may be more to say."""
@@ -213,5 +255,12 @@ def _syntax(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     said = problem.problem or "not YAML"
     also: tuple[Related, ...] = ()
     if problem.context_mark is not None and problem.context_mark.line != problem.problem_mark.line:
-        also = (Related(lines.span(problem.context_mark.index, problem.context_mark.index), problem.context or "in what begins here"),)
-    return rules.yaml_syntax(at, said, also, next((way_out for words, way_out in _WAYS_OUT if words in said), ""))
+        also = (
+            Related(
+                lines.span(problem.context_mark.index, problem.context_mark.index),
+                problem.context or "in what begins here",
+            ),
+        )
+    return rules.yaml_syntax(
+        at, said, also, next((way_out for words, way_out in _WAYS_OUT if words in said), "")
+    )

@@ -32,9 +32,7 @@ _WORDS: Final = _TRUE | _FALSE | _NULL | _TRUE_11 | _FALSE_11 | _MARKS_11
 _INT_11_TEXT = r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*(?::[0-5]?[0-9])*)"
 _FLOAT_11_TEXT = r"[-+]?(?:(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*)"
 _DAY_11_TEXT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_11_TEXT = (
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
-)
+_TIME_11_TEXT = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
 _INT_12_TEXT = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
 _FLOAT_12_TEXT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _INFINITE_TEXT = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
@@ -63,14 +61,28 @@ def resolve(text: str) -> Scalar:
     old, new = _yaml_11(text), _yaml_12(text)
     if old is None and new is None:
         return text
-    if old is None or new is None or isinstance(old, str) or type(old) is not type(new) or repr(old) != repr(new):
+    if (
+        old is None
+        or new is None
+        or isinstance(old, str)
+        or type(old) is not type(new)
+        or repr(old) != repr(new)
+    ):
         return Ambiguous(text)
     return new
 
 
 def readings(text: str) -> str:
     """Say how the two kinds of readers take an ambiguous text: `true to YAML 1.1 readers and text to YAML 1.2 readers`."""
-    old: Scalar = True if text in _TRUE_11 else False if text in _FALSE_11 else "a merge mark" if text in _MARKS_11 else _yaml_11(text)
+    old: Scalar = (
+        True
+        if text in _TRUE_11
+        else False
+        if text in _FALSE_11
+        else "a merge mark"
+        if text in _MARKS_11
+        else _yaml_11(text)
+    )
     return f"{_spoken(old)} to YAML 1.1 readers and {_spoken(_yaml_12(text))} to YAML 1.2 readers"
 
 
@@ -96,7 +108,15 @@ def _yaml_11(text: str) -> int | float | str | None:
         sign, digits = (-1, digits[1:]) if digits[0] == "-" else (1, digits.removeprefix("+"))
         if ":" in digits:
             return sign * _base_60(digits)
-        base = 2 if digits[:2] == "0b" else 16 if digits[:2] == "0x" else 8 if digits[0] == "0" and len(digits) > 1 else 10
+        base = (
+            2
+            if digits[:2] == "0b"
+            else 16
+            if digits[:2] == "0x"
+            else 8
+            if digits[0] == "0" and len(digits) > 1
+            else 10
+        )
         return sign * _integer(digits.removeprefix("0b").removeprefix("0x"), base)
     if _FLOAT_11(text):
         return _base_60(text) if ":" in text else float(text.replace("_", ""))
@@ -138,4 +158,8 @@ def meant(text: str, types: Collection[str]) -> str:
     if "boolean" in types and text.lower() in {"true", "yes", "y", "on", "false", "no", "n", "off"}:
         return "true" if text.lower() in {"true", "yes", "y", "on"} else "false"
     plain = text.replace("_", "").lstrip("0") or text[:1]
-    return plain if "integer" in types and plain.isdecimal() and plain.isascii() and len(plain) <= _DIGITS else ""
+    return (
+        plain
+        if "integer" in types and plain.isdecimal() and plain.isascii() and len(plain) <= _DIGITS
+        else ""
+    )

@@ -6,7 +6,15 @@ CiliumNodes come last: an operator in multi-pool mode that sees one before its C
 
 from __future__ import annotations
 
-from ipamc.render.targets import cilium_config, cilium_node, component, helm_values, node, node_config, pod_ip_pool
+from ipamc.render.targets import (
+    cilium_config,
+    cilium_node,
+    component,
+    helm_values,
+    node,
+    node_config,
+    pod_ip_pool,
+)
 from ipamc.render.targets.context import Target
 
 TARGETS = (

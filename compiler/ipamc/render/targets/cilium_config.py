@@ -38,7 +38,9 @@ def data(layout: Layout) -> dict[str, str]:
         found[f"cluster-pool-ipv{family}-cidr"] = " ".join(cidrs)
         found[f"cluster-pool-ipv{family}-mask-size"] = str(mask)
     if pools := auto_created(layout):
-        found["auto-create-cilium-pod-ip-pools"] = ",".join(f"{name}={_spec(families)}" for name, families in pools.items())
+        found["auto-create-cilium-pod-ip-pools"] = ",".join(
+            f"{name}={_spec(families)}" for name, families in pools.items()
+        )
     return dict(sorted(found.items()))
 
 
@@ -54,7 +56,9 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     pools = sorted(cluster.pools, key=lambda pool: (not pool.unlisted, pool.name))
     found = {}
     for family in sorted(cluster.families):
-        cidrs = texts(each.block for pool in pools if family in pool.families for each in pool.families[family].ranges)
+        cidrs = texts(
+            each.block for pool in pools if family in pool.families for each in pool.families[family].ranges
+        )
         if cidrs:
             found[family] = (cidrs, layout.masks[family])
     return found
@@ -68,7 +72,10 @@ def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], 
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):
         if pool.name in cluster.auto_create:
-            families = tuple((family, texts(blocks), part.block_size) for family, part, blocks in shared_families(layout.plan, pool))
+            families = tuple(
+                (family, texts(blocks), part.block_size)
+                for family, part, blocks in shared_families(layout.plan, pool)
+            )
             if families:
                 found[pool.name] = families
     return found
@@ -76,4 +83,7 @@ def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], 
 
 def _spec(families: tuple[tuple[int, tuple[str, ...], int], ...]) -> str:
     """Write a pool in the flag's grammar and Helm's order (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec)."""
-    return ";".join(f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}" for family, cidrs, mask in families)
+    return ";".join(
+        f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}"
+        for family, cidrs, mask in families
+    )

@@ -35,7 +35,11 @@ def files(layout: Layout) -> Iterator[File]:
         held_back |= {node.name for node in cluster.nodes if node.planned}
     held = layout.held
     for shard, wants in layout.shards:
-        nodes = [values(want.node, lines) for want in wants if (lines := held.get(want.node.name)) and want.node.name not in held_back]
+        nodes = [
+            values(want.node, lines)
+            for want in wants
+            if (lines := held.get(want.node.name)) and want.node.name not in held_back
+        ]
         if nodes and seeds:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)
         elif nodes:
@@ -53,7 +57,8 @@ def _moving(layout: Layout) -> frozenset[str]:
         for each in layout.plan.cluster.cilium_nodes
         if each.name in layout.coming
         and each.blocks
-        and sorted(block for block, _ in each.blocks) != [line.block for line in layout.held.get(each.name, ())]
+        and sorted(block for block, _ in each.blocks)
+        != [line.block for line in layout.held.get(each.name, ())]
     )
 
 
@@ -78,7 +83,10 @@ def allocated(cluster: Cluster, node: Node, lines: tuple[Line, ...]) -> Allocate
     name = pinned_name if cluster.pinning == "node" else lambda pool, _: pool
     return tuple(
         sorted(
-            (name(pool, node.name), tuple(cidr for _, blocks in sorted(families.items()) for cidr in order(blocks)))
+            (
+                name(pool, node.name),
+                tuple(cidr for _, blocks in sorted(families.items()) for cidr in order(blocks)),
+            )
             for pool, families in of_node(lines).items()
         ),
     )

@@ -23,12 +23,20 @@ OPERATOR_ARGUMENT = "--ipam=kubernetes"
 def files(layout: Layout) -> Iterator[File]:
     """Yield the files of `cilium/component/`, which no kustomization of ours names: the one that has Cilium in it does."""
     namespace = layout.plan.cluster.namespace
-    yield File(f"{FOLDER}/cilium-config.yaml", cilium_config.TEMPLATE, cilium_config.values(layout), applied=False)
+    yield File(
+        f"{FOLDER}/cilium-config.yaml", cilium_config.TEMPLATE, cilium_config.values(layout), applied=False
+    )
     digest = hashlib.sha256(json.dumps(cilium_config.data(layout), sort_keys=True).encode()).hexdigest()
-    yield File(f"{FOLDER}/cilium-operator.yaml", TEMPLATE, {"namespace": namespace, "digest": digest}, applied=False)
+    yield File(
+        f"{FOLDER}/cilium-operator.yaml", TEMPLATE, {"namespace": namespace, "digest": digest}, applied=False
+    )
     patches: list[dict[str, str]] = [{"path": "cilium-config.yaml"}, {"path": "cilium-operator.yaml"}]
     if bystander(layout):
-        operation = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": OPERATOR_ARGUMENT}
+        operation = {
+            "op": "add",
+            "path": "/spec/template/spec/containers/0/args/-",
+            "value": OPERATOR_ARGUMENT,
+        }
         patches.append(
             {
                 "patch": json.dumps([operation]),
@@ -39,7 +47,13 @@ def files(layout: Layout) -> Iterator[File]:
                 "namespace": namespace,
             }
         )
-    kustomization = {"api": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "sort": "", "resources": (), "patches": tuple(patches)}
+    kustomization = {
+        "api": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "sort": "",
+        "resources": (),
+        "patches": tuple(patches),
+    }
     yield File(f"{FOLDER}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
 
 

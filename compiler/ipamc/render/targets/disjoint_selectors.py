@@ -70,7 +70,9 @@ def _by_hostname(nodes: Iterable[Node]) -> LabelSelector:
     return LabelSelector(expressions=((HOSTNAME, "In", tuple(sorted({hostname(node) for node in nodes}))),))
 
 
-def _by_labels(pool: Pool, higher: Sequence[Pool], said: Mapping[str, Said | None], groups: Iterable[Group]) -> LabelSelector | None:
+def _by_labels(
+    pool: Pool, higher: Sequence[Pool], said: Mapping[str, Said | None], groups: Iterable[Group]
+) -> LabelSelector | None:
     """Give a selector by labels of the nodes whose first candidate a pool is, or None if there is none that can be proved."""
     own = said[pool.name]
     if own is None or pool.disabled:
@@ -102,7 +104,10 @@ def _exact(pool: Pool, higher: Sequence[Pool], minus: set[str], group: Group) ->
         return (pool.name in names and not names & minus) == wished
     less = [each for each in higher if each.name in minus]
     return all(
-        (pool.selector.matches(node.labels, node.name) and not any(each.selector.matches(node.labels, node.name) for each in less))
+        (
+            pool.selector.matches(node.labels, node.name)
+            and not any(each.selector.matches(node.labels, node.name) for each in less)
+        )
         == wished
         for node in group.nodes
     )
@@ -122,7 +127,13 @@ class Demand(NamedTuple):
             return False
         if self.absent or other.absent:
             return True
-        allowed = self.allowed if other.allowed is None else other.allowed if self.allowed is None else self.allowed & other.allowed
+        allowed = (
+            self.allowed
+            if other.allowed is None
+            else other.allowed
+            if self.allowed is None
+            else self.allowed & other.allowed
+        )
         return allowed is not None and not allowed - self.refused - other.refused
 
 
@@ -152,7 +163,9 @@ def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ..
 
 def _with(demand: Demand, operator: str, values: frozenset[str]) -> Demand:
     if operator == "In":
-        return demand._replace(present=True, allowed=values if demand.allowed is None else demand.allowed & values)
+        return demand._replace(
+            present=True, allowed=values if demand.allowed is None else demand.allowed & values
+        )
     if operator == "NotIn":
         return demand._replace(refused=demand.refused | values)
     return demand._replace(present=True) if operator == "Exists" else demand._replace(absent=True)

@@ -64,5 +64,12 @@ def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
 
 def _values(cluster: Cluster, node: Node, blocks: tuple[Block, ...], uid: str) -> Values:
     if cluster.patch_nodes == "annotations":
-        return node.name, uid, tuple(sorted((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)), ()
+        return (
+            node.name,
+            uid,
+            tuple(
+                sorted((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)
+            ),
+            (),
+        )
     return node.name, uid, (), texts(blocks)

@@ -17,7 +17,12 @@ from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
 
 TEMPLATE = "node_config.yaml.j2"
 
-Values = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]
+Values = tuple[
+    str,
+    tuple[tuple[str, str], ...],
+    tuple[tuple[str, str, tuple[str, ...]], ...],
+    tuple[tuple[str, str], ...],
+]
 """Name, defaults, matchExpressions, matchLabels."""
 
 
@@ -38,7 +43,11 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def _file(cluster: Cluster, path: str, configs: tuple[Values, ...]) -> File:
-    return File(path, TEMPLATE, {"api": node_config_api(cluster.cilium), "namespace": cluster.namespace, "configs": configs})
+    return File(
+        path,
+        TEMPLATE,
+        {"api": node_config_api(cluster.cilium), "namespace": cluster.namespace, "configs": configs},
+    )
 
 
 def _of_pool(name: str, selector: LabelSelector) -> Values:
@@ -58,7 +67,12 @@ def _of_node(layout: Layout, want: Want) -> Values | None:
     default = next((each.pool.name for each in want.offers if each.pool.name in groups), next(iter(groups)))
     wished = []
     for pool, families in groups.items():
-        number = pre_allocation(version, (block for blocks in families.values() for block in blocks), default=pool == default)
+        number = pre_allocation(
+            version, (block for blocks in families.values() for block in blocks), default=pool == default
+        )
         wished.append(f"{pinned_name(pool, name)}={number or 0}")
-    defaults = (("ipam-default-ip-pool", pinned_name(default, name)), ("ipam-multi-pool-pre-allocation", ",".join(wished)))
+    defaults = (
+        ("ipam-default-ip-pool", pinned_name(default, name)),
+        ("ipam-multi-pool-pre-allocation", ",".join(wished)),
+    )
     return name, defaults, (), ((HOSTNAME, hostname(want.node)),)

@@ -28,17 +28,35 @@ def files(layout: Layout) -> Iterator[File]:
     if cluster.mode is not Mode.MULTI_POOL:
         return
     if cluster.pinning != "node":
-        shared = tuple(filter(None, (_shared(layout.plan, pool) for pool in cluster.pools if pool.name not in cluster.auto_create)))
+        shared = tuple(
+            filter(
+                None,
+                (
+                    _shared(layout.plan, pool)
+                    for pool in cluster.pools
+                    if pool.name not in cluster.auto_create
+                ),
+            )
+        )
         if shared:
             yield File("cilium/ippools.yaml", TEMPLATE, {"pools": shared})
         return
     pools = {pool.name: pool for pool in cluster.pools}
     for shard, wants in layout.shards:
-        pinned = tuple(values for want in wants for values in _pinned(pools, want.node.name, layout.held.get(want.node.name, ())))
+        pinned = tuple(
+            values
+            for want in wants
+            for values in _pinned(pools, want.node.name, layout.held.get(want.node.name, ()))
+        )
         if pinned:
             yield File(f"pools/{shard}/ippools.yaml", TEMPLATE, {"pools": pinned})
     for node, lines in layout.renumbered():
-        yield File(renumber_path(node.name), TEMPLATE, {"pools": tuple(_pinned(pools, node.name, lines))}, applied=False)
+        yield File(
+            renumber_path(node.name),
+            TEMPLATE,
+            {"pools": tuple(_pinned(pools, node.name, lines))},
+            applied=False,
+        )
 
 
 def pinned_name(pool: str, node: str) -> str:
@@ -91,7 +109,10 @@ def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, 
 
 def _shared(plan: Plan, pool: Pool) -> Values | None:
     """Give the CiliumPodIPPool of a whole pool, or None if nothing of it is left."""
-    families = tuple((f"ipv{family}", texts(blocks), part.block_size) for family, part, blocks in shared_families(plan, pool))
+    families = tuple(
+        (f"ipv{family}", texts(blocks), part.block_size)
+        for family, part, blocks in shared_families(plan, pool)
+    )
     return (pool.name, _labels(pool), families) if families else None
 
 
@@ -108,7 +129,10 @@ def _pinned(pools: Mapping[str, Pool], node: str, lines: tuple[Line, ...]) -> It
         yield (
             pinned_name(name, node),
             _labels(pools[name]) if name in pools else (),
-            tuple((f"ipv{family}", texts(blocks), max(block.prefix for block in blocks)) for family, blocks in sorted(families.items())),
+            tuple(
+                (f"ipv{family}", texts(blocks), max(block.prefix for block in blocks))
+                for family, blocks in sorted(families.items())
+            ),
         )
 
 

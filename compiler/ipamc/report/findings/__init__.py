@@ -62,10 +62,14 @@ def report(
     """Print findings in the format of that name: in order of file, line and column, for people the first 20 of a code and how many more."""
     chosen = format_of(name)
     shown, more = first_of_each(sorted(findings, key=_order), chosen.limit)
-    return chosen.render(Content(findings=tuple(shown), more=more, failures=tuple(failures), rules=rules or {}, colour=colour))
+    return chosen.render(
+        Content(findings=tuple(shown), more=more, failures=tuple(failures), rules=rules or {}, colour=colour)
+    )
 
 
-def first_of_each(findings: Iterable[Diagnostic], limit: int | None) -> tuple[list[Diagnostic], dict[str, int]]:
+def first_of_each(
+    findings: Iterable[Diagnostic], limit: int | None
+) -> tuple[list[Diagnostic], dict[str, int]]:
     """Keep the first `limit` findings of each code; count the others, by code in order."""
     seen: Counter[str] = Counter()
     shown = []
@@ -73,7 +77,9 @@ def first_of_each(findings: Iterable[Diagnostic], limit: int | None) -> tuple[li
         seen[each.code] += 1
         if limit is None or seen[each.code] <= limit:
             shown.append(each)
-    return shown, {code: number - limit for code, number in sorted(seen.items()) if limit is not None and number > limit}
+    return shown, {
+        code: number - limit for code, number in sorted(seen.items()) if limit is not None and number > limit
+    }
 
 
 def _order(finding: Diagnostic) -> tuple[str, int, int, int, str, str]:

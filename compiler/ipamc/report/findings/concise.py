@@ -9,7 +9,10 @@ from ipamc.report.terminal_text import paint, visible, where
 
 def render(content: Content) -> str:
     """Give `file:line:col: error[CODE] message` for each finding, and lines for codes that have more of them, and for failures."""
-    lines = [f"{where(each.at)}: {_head(each, colour=content.colour)} {visible(each.message)}\n" for each in content.findings]
+    lines = [
+        f"{where(each.at)}: {_head(each, colour=content.colour)} {visible(each.message)}\n"
+        for each in content.findings
+    ]
     lines += [f"... and {number:,} more {code}\n" for code, number in content.more.items()]
     return "".join([*lines, *(f"error: {visible(each.text)}\n" for each in content.failures)])
 

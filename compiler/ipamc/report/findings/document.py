@@ -13,10 +13,15 @@ VERSION = 1
 
 def render(content: Content) -> str:
     """Give the document, indented, with a newline at the end. `line`, `column` and `end_column` are 0 where they are not known."""
-    counts = {f"{each.name.lower()}s": sum(finding.severity is each for finding in content.findings) for each in Severity}
+    counts = {
+        f"{each.name.lower()}s": sum(finding.severity is each for finding in content.findings)
+        for each in Severity
+    }
     failures = [{"cluster": each.folder, "message": each.text} for each in content.failures]
     records = [record(each) for each in content.findings]
-    return json.dumps({"version": VERSION, "findings": records, **counts, "failures": failures}, indent=2) + "\n"
+    return (
+        json.dumps({"version": VERSION, "findings": records, **counts, "failures": failures}, indent=2) + "\n"
+    )
 
 
 def record(finding: Diagnostic) -> dict[str, object]:

@@ -40,7 +40,11 @@ def _kind(kind: Severity, commands: list[str]) -> Iterator[str]:
         return
     yield from commands[: SHOWN - 1]
     number = len(commands) - SHOWN + 1
-    yield command(_WORDS[kind], f"and {number:,} more {_WORDS[kind]}s, which GitHub shows no annotation for: see the log", title="ipamc")
+    yield command(
+        _WORDS[kind],
+        f"and {number:,} more {_WORDS[kind]}s, which GitHub shows no annotation for: see the log",
+        title="ipamc",
+    )
     yield from commands[SHOWN - 1 :]
 
 
@@ -51,7 +55,9 @@ def _command(finding: Diagnostic) -> str:
         place["line"] = at.line
         if at.column:
             place |= {"endLine": at.line, "col": at.column, "endColumn": max(at.end_column, at.column)}
-    return command(_WORDS[finding.severity], "\n".join(lines(finding)), **place, title=f"ipamc {finding.code}")
+    return command(
+        _WORDS[finding.severity], "\n".join(lines(finding)), **place, title=f"ipamc {finding.code}"
+    )
 
 
 def command(word: str, data: str, **properties: str | int) -> str:

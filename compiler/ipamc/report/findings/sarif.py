@@ -24,17 +24,27 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 def render(content: Content) -> str:
     """Give the document, the worst findings first; beyond MOST it says what was left out."""
-    ranked = sorted(zip(content.findings, fingerprints(content.findings), strict=True), key=lambda pair: pair[0].severity)
+    ranked = sorted(
+        zip(content.findings, fingerprints(content.findings), strict=True), key=lambda pair: pair[0].severity
+    )
     kept, left = ranked[:MOST], [each for each, _ in ranked[MOST:]]
     codes = sorted({each.code for each, _ in kept})
     notifications = [_notification("error", ": ".join(filter(None, each))) for each in content.failures]
     if left:
-        notifications.append(_notification("warning", f"{len(left):,} more findings are not in this report: {_counted(left)}"))
+        notifications.append(
+            _notification("warning", f"{len(left):,} more findings are not in this report: {_counted(left)}")
+        )
     run = {
         "tool": {
-            "driver": {"name": "ipamc", "semanticVersion": __version__, "rules": [_rule(code, content.rules.get(code)) for code in codes]}
+            "driver": {
+                "name": "ipamc",
+                "semanticVersion": __version__,
+                "rules": [_rule(code, content.rules.get(code)) for code in codes],
+            }
         },
-        "invocations": [{"executionSuccessful": not content.failures, "toolExecutionNotifications": notifications}],
+        "invocations": [
+            {"executionSuccessful": not content.failures, "toolExecutionNotifications": notifications}
+        ],
         "originalUriBaseIds": {_ROOT: {"description": {"text": "the root of the repository"}}},
         "columnKind": "utf16CodeUnits",
         "results": [_result(each, fingerprint, codes.index(each.code)) for each, fingerprint in kept],
@@ -91,13 +101,18 @@ def _columns(span: Span) -> dict[str, int]:
     """Give a span's columns in UTF-16 code units: a character beyond the Basic Multilingual Plane counts two."""
     if not span.column:
         return {}
-    start, end = (column + sum(char > "\uffff" for char in span.source[: column - 1]) for column in (span.column, span.end_column))
+    start, end = (
+        column + sum(char > "\uffff" for char in span.source[: column - 1])
+        for column in (span.column, span.end_column)
+    )
     return {"startColumn": start, "endColumn": max(start, end)}
 
 
 def _uri(path: str) -> str:
     """Write a path as a relative reference; whatever is not unreserved is spelled in UTF-8."""
-    return "".join(chr(each) if each in _PLAIN else f"%{each:02X}" for each in path.encode("utf-8", "surrogatepass"))
+    return "".join(
+        chr(each) if each in _PLAIN else f"%{each:02X}" for each in path.encode("utf-8", "surrogatepass")
+    )
 
 
 def _notification(level: str, text: str) -> dict[str, object]:
@@ -106,4 +121,7 @@ def _notification(level: str, text: str) -> dict[str, object]:
 
 def _counted(findings: Iterable[Diagnostic]) -> str:
     numbers = Counter((each.severity, each.code) for each in findings)
-    return ", ".join(f"{number:,} {code} ({Severity(severity).name.lower()})" for (severity, code), number in sorted(numbers.items()))
+    return ", ".join(
+        f"{number:,} {code} ({Severity(severity).name.lower()})"
+        for (severity, code), number in sorted(numbers.items())
+    )

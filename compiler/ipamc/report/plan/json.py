@@ -54,7 +54,8 @@ def _difference(difference: Difference) -> dict[str, Any]:
         ],
         "vanished": [_line(each) for each in lines.vanished],
         "misplaced": [
-            {"why": each.why, "illegal": each.illegal, "lines": [_line(line) for line in each.lines]} for each in difference.misplaced
+            {"why": each.why, "illegal": each.illegal, "lines": [_line(line) for line in each.lines]}
+            for each in difference.misplaced
         ],
         "lock": [{"name": each.name, "old": each.old, "new": each.new} for each in difference.settings],
         "flags": [{"name": each.name, "old": each.old, "new": each.new} for each in difference.flags],
@@ -62,11 +63,17 @@ def _difference(difference: Difference) -> dict[str, Any]:
             {
                 "pool": each.name,
                 "change": each.change,
-                "fields": [{"name": part.name, "old": list(part.old), "new": list(part.new), "whole": part.whole} for part in each.fields],
+                "fields": [
+                    {"name": part.name, "old": list(part.old), "new": list(part.new), "whole": part.whole}
+                    for part in each.fields
+                ],
             }
             for each in difference.pools
         ],
-        "repooled": [{"old": each.before, "new": each.after, "lines": [_line(line) for line in each.lines]} for each in lines.repooled],
+        "repooled": [
+            {"old": each.before, "new": each.after, "lines": [_line(line) for line in each.lines]}
+            for each in lines.repooled
+        ],
         "poolsKnown": difference.pools_known,
         "capacity": [_capacity(each) for each in difference.capacity],
         "rendered": {"written": list(difference.files.written), "removed": list(difference.files.removed)},

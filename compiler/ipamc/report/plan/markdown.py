@@ -40,7 +40,9 @@ def render(document: Document) -> str:
     while len(text) > LONGEST and shown:  # many clusters, each with little
         shown //= 2
         text, left_out = _render(document, document.clusters[:shown], 0)
-    return _cut(document, text, f"{count(len(document.clusters) - shown, 'cluster')} and {count(left_out, 'row')}")
+    return _cut(
+        document, text, f"{count(len(document.clusters) - shown, 'cluster')} and {count(left_out, 'row')}"
+    )
 
 
 def _cut(document: Document, text: str, what: str) -> str:
@@ -57,7 +59,9 @@ def _render(document: Document, clusters: Sequence[Planned], limit: int) -> tupl
         parts.append(f"No changes: {cutter.some(same)}")
     parts += cutter.notes(clusters)
     against = f" against {code(document.base)}" if document.base else ""
-    parts.append(f"<sub>{count(len(document.clusters), 'cluster')}{against} · {code(command(document))}</sub>")
+    parts.append(
+        f"<sub>{count(len(document.clusters), 'cluster')}{against} · {code(command(document))}</sub>"
+    )
     return "\n\n".join(parts) + "\n", cutter.left_out
 
 
@@ -79,7 +83,9 @@ def _with_warnings(planned: Planned) -> str:
 
 def _sign(clusters: Sequence[Planned]) -> str:
     counts = [each.difference.lines.counts for each in clusters if each.difference]
-    stop = any(each.failed or each.status is Status.DELETED for each in clusters) or any(each.renumbered for each in counts)
+    stop = any(each.failed or each.status is Status.DELETED for each in clusters) or any(
+        each.renumbered for each in counts
+    )
     return "⛔" if stop else "✅"
 
 
@@ -108,7 +114,9 @@ class _Cutter:
     def some(self, items: Sequence[str]) -> str:
         shown = items[: max(self.limit, LEAST)]
         self.left_out += len(items) - len(shown)
-        return ", ".join(shown) + (f" and {len(items) - len(shown):,} more" if len(items) > len(shown) else "")
+        return ", ".join(shown) + (
+            f" and {len(items) - len(shown):,} more" if len(items) > len(shown) else ""
+        )
 
     def cluster(self, planned: Planned) -> Iterator[str]:
         said = f"\n\n{planned.status.value}: {plain(planned.said)}" if planned.said else ""
@@ -131,7 +139,10 @@ class _Cutter:
             yield f"<details><summary>{title}{about}</summary>\n\n{_block(rows, section.sign)}{cut}\n\n</details>"
 
     def findings(self, findings: Sequence[Diagnostic]) -> Iterator[str]:
-        errors, warnings = ([each for each in findings if each.severity is severity] for severity in (Severity.ERROR, Severity.WARNING))
+        errors, warnings = (
+            [each for each in findings if each.severity is severity]
+            for severity in (Severity.ERROR, Severity.WARNING)
+        )
         if errors:
             yield f"**{count(len(errors), 'error')}**\n\n{self.items(list(map(_finding, errors)))}"
         if warnings:
@@ -160,7 +171,11 @@ def _finding(finding: Diagnostic) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    lines = [head, ["---"] * len(head), *([code(cell) if cell not in {"", ARROW} else cell for cell in row] for row in rows)]
+    lines = [
+        head,
+        ["---"] * len(head),
+        *([code(cell) if cell not in {"", ARROW} else cell for cell in row] for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

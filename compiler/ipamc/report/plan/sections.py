@@ -86,13 +86,20 @@ def _sections(difference: Difference) -> Iterator[Section]:
     head = ("node", "block", "", "to", "why")
     yield Section(title="renumbered", head=head, rows=tuple(map(_renumber, lines.settled)), sign="!")
     yield Section(
-        title="to be renumbered, pending until the node is drained", head=head, rows=tuple(map(_renumber, lines.pending)), sign="!"
+        title="to be renumbered, pending until the node is drained",
+        head=head,
+        rows=tuple(map(_renumber, lines.pending)),
+        sign="!",
     )
     yield Section(
         title="misplaced",
         head=("why", "nodes", "which"),
         rows=tuple(
-            (each.why, count(len({line.node for line in each.lines}), "node"), names(f"{line.node} ({line.block})" for line in each.lines))
+            (
+                each.why,
+                count(len({line.node for line in each.lines}), "node"),
+                names(f"{line.node} ({line.block})" for line in each.lines),
+            )
             for each in difference.misplaced
         ),
         sign="!",
@@ -104,7 +111,12 @@ def _sections(difference: Difference) -> Iterator[Section]:
         title="added",
         head=("node", "block", "pool", "origin"),
         rows=tuple(
-            (each.line.node, str(each.line.block), each.line.pool or NONE, f"{each.origin}{f', was of {each.of}' if each.of else ''}")
+            (
+                each.line.node,
+                str(each.line.block),
+                each.line.pool or NONE,
+                f"{each.origin}{f', was of {each.of}' if each.of else ''}",
+            )
             for each in lines.added
         ),
         sign="+",
@@ -133,10 +145,16 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     )
     pools = [row for each in difference.pools for row in _pool(each)]
     moved = [
-        (each.after or NONE, "has the lines of", f"{each.before or NONE}: {count(len(each.lines), 'block')}, nobody moves")
+        (
+            each.after or NONE,
+            "has the lines of",
+            f"{each.before or NONE}: {count(len(each.lines), 'block')}, nobody moves",
+        )
         for each in difference.lines.repooled
     ]
-    unknown = [] if difference.pools_known else [(NONE, "unknown", "this version cannot read the base's documents")]
+    unknown = (
+        [] if difference.pools_known else [(NONE, "unknown", "this version cannot read the base's documents")]
+    )
     yield Section(title="pools", head=("pool", "change", "what"), rows=(*pools, *moved, *unknown), sign="~")
     yield Section(
         title="capacity, in free blocks",
@@ -177,11 +195,22 @@ def _blocks(lines: tuple[Line, ...]) -> str:
 
 def _gone(title: str, gone: tuple[Gone, ...]) -> Section:
     rows = tuple(
-        (each.line.node, str(each.line.block), each.line.pool or NONE, state(each.before) if each.before else NONE, ARROW, _now(each))
+        (
+            each.line.node,
+            str(each.line.block),
+            each.line.pool or NONE,
+            state(each.before) if each.before else NONE,
+            ARROW,
+            _now(each),
+        )
         for each in gone
     )
     return Section(
-        title=title, head=("node", "block", "pool", "base", "", "now"), rows=rows, sign="-", about=names(each.line.node for each in gone)
+        title=title,
+        head=("node", "block", "pool", "base", "", "now"),
+        rows=rows,
+        sign="-",
+        about=names(each.line.node for each in gone),
     )
 
 
@@ -193,7 +222,11 @@ def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
     if pool.change == "changed":
         yield from ((pool.name, pool.change, f"{part.name}: {_field(part)}") for part in pool.fields)
     else:
-        yield pool.name, pool.change, "; ".join(f"{part.name}: {', '.join(part.new or part.old)}" for part in pool.fields)
+        yield (
+            pool.name,
+            pool.change,
+            "; ".join(f"{part.name}: {', '.join(part.new or part.old)}" for part in pool.fields),
+        )
 
 
 def _field(part: Field) -> str:
@@ -204,7 +237,11 @@ def _field(part: Field) -> str:
 
 def _room(each: Capacity) -> tuple[str, ...]:
     now = each.after
-    free = f"{now.available * 100 / now.total:.0f} % free{', which is little' if each.short else ''}" if now and now.total else ""
+    free = (
+        f"{now.available * 100 / now.total:.0f} % free{', which is little' if each.short else ''}"
+        if now and now.total
+        else ""
+    )
     total = f"of {number(now.blocks)}" if now else ""
     return each.pool, f"/{each.size}", _free(each.before), ARROW, _free(now), total, free
 

@@ -16,7 +16,10 @@ def render(document: Document, *, colour: bool = False) -> str:
     if same := [visible(each.name) for each in document.clusters if quiet(each)]:
         parts.append(f"no changes: {', '.join(same)}\n")
     if found := notes(document.clusters):
-        rows = (f"  {note.code}: {visible(note.message)} ({names(map(visible, clusters))})\n" for note, clusters in found)
+        rows = (
+            f"  {note.code}: {visible(note.message)} ({names(map(visible, clusters))})\n"
+            for note, clusters in found
+        )
         parts.append(f"{paint('notes', 'strong', colour=colour)}\n{''.join(rows)}")
     if len(document.clusters) > 1:
         parts.append(f"{len(document.clusters):,} clusters: {headline(document.clusters)}\n")
@@ -35,7 +38,9 @@ def _cluster(planned: Planned, *, colour: bool) -> str:
 
 
 def _section(section: Section, *, colour: bool) -> Iterator[str]:
-    title = section.title if section.sign in "!+- " or not section.about else f"{section.title} ({section.about})"
+    title = (
+        section.title if section.sign in "!+- " or not section.about else f"{section.title} ({section.about})"
+    )
     yield f"  {paint(title, 'error' if section.loud else 'strong', colour=colour)}"
     yield from (f"    {row}" for row in aligned(section.rows, section.sign))
 

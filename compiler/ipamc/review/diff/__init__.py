@@ -67,8 +67,18 @@ class Difference:
     def changed(self) -> bool:
         """Tell whether anything would be written, or is written differently."""
         lines = self.lines
-        moved = lines.added or lines.left or lines.released or lines.pending or lines.settled or lines.vanished or lines.repooled
-        return bool(moved or self.settings or self.flags or self.pools or self.files.written or self.files.removed)
+        moved = (
+            lines.added
+            or lines.left
+            or lines.released
+            or lines.pending
+            or lines.settled
+            or lines.vanished
+            or lines.repooled
+        )
+        return bool(
+            moved or self.settings or self.flags or self.pools or self.files.written or self.files.removed
+        )
 
 
 class Unsound(Exception):  # noqa: N818 - a verdict on a file of the past
@@ -79,7 +89,11 @@ def base(inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | None = N
     """Make the base's side of what stood there. `head`: the cluster, where its documents are the same on both sides. Raises Unsound."""
     if inputs.lock is None:
         mode = head.mode if head else Mode.CLUSTER_POOL
-        return Side(lock=Lock(cluster=inputs.name, mode=mode, shards=0), cluster=head or _cluster(inputs), rendered=rendered)
+        return Side(
+            lock=Lock(cluster=inputs.name, mode=mode, shards=0),
+            cluster=head or _cluster(inputs),
+            rendered=rendered,
+        )
     lock, found = parse(inputs.lock, inputs.lock_path)
     if lock is None or found:
         raise Unsound(found[0].message)
@@ -98,7 +112,11 @@ def _cluster(inputs: Inputs) -> Cluster | None:
     which may have no node, and take room.
     """
     whole = any(b"CiliumNode" in text for text in inputs.sources.values())
-    sources = {path: text for path, text in inputs.sources.items() if whole or any(word in text for word in _POOL_KINDS)}
+    sources = {
+        path: text
+        for path, text in inputs.sources.items()
+        if whole or any(word in text for word in _POOL_KINDS)
+    }
     try:
         return read(inputs.name, inputs.folder, sources, inputs.schemas)[0]
     except Refused:

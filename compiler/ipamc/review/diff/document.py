@@ -78,7 +78,11 @@ def refusals(document: Document, fail_on: Collection[str]) -> Iterator[str]:
             gone = names(f"{line.node} ({line.block})" for line in lines.vanished)
             yield f"{each.name}: {count(len(lines.vanished), 'line')} vanished from the lock: {gone}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.settled)}
-        left = {gone.line.node for gone in (*lines.left, *lines.released) if gone.before is None or gone.before.state is State.HELD}
+        left = {
+            gone.line.node
+            for gone in (*lines.left, *lines.released)
+            if gone.before is None or gone.before.state is State.HELD
+        }
         released = {str(gone.line.block) for gone in lines.released}
         short = {f"{room.pool} (IPv{room.family})" for room in each.difference.capacity if room.short}
         for gate, found, said in (

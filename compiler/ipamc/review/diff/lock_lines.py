@@ -107,11 +107,15 @@ def renumbered(ended: Iterable[Line], begun: Iterable[Line], present: Collection
     holds = {(line.node, line.block) for line in begun if line.state is State.HELD}
     waited = {(line.node, line.block) for line in ended if line.state is State.PENDING}
     moved = {line.node for line in ended if line.state is State.HELD and (line.node, line.block) not in holds}
-    coming = {line.node for line in begun if line.state is State.PENDING and (line.node, line.block) not in waited}
+    coming = {
+        line.node for line in begun if line.state is State.PENDING and (line.node, line.block) not in waited
+    }
     return {node for node in moved | coming if node in present}
 
 
-def compare_lines(before: Sequence[Line], plan: Plan, why_pending: Mapping[Block, str], quarantined_after: str) -> LineChanges:
+def compare_lines(
+    before: Sequence[Line], plan: Plan, why_pending: Mapping[Block, str], quarantined_after: str
+) -> LineChanges:
     """Tell what became of the base's lines, and where the head's come from. O(n log n).
 
     `why_pending`: what is wrong with held blocks. `quarantined_after`: the last day on which a line may have left to be given out again without consent.
@@ -137,7 +141,12 @@ def compare_lines(before: Sequence[Line], plan: Plan, why_pending: Mapping[Block
         counts=Counts(
             renumbered=len(moved),
             added=len(joined),
-            left=len({line.node for line in before if line.state is State.HELD} - comparison.present - renamed - lost),
+            left=len(
+                {line.node for line in before if line.state is State.HELD}
+                - comparison.present
+                - renamed
+                - lost
+            ),
             vanished=len({line.node for line in vanished}),
             unchanged=len(comparison.present - moved - joined),
         ),
@@ -156,8 +165,12 @@ class _Comparison:
         pairs = [(line, self.new.get(line.block)) for line in before]
         self._moved_pools = [(was, now) for was, now in pairs if now and now != was and _same(was, now)]
         self.ended = [line for line, now in pairs if not (now and _same(line, now))]
-        self.begun = [line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))]
-        self.lost = self._by_group(line for line in self.ended if line.state is State.HELD and line.node in self.present)
+        self.begun = [
+            line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))
+        ]
+        self.lost = self._by_group(
+            line for line in self.ended if line.state is State.HELD and line.node in self.present
+        )
         self.gained = self._by_group(line for line in self.begun if line.state is State.HELD)
         self.replaced = {line.block for some in self.lost.values() for line in some}
 
@@ -176,13 +189,22 @@ class _Comparison:
 
     def _why_settled(self, old: Line, new: list[Line]) -> str:
         now = self.new.get(old.block)
-        if any((was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node for line in new):
+        if any(
+            (was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node
+            for line in new
+        ):
             return "it was to move, and has moved"
         if now and now.state is State.QUARANTINED:
-            return "renumbered by consent since the base, and settled" if now.moved else "its block is in quarantine"
+            return (
+                "renumbered by consent since the base, and settled"
+                if now.moved
+                else "its block is in quarantine"
+            )
         if now and now.state is State.RELEASED:
             return "its block was released"
-        if taken := [line.node for line in lines_over(self.plan.lock.lines, old.block) if line.node != old.node]:
+        if taken := [
+            line.node for line in lines_over(self.plan.lock.lines, old.block) if line.node != old.node
+        ]:
             return f"its addresses are {taken[0]}'s now, and no line says who agreed"
         return (
             "its addresses are in another block of its own now"
@@ -193,7 +215,9 @@ class _Comparison:
     def pending(self, why: Mapping[Block, str]) -> tuple[tuple[Renumber, ...], tuple[Renumber, ...]]:
         begun = {line.block for line in self.begun}
         groups = self._by_group(line for line in self.plan.lock.lines if line.state is State.PENDING)
-        held = self._by_group(line for node in {group[0] for group in groups} for line in self.plan.held.get(node, ()))
+        held = self._by_group(
+            line for node in {group[0] for group in groups} for line in self.plan.held.get(node, ())
+        )
         coming: list[Renumber] = []
         standing: list[Renumber] = []
         for group, new in sorted(groups.items()):
@@ -214,7 +238,11 @@ class _Comparison:
         return "by consent"
 
     def _pinned(self, line: Line) -> bool:
-        return any(pin.block == line.block for pool in self.plan.cluster.pools for pin in pool.pins.get(line.node, ()))
+        return any(
+            pin.block == line.block
+            for pool in self.plan.cluster.pools
+            for pin in pool.pins.get(line.node, ())
+        )
 
     def added(self) -> Iterator[Added]:
         shown = self._shown()
@@ -269,7 +297,10 @@ class _Comparison:
         groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
         for was, now in self._moved_pools:
             groups[was.pool, now.pool].append(now)
-        return tuple(Repooled(before=before, after=after, lines=tuple(lines)) for (before, after), lines in sorted(groups.items()))
+        return tuple(
+            Repooled(before=before, after=after, lines=tuple(lines))
+            for (before, after), lines in sorted(groups.items())
+        )
 
 
 def _same(was: Line, now: Line) -> bool:

@@ -39,4 +39,7 @@ def misplaced(plan: Plan) -> tuple[Misplaced, ...]:
             groups[False, "outside every pool"].append(line)
         elif expected_size(ground.pool, wants[line.node], line.block.family) is None:
             groups[True, f"pool {ground.pool.name} no longer selects the node"].append(line)
-    return tuple(Misplaced(why=why, lines=tuple(lines), illegal=not legal) for (legal, why), lines in sorted(groups.items()))
+    return tuple(
+        Misplaced(why=why, lines=tuple(lines), illegal=not legal)
+        for (legal, why), lines in sorted(groups.items())
+    )

@@ -10,7 +10,9 @@ from ipamc.lock.utilisation import Use, utilisation
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Lock
 
-_SINGLE = frozenset({"ipv4.blockSize", "ipv6.blockSize", "nodeSelector", "priority", "blocksPerNode", "unlisted", "disabled"})
+_SINGLE = frozenset(
+    {"ipv4.blockSize", "ipv6.blockSize", "nodeSelector", "priority", "blocksPerNode", "unlisted", "disabled"}
+)
 """Fields with one value."""
 
 
@@ -54,7 +56,12 @@ class Capacity:
     def changed(self) -> bool:
         """Tell whether newcomers find another amount of room."""
         before, after = self.before, self.after
-        return before is None or after is None or before.blocks != after.blocks or before.blocks_free != after.blocks_free
+        return (
+            before is None
+            or after is None
+            or before.blocks != after.blocks
+            or before.blocks_free != after.blocks_free
+        )
 
     @property
     def short(self) -> bool:
@@ -105,16 +112,23 @@ def _fields(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) ->
         was, now = old.get(name, ()), new.get(name, ())
         if was == now:
             continue
-        less, more = (tuple(each for each in one if each not in other) for one, other in ((was, now), (now, was)))
+        less, more = (
+            tuple(each for each in one if each not in other) for one, other in ((was, now), (now, was))
+        )
         if name in _SINGLE or not (less or more):
             yield Field(name=name, old=was, new=now, whole=True)
         else:
             yield Field(name=name, old=less, new=more, whole=False)
 
 
-def capacity(before: Cluster | None, lock_before: Lock, after: Cluster, lock_after: Lock) -> tuple[Capacity, ...]:
+def capacity(
+    before: Cluster | None, lock_before: Lock, after: Cluster, lock_after: Lock
+) -> tuple[Capacity, ...]:
     """Count every pool on both sides, by name, IPv4 before IPv6. O(n log n)."""
-    old = {(each.pool.name, each.family.family): each for each in (utilisation(before, lock_before) if before else ())}
+    old = {
+        (each.pool.name, each.family.family): each
+        for each in (utilisation(before, lock_before) if before else ())
+    }
     new = {(each.pool.name, each.family.family): each for each in utilisation(after, lock_after)}
     found = []
     for name, family in sorted(old.keys() | new.keys()):

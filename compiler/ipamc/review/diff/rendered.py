@@ -40,8 +40,15 @@ def compare_files(before: Mapping[str, bytes], after: Mapping[str, str]) -> File
 
 def compare_flags(before: Mapping[str, bytes], after: Mapping[str, str]) -> tuple[Flag, ...]:
     """Tell which flags differ, by name."""
-    old, new = _flags(before), _flags({path: after[path].encode() for path in (FLAGS, OPERATOR) if path in after})
-    return tuple(Flag(name=name, old=old.get(name), new=new.get(name)) for name in sorted({**old, **new}) if old.get(name) != new.get(name))
+    old, new = (
+        _flags(before),
+        _flags({path: after[path].encode() for path in (FLAGS, OPERATOR) if path in after}),
+    )
+    return tuple(
+        Flag(name=name, old=old.get(name), new=new.get(name))
+        for name in sorted({**old, **new})
+        if old.get(name) != new.get(name)
+    )
 
 
 def _flags(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -51,7 +58,12 @@ def _flags(files: Mapping[str, bytes]) -> dict[str, str]:
     except (Unreadable, UnicodeDecodeError):
         documents = []
     data: dict[str, object] = next(
-        (each["data"] for each in documents if isinstance(each, dict) and isinstance(each.get("data"), dict)), {}
+        (each["data"] for each in documents if isinstance(each, dict) and isinstance(each.get("data"), dict)),
+        {},
     )
     flags = {str(key): str(value) for key, value in data.items()}
-    return {**flags, "cilium-operator --ipam": "kubernetes"} if OPERATOR_ARGUMENT.encode() in files.get(OPERATOR, b"") else flags
+    return (
+        {**flags, "cilium-operator --ipam": "kubernetes"}
+        if OPERATOR_ARGUMENT.encode() in files.get(OPERATOR, b"")
+        else flags
+    )
