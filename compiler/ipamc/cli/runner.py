@@ -18,6 +18,7 @@ from ipamc.cli.command import DONE, REFUSED
 from ipamc.cli.findings import print_findings
 from ipamc.cli.terminal import progress, say, trouble
 from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.model.plan import StaleReason
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import inputs_of, name_of
 from ipamc.workspace.neighbours import neighbours, refuse_overlaps
@@ -93,7 +94,8 @@ def _run(job: Job, name: str) -> Outcome:
     compilation = compile_cluster(inputs)
     if merged and "all" not in job.consent.leave:
         merged.refuse_strangers(
-            {each.node for each in compilation.plan.stale if each.reason == "leaver"} - job.consent.leave
+            {each.node for each in compilation.plan.stale if each.reason is StaleReason.LEAVER}
+            - job.consent.leave
         )
     if job.neighbours:
         refuse_overlaps(inputs, compilation, job.neighbours)

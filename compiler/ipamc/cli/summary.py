@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ipamc.lock.file import decode
 from ipamc.model.diagnostics import count, names
+from ipamc.model.plan import StaleReason
 from ipamc.review.diff.lock_lines import renumbered
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def placed(before: bytes | None, after: str, plan: Plan) -> str:
     returned = origins.pop("returned", 0)
     origins.pop("renumber", 0)  # these nodes have a number of their own
     why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))
-    leavers = {each.node for each in plan.stale if each.reason == "leaver"}
+    leavers = {each.node for each in plan.stale if each.reason is StaleReason.LEAVER}
     return ", ".join(
         (
             count(len(plan.cluster.nodes), "node"),

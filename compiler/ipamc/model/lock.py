@@ -70,20 +70,37 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose lines a consent is about: a node, a CIDR or a pool. Exactly one of the three is set."""
+
+    text: str
+    """As the user typed it."""
+    node: str = ""
+    cidr: Block | None = None
+    pool: str = ""
+
+    def matches(self, line: Line) -> bool:
+        """Tell whether a line is of this node or pool, or shares an address with this CIDR."""
+        if self.cidr is not None:
+            return line.block.overlaps(self.cidr)
+        return line.pool == self.pool if self.pool else line.node == self.node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     """What a person agreed to, for one run. Reviewed in the lock's lines, never a switch that stays on."""
 
     leave: frozenset[str] = frozenset()
     """Node names that may leave, or "all"."""
-    renumber: tuple[str, ...] = ()
-    """Whose blocks are to be replaced: NODE, CIDR or pool/NAME."""
+    renumber: tuple[Scope, ...] = ()
+    """Whose blocks are to be replaced."""
     settle: frozenset[str] = frozenset()
     """Node names that have moved to their pending blocks."""
-    release: frozenset[str] = frozenset()
-    """Whose quarantined or pending lines are released: NODE or CIDR."""
+    release: tuple[Scope, ...] = ()
+    """Whose quarantined or pending lines are released: of a node, or over a CIDR."""
     rename: tuple[tuple[str, str], ...] = ()
     """(dead node, its replacement)."""
     reshard: bool = False
     """The shard count may grow to what `output.shardSize` asks for."""
     mode: bool = False
-    """The lock may go over to the Cluster's mode."""
+    """The lock may switch to the Cluster's mode."""

@@ -1,6 +1,6 @@
 """How a node comes to its blocks: what the stages decided about one node, put side by side. Nothing is decided here.
 
-`assign` says which pools serve it and in what order, `settle` what becomes of its lines, `place` what it would be given now and why not. The lock does
+`assign` says which pools serve it and in what order, `reconcile` what becomes of its lines, `place` what it would be given now and why not. The lock does
 not say why a block was chosen when it was new: a held block is held because it is in the lock.
 """
 
@@ -20,7 +20,7 @@ from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.adopt import Evidence
-from ipamc.place.reconcile.reconcile import settle
+from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import Seen, sight
 
 
@@ -61,7 +61,7 @@ class Trace:
 def trace(cluster: Cluster, lock: Lock, name: str, today: str) -> Trace | None:
     """Tell how a node comes to its blocks, as of `today` (ISO 8601, UTC); None where the cluster does not know it. Costs what a compile's decisions cost."""
     wants = assign(cluster)
-    standing, found = settle(cluster, wants, lock, Consent(), today, locked=False)
+    standing, found = reconcile(cluster, wants, lock, Consent(), today, locked=False)
     refused = [each for each in found if each.severity is Severity.ERROR]
     placement = None if refused else place(cluster, wants, standing, today)
     story = _Story(cluster, lock, name, today, standing, placement)

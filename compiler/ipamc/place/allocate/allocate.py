@@ -16,16 +16,14 @@ import msgspec
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic
-from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Plan, Reconciled, Want
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Blockers, outermost
 from ipamc.place.allocate.pins import Conflict, Pinned, barriers, place_pins
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
-from ipamc.place.reconcile.adopt import Evidence
-from ipamc.place.reconcile.demand import held_by_node
-from ipamc.place.reconcile.renumber import settle_moves
+from ipamc.place.reconcile.renumber import complete_placed
 
 _block = operator.attrgetter("block")
 
@@ -67,23 +65,20 @@ def place(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today
     quarantine is over. Lines are re-used whole: they leave the lock where a new block takes some of their addresses. Costs O(n log n) in lines and
     newcomers, times the number of block sizes; the width of ranges does not count.
     """
-    pinned = place_pins(cluster, standing, sorted(standing.lacking, key=_order))
+    pinned = place_pins(cluster, standing, sorted(standing.demands, key=_order))
     moved = place_pins(
-        cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.moving, key=_order)
+        cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.renumbers, key=_order)
     )
     blockers = Blockers(moved.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
     placed = _place(moved.lacking, pinned.lacking, blockers)
     kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
-    lines = _together(
-        kept, [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
-    )
+    new = [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
+    lines = _together(kept, new)
     held = _with_new(standing.held, [*pinned.new, *placed.lines])
-    if (
-        standing.moving
-    ):  # who is not there yet, or shows the new block already, need not wait for another compile
-        by_name = {want.node.name: want for want in wants}
-        lines = settle_moves(cluster, standing.lock, lines, by_name, Evidence(cluster), Consent(), today)[0]
-        held = held_by_node(lines)
+    for node in complete_placed(cluster, standing.renumbered, new, today):
+        held = {**held, node.name: node.held}
+        changed = {line.block: line for line in node.lines}
+        lines = [changed.get(line.block, line) for line in lines]
     plan = Plan(
         cluster=cluster,
         wants=wants,
