@@ -1,12 +1,15 @@
 """Clusters of one address space: the addresses of each, and the rule that no two clusters share any.
 
-The addresses of a cluster are the ranges of its pools, disabled ones too, and the blocks that its lock has outside of them: held, pending and
-quarantined. Its excluded CIDRs do not count, because they may well be another cluster's ranges. `reserved` does not make addresses free: what is
-reserved today may be given out tomorrow.
+The addresses of a cluster are the ranges of its pools, disabled ones too, and the blocks that its lock has
+outside of them: held, pending and quarantined. Its excluded CIDRs do not count, because they may well be
+another cluster's ranges. `reserved` does not make addresses free: what is reserved today may be given out
+tomorrow.
 
-The question is asked once for each cluster: its own addresses against those of the others. So every cluster that is refused has a finding in its own
-files. Of two that overlap both are refused, also where their locks have said so for long: a compiler cannot decide which of the two must change. The way
-out is to take `addressSpace` away until the nodes have moved. A neighbour that cannot be read is treated as one that overlaps.
+The question is asked once for each cluster: its own addresses against those of the others. So every cluster
+that is refused has a finding in its own files. Of two that overlap both are refused, also where their locks
+have said so for long: a compiler cannot decide which of the two must change. The way out is to take
+`addressSpace` away until the nodes have moved. A neighbour that cannot be read is treated as one that
+overlaps.
 """
 
 from __future__ import annotations
@@ -29,7 +32,10 @@ HeldBlock = tuple[Block, Line | Record]
 """A block of a lock that is not released, and its line."""
 
 _NEEDED = (_FIELD, b"IPPool", b"ClusterCIDR")
-"""One of these is in every file that matters here. Most inventories have none of them, and they take most of the time."""
+"""One of these is in every file that matters here.
+
+Most inventories have none of them, and they take most of the time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +84,18 @@ class Neighbours:
 
 
 def mentions(sources: Mapping[str, bytes]) -> bool:
-    """Tell whether documents may name an address space. Where the key is written with escapes, only the cluster's own compile finds it."""
+    """Tell whether documents may name an address space.
+
+    Where the key is written with escapes, only the cluster's own compile finds it.
+    """
     return any(_FIELD in data for data in sources.values())
 
 
 def survey(inputs: Inputs) -> ClusterPrefixes | Unread | None:
     """Read the addresses of a cluster, and not its nodes; None where it is of no address space.
 
-    The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes some 15 ms for 5,000 nodes, two thirds of it
-    for the lines of the lock.
+    The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
+    some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
     wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in _NEEDED)}
     space = ""
@@ -129,7 +138,10 @@ def held_lines(lock: Lock) -> list[HeldBlock]:
 def prefixes_of(
     cluster: Cluster, held: Iterable[HeldBlock], lock_path: str, written: bytes | None
 ) -> ClusterPrefixes:
-    """Return all addresses of a cluster. `written` is the lock's text on the disk, where findings show lines. O(lines)."""
+    """Return all addresses of a cluster.
+
+    `written` is the lock's text on the disk, where findings show lines. O(lines).
+    """
     range_index = RangeIndex(cluster.pools)
     outside = [(block, line) for block, line in held if range_index.of(block) is None]
     ranges = [
@@ -148,7 +160,9 @@ def prefixes_of(
 
 
 def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Iterator[Prefix]:
-    """Yield blocks with the places of their lines in the text on the disk; a line that is not in it yet has the whole file as its place."""
+    """Yield blocks with the places of their lines in the text on the disk; a line that is not in it yet has
+    the whole file as its place.
+    """
     rows = written.split(b"\n") if written and held else []
     numbers = {
         row.split(b'"', 4)[3].decode(): number
@@ -164,10 +178,11 @@ def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Itera
 def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
     """IPC0701: clusters of one address space share no address.
 
-    Clusters that name one `addressSpace` reach each other's pods, in a mesh or over a BGP fabric: an address that is in two of them belongs to two pods.
-    Ranges of pools count, and blocks that a lock has outside of them: held, pending and quarantined. Excluded CIDRs do not count. Both clusters are
-    refused until one of them has changed. Clusters that overlap already take `addressSpace` away, move nodes with `ipamc lock --renumber`, and name it
-    again once the old blocks are released.
+    Clusters that name one `addressSpace` reach each other's pods, in a mesh or over a BGP fabric: an address
+    that is in two of them belongs to two pods. Ranges of pools count, and blocks that a lock has outside of
+    them: held, pending and quarantined. Excluded CIDRs do not count. Both clusters are refused until one of
+    them has changed. Clusters that overlap already take `addressSpace` away, move nodes with `ipamc lock
+    --renumber`, and name it again once the old blocks are released.
     """
     shared: dict[tuple[Prefix, str], list[Prefix]] = {}
     for prefix, cluster, other in _overlaps(mine, [found for found in others if found.space == mine.space]):
@@ -190,7 +205,10 @@ def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes
 def _overlaps(
     mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]
 ) -> Iterator[tuple[Prefix, str, Prefix]]:
-    """Yield (own prefix, cluster, its prefix) of every overlap, once for each smaller block. A sorted sweep: O(n log n) of all prefixes."""
+    """Yield (own prefix, cluster, its prefix) of every overlap, once for each smaller block.
+
+    A sorted sweep: O(n log n) of all prefixes.
+    """
     every = sorted(
         ((prefix, found.cluster, found is mine) for found in (mine, *others) for prefix in found.prefixes),
         key=lambda entry: (entry[0].block, entry[1]),
@@ -221,8 +239,9 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
 def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterator[Diagnostic]:
     """IPC0702: every cluster that may be of the same address space can be read.
 
-    A cluster's addresses are in its Cluster, its pools and its lock. Where these cannot be read, ipamc cannot tell whether it overlaps, and so writes no
-    cluster of the address space. Where even the Cluster cannot be read, this counts for every address space. Its nodes do not matter here.
+    A cluster's addresses are in its Cluster, its pools and its lock. Where these cannot be read, ipamc cannot
+    tell whether it overlaps, and so writes no cluster of the address space. Where even the Cluster cannot be
+    read, this counts for every address space. Its nodes do not matter here.
     """
     for other in others:
         if other.space in {"", mine.space}:

@@ -65,7 +65,10 @@ class Compilation:
 
 
 def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]:
-    """Read a cluster and its lock as they stand, and check them; place nothing. Raises Refused where a compile would refuse what was read."""
+    """Read a cluster and its lock as they stand, and check them; place nothing.
+
+    Raises Refused where a compile would refuse what was read.
+    """
     log = Log() if log is None else log
     with _located(inputs.sources):
         cluster = log.keep(
@@ -79,7 +82,10 @@ def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]
 
 
 def compile_cluster(inputs: Inputs) -> Compilation:
-    """Do everything that the compiler does, in order. Pure: text in, text out. Raises Refused with all diagnostics."""
+    """Do everything that the compiler does, in order.
+
+    Pure: text in, text out. Raises Refused with all diagnostics.
+    """
     log = Log()
     with _located(inputs.sources):
         cluster, lock = load_cluster(inputs, log)  # text -> model and lock, checked

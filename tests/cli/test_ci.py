@@ -18,7 +18,7 @@ import yaml
 
 from ipamc.cli import main
 from ipamc.cli.ci import STEPS
-from tests import in_process
+from tests.support import in_process
 from tests.support.pipelines import ROOT, Repository, bash, inventory, steps, workflow
 
 FILES = {"gitlab": ".gitlab-ci.yml", "github": ".github/workflows/ipamc.yml"}

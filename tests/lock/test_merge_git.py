@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import in_process
 from tests.lock.test_merge import lock
+from tests.support import in_process
 
 ROOT = Path(__file__).parents[2]
 LOCK = "clusters/lab/ipam.lock"

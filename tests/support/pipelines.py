@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tests import in_process
+from tests.support import in_process
 
 ROOT = Path(__file__).parents[2]
 

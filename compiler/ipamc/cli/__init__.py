@@ -1,6 +1,8 @@
-"""The command line: arguments come in, text on stdout and stderr and an exit code go out. Only this room prints; it leaves all other I/O to workspace/.
+"""The command line: arguments come in, text on stdout and stderr and an exit code go out. Only this room
+prints; it leaves all other I/O to workspace/.
 
-Each verb is a module with a function `command`, which returns the exit code, and an entry in VERBS. A verb is imported when it is called.
+Each verb is a module with a function `command`, which returns the exit code, and an entry in VERBS. A verb is
+imported when it is called.
 """
 
 from __future__ import annotations

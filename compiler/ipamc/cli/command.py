@@ -1,4 +1,6 @@
-"""The classes of all commands: help with examples and exit codes, and groups that import a command when it is called."""
+"""The classes of all commands: help with examples and exit codes, and groups that import a command when it is
+called.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ DONE, REFUSED, CHANGED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 64, 70, 130
 
 
 class Verb(click.Command):
-    """A command whose help has examples, as (line, what it does), and says what the exit codes 0, 1 and 2 mean here."""
+    """A command whose help has examples, as (line, what it does), and says what the exit codes 0, 1 and 2
+    mean here.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,10 @@ class Verb(click.Command):
 
 
 class Lazy(click.Group):
-    """A group that imports a command when it is called, so that help and completion are quick. `lines` are the lines of its help, by name."""
+    """A group that imports a command when it is called, so that help and completion are quick.
+
+    `lines` are the lines of its help, by name.
+    """
 
     lines: Mapping[str, str]
 

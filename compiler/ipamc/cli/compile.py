@@ -35,8 +35,8 @@ from ipamc.workspace.clusters import find
 def command(*, clusters: tuple[str, ...], locked: bool, check: bool, jobs: int | None, style: str) -> int:
     """Compile clusters: write the lock, then the manifests below rendered/.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Nodes keep the blocks that they hold; only new nodes get new blocks.
-    Files that do not change are not written.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them. Nodes keep the blocks that they
+    hold; only new nodes get new blocks. Files that do not change are not written.
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.model.lock import Consent

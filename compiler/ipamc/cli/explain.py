@@ -18,7 +18,10 @@ from ipamc.cli.command import DONE, Verb
 )
 @click.argument("code", required=False)
 def command(*, code: str | None) -> int:
-    """Explain the rule behind a finding's code: why it matters and what to do. Without CODE, list all rules."""
+    """Explain the rule behind a finding's code: why it matters and what to do.
+
+    Without CODE, list all rules.
+    """
     if code == "versions":
         from ipamc.report.support_table import markdown
 

@@ -84,8 +84,9 @@ DRIVERS = {
 def command(*, cluster: str | None) -> int:
     """Start a cluster and prepare the repository.
 
-    CLUSTER is a name below clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where they do not exist, the schemas for editors,
-    .gitattributes, and the merge drivers into the configuration of the git repository.
+    CLUSTER is a name below clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where
+    they do not exist, the schemas for editors, .gitattributes, and the merge drivers into the configuration
+    of the git repository.
     """
     if cluster is not None:
         _start(cluster)
@@ -133,7 +134,9 @@ def _say(what: str, text: str) -> None:
 
 
 def with_attributes(text: str) -> str:
-    """Return the text of .gitattributes with our lines: other lines stay, and so do attributes that were added to ours."""
+    """Return the text of .gitattributes with our lines: other lines stay, and so do attributes that were
+    added to ours.
+    """
     rows = text.splitlines()
     for pattern, wanted in ATTRIBUTES.items():
         at = next((index for index, row in enumerate(rows) if row.split()[:1] == [pattern]), None)

@@ -83,8 +83,8 @@ TARGETED = ("renumber", "settle", "release", "rename")
 def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **given: Any) -> int:
     """Write only the lock, and nothing below rendered/.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of this command; its effect is reviewed in the
-    lines of the lock.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
+    this command; its effect is reviewed in the lines of the lock.
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today

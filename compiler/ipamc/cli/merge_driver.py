@@ -25,8 +25,9 @@ from ipamc.workspace import disk, git
 def command(*, base: str, ours: str, theirs: str, path: str) -> int:
     """Merge two versions of a lock; called by git.
 
-    The result is written to %A. Of two newcomers that overlap, the one in the trunk's lock stays (git config ipamc.trunk, origin/HEAD by default), else
-    the one whose name comes first. The other is named on stderr, and the next compile places it again.
+    The result is written to %A. Of two newcomers that overlap, the one in the trunk's lock stays (git config
+    ipamc.trunk, origin/HEAD by default), else the one whose name comes first. The other is named on stderr,
+    and the next compile places it again.
     """
     from ipamc.lock.merge.merge import merge
 

@@ -90,10 +90,12 @@ def command(
     fail_on: frozenset[str],
     jobs: int | None,
 ) -> int:
-    """Show what changes: blocks that are added, quarantined, released or renumbered; flags, pools and free room.
+    """Show what changes: blocks that are added, quarantined, released or renumbered; flags, pools and free
+    room.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base has. The base is read as it was committed, or
-    as it lies on the disk; it is not compiled again. It is compared with the result of a compile now. Writes nothing.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
+    has. The base is read as it was committed, or as it lies on the disk; it is not compiled again. It is
+    compared with the result of a compile now. Writes nothing.
     """
     from ipamc.cli.runner import compiling
     from ipamc.report.findings import Failure

@@ -1,7 +1,7 @@
 """Compile clusters, and print what became of each.
 
-Clusters stand alone: a refused one does not keep the others from being written. Only clusters of one address space that share an address are refused
-together.
+Clusters stand alone: a refused one does not keep the others from being written. Only clusters of one address
+space that share an address are refused together.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def _run(task: ClusterRun, name: str) -> Outcome:
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
-    """Do `run` for every task, each with the other clusters of its address space; outcomes in the order of the tasks."""
+    """Do `run` for every task, each with the other clusters of its address space; outcomes in the order of
+    the tasks.
+    """
     beside = neighbours([task.folder for task in tasks], progress)
     tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
     with progress(compiling([task.folder for task in tasks])):
@@ -123,7 +125,10 @@ def compiling(folders: Sequence[str]) -> str:
 
 
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
-    """Print the findings of all clusters, then a line for each; return the exit code. Beside a document nothing else is printed."""
+    """Print the findings of all clusters, then a line for each; return the exit code.
+
+    Beside a document nothing else is printed.
+    """
     from ipamc.report.findings import Failure, format_of
 
     failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]

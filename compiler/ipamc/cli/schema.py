@@ -29,7 +29,8 @@ SUFFIX = ".schema.json"
 def command(*, kind: str | None, output: str | None) -> int:
     """Print the JSON Schema of a kind; without KIND, list them.
 
-    Editors find them by a first line such as '# yaml-language-server: $schema=../.schemas/ippool.schema.json'.
+    Editors find them by a first line such as '# yaml-language-server:
+    $schema=../.schemas/ippool.schema.json'.
     """
     schemas = by_kind()
     if kind is not None:

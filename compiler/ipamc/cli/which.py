@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
     """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.
 
-    For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released. Where there is none, it reads the pools and
-    shows whether the address is free, reserved, excluded or pinned. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.
+    Where there is none, it reads the pools and shows whether the address is free, reserved, excluded or
+    pinned. CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.report import holders as report_holders
     from ipamc.report.findings import format_of
@@ -95,7 +96,10 @@ class _Search:
         """Some lock could not be read."""
 
     def holders(self) -> list[Holding]:
-        """Return the lines that answer, cluster by cluster. Reads locks only, and decodes only the lines that answer."""
+        """Return the lines that answer, cluster by cluster.
+
+        Reads locks only, and decodes only the lines that answer.
+        """
         for folder in self.source.folders:
             with self.problems.of(folder):
                 lock = self.source.lock(folder)

@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 )
 @format_option
 def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
-    """Show why a node has its blocks: the selector that matched, the pools that were passed over, the line of the lock. Writes nothing.
+    """Show why a node has its blocks: the selector that matched, the pools that were passed over, the line of
+    the lock. Writes nothing.
 
-    For blocks that are not in the lock yet, it shows what the next compile would do. CLUSTER is a folder, or a name below clusters/; without one, all
-    of them.
+    For blocks that are not in the lock yet, it shows what the next compile would do. CLUSTER is a folder, or
+    a name below clusters/; without one, all of them.
     """
     from ipamc.report import explanation
     from ipamc.report.findings import format_of
@@ -85,7 +86,10 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
 
 
 def _look(folder: str, node: str, source: Source) -> tuple[Trace, str, Find] | None:
-    """Explain a node of a cluster; None if the cluster does not know it. Where no file contains the name, nothing is parsed."""
+    """Explain a node of a cluster; None if the cluster does not know it.
+
+    Where no file contains the name, nothing is parsed.
+    """
     inputs = source.inputs(folder)
     name = node.encode()
     if not any(name in text for text in (inputs.lock or b"", *inputs.sources.values())):
@@ -94,7 +98,9 @@ def _look(folder: str, node: str, source: Source) -> tuple[Trace, str, Find] | N
 
 
 def traced(inputs: Inputs, node: str, day: str) -> tuple[Trace, str, Find] | None:
-    """Read a cluster; return what `report.explanation` needs: the explanation of a node, the lock's path, and how a place is found. Raises Refused."""
+    """Read a cluster; return what `report.explanation` needs: the explanation of a node, the lock's path, and
+    how a place is found. Raises Refused.
+    """
     from ipamc.pipeline import load_cluster
     from ipamc.read.locate import Texts
     from ipamc.review.explain_node import trace

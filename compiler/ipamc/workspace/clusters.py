@@ -10,7 +10,10 @@ from ipamc.workspace.trouble import Misnamed, Trouble
 
 
 def find(given: Sequence[str]) -> list[str]:
-    """Return the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given. Raises Misnamed."""
+    """Return the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given.
+
+    Raises Misnamed.
+    """
     folders = [_folder(text) for text in given] if given else disk.clusters()
     return sorted(
         {Path(folder).resolve(): folder for folder in reversed(folders)}.values(),

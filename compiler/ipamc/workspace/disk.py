@@ -1,8 +1,9 @@
 """The file system: clusters' folders, their inputs and locks, and single files.
 
-It does not look into the files. It reads through no link that leaves the cluster's folder, and writes through no link. A file is written beside its
-place and then renamed, so that it is whole at any time. A failure of the environment (no permission, no space, no such folder) is raised as OSError
-or as Trouble; the command line prints it as one line.
+It does not look into the files. It reads through no link that leaves the cluster's folder, and writes through
+no link. A file is written beside its place and then renamed, so that it is whole at any time. A failure of
+the environment (no permission, no space, no such folder) is raised as OSError or as Trouble; the command line
+prints it as one line.
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ def lock_path(folder: str) -> str:
 
 
 def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
-    """Read every input file of a cluster: bytes by path as the user would type it, in order of path; and the findings about files that are no inputs.
+    """Read every input file of a cluster: bytes by path as the user would type it, in order of path; and the
+    findings about files that are no inputs.
 
-    Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start with a dot. With a finding, nothing is read.
+    Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
+    with a dot. With a finding, nothing is read.
     """
     paths = sorted(_candidates(Path(folder)), key=Path.as_posix)
     refused = [found for path in paths for found in _check_file(path, Path(folder))]
@@ -124,7 +127,9 @@ def read_text(path: str) -> str:
 
 
 def assets(kind: str) -> dict[str, str]:
-    """Return the texts of `schemas` or `templates` by file name, sorted: of the installed package, or from the top of a checkout."""
+    """Return the texts of `schemas` or `templates` by file name, sorted: of the installed package, or from
+    the top of a checkout.
+    """
     package = Path(__file__).parents[1]
     folder = next((path for path in (package / kind, package.parents[1] / kind) if path.is_dir()), None)
     if folder is None:
@@ -143,7 +148,10 @@ def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
 
 
 def create(path: str, text: str) -> bool:
-    """Write a new file, and its folders; tell whether it was written. Anything that is already there stays."""
+    """Write a new file, and its folders; tell whether it was written.
+
+    Anything that is already there stays.
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
         with Path(path).open("xb") as file:
@@ -165,7 +173,10 @@ def replace(path: str, text: str) -> bool:
 
 @contextlib.contextmanager
 def alone(folder: str) -> Iterator[None]:
-    """Keep a second run of ipamc out of a cluster's folder, where the system can. Raises Trouble if another run is there already."""
+    """Keep a second run of ipamc out of a cluster's folder, where the system can.
+
+    Raises Trouble if another run is there already.
+    """
     try:
         import fcntl  # only POSIX systems have it
     except ImportError:
@@ -193,7 +204,9 @@ def is_same(path: Path, data: bytes) -> bool:
 
 
 def put(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Write a file beside its place, then rename it; `durable`: its bytes are on the disk before it is renamed."""
+    """Write a file beside its place, then rename it; `durable`: its bytes are on the disk before it is
+    renamed.
+    """
     where = Path(path)
     beside = where.with_name(f".ipamc-{os.getpid()}.tmp")
     beside.unlink(missing_ok=True)

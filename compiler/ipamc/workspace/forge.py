@@ -1,4 +1,7 @@
-"""The comments of a merge request or pull request, by the HTTP API of GitLab or GitHub. No token is printed."""
+"""The comments of a merge request or pull request, by the HTTP API of GitLab or GitHub.
+
+No token is printed.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,10 @@ class Forge:
 
 
 def forge_of_this_job() -> Forge | Nowhere:
-    """Return the forge on which this job runs, from the variables that it sets. Raises Trouble where one of them is not a URL."""
+    """Return the forge on which this job runs, from the variables that it sets.
+
+    Raises Trouble where one of them is not a URL.
+    """
     if variable("GITHUB_ACTIONS") == "true":
         number = re.fullmatch(r"refs/pull/(\d+)/\w+", variable("GITHUB_REF"))
         url = f"{_url('GITHUB_API_URL')}/repos/{variable('GITHUB_REPOSITORY')}/issues"

@@ -13,7 +13,10 @@ def root(folder: str) -> str | None:
 
 
 def configure(folder: str, settings: Mapping[str, str]) -> list[str]:
-    """Set keys in the configuration of a folder's repository; return those that changed. Raises OSError with what git prints."""
+    """Set keys in the configuration of a folder's repository; return those that changed.
+
+    Raises OSError with what git prints.
+    """
     changed = [key for key, value in settings.items() if get(folder, key) != value]
     for key in changed:
         done = _git(folder, "config", "--local", "--replace-all", key, settings[key])
@@ -35,7 +38,8 @@ def trunk(folder: str) -> str:
 
 
 def show(folder: str, revision: str, path: str) -> bytes | None:
-    """Return a file of a revision, by its path below the repository's top; None where there is no such revision or file.
+    """Return a file of a revision, by its path below the repository's top; None where there is no such
+    revision or file.
 
     `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge.
     """
@@ -50,7 +54,9 @@ def commit(folder: str, revision: str) -> str | None:
 
 
 def before(folder: str, second: int) -> str | None:
-    """Return the last commit of HEAD's history, by first parents, that was committed at a second (since 1970) or before; None where there is none."""
+    """Return the last commit of HEAD's history, by first parents, that was committed at a second (since 1970)
+    or before; None where there is none.
+    """
     found = _git(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
     return found.stdout.strip() or None if found and found.returncode == 0 else None
 
@@ -62,7 +68,9 @@ def committed(folder: str, commit: str) -> int:
 
 
 def first(folder: str) -> str | None:
-    """Return the first commit of HEAD's history, by first parents: in a shallow clone, the oldest that was fetched. None where nothing was committed."""
+    """Return the first commit of HEAD's history, by first parents: in a shallow clone, the oldest that was
+    fetched. None where nothing was committed.
+    """
     found = _git(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
     return found.stdout.split()[-1] if found and found.returncode == 0 and found.stdout else None
 
@@ -74,13 +82,18 @@ def is_shallow(folder: str) -> bool:
 
 
 def folders(folder: str, revision: str, path: str) -> list[str]:
-    """Return the names of the folders right below a path in a revision ("" is the repository's top), in order; none where there is no such path."""
+    """Return the names of the folders right below a path in a revision ("" is the repository's top), in
+    order; none where there is no such path.
+    """
     found = _git(folder, "ls-tree", "-d", "-z", "--name-only", f"{revision}:{path}")
     return found.stdout.split("\0")[:-1] if found and found.returncode == 0 else []
 
 
 def blobs(folder: str, revision: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return those of some files that a revision has, by path below the repository's top. One process for any number of files."""
+    """Return those of some files that a revision has, by path below the repository's top.
+
+    One process for any number of files.
+    """
     asked = "".join(f"{revision}:{path}\n" for path in paths)
     return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), paths))
 
@@ -98,13 +111,16 @@ def merge_base(folder: str, one: str, two: str) -> str | None:
 
 
 def changed(folder: str, base: str) -> list[str] | None:
-    """Return the files that differ between a commit and HEAD, below the repository's top, sorted; both names of one that moved. None where git cannot tell."""
+    """Return the files that differ between a commit and HEAD, below the repository's top, sorted; both names
+    of one that moved. None where git cannot tell.
+    """
     found = _git(folder, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, "HEAD", "--")
     return sorted(found.stdout.split("\0")[:-1]) if found and found.returncode == 0 else None
 
 
 def begin_merge(folder: str, revision: str) -> str | None:
-    """Merge a revision into the work tree and the index; commit nothing. Return None, or git's message where the merge did not begin.
+    """Merge a revision into the work tree and the index; commit nothing. Return None, or git's message where
+    the merge did not begin.
 
     After that, `unmerged` lists the files that git could not merge.
     """
@@ -115,7 +131,9 @@ def begin_merge(folder: str, revision: str) -> str | None:
 
 
 def unmerged(folder: str) -> dict[str, set[int]]:
-    """Return the files that git could not merge, below the repository's top, and the sides that each has: 1 is the base, 2 ours, 3 theirs."""
+    """Return the files that git could not merge, below the repository's top, and the sides that each has: 1
+    is the base, 2 ours, 3 theirs.
+    """
     found = _git(folder, "ls-files", "--unmerged", "--full-name", "-z")
     sides: dict[str, set[int]] = {}
     for row in found.stdout.split("\0")[:-1] if found else ():
@@ -149,7 +167,9 @@ def take_back(folder: str) -> None:
 
 
 def finish_merge(folder: str, path: str) -> None:
-    """Commit a merge with everything that is at and below a path now; the author is ipamc where git knows none."""
+    """Commit a merge with everything that is at and below a path now; the author is ipamc where git knows
+    none.
+    """
     _must(folder, "add", "--all", "--", path)
     _must(folder, *_identity(folder), "commit", "--no-edit", "--quiet")
 
@@ -173,9 +193,11 @@ def _must(folder: str, *arguments: str, paths: Iterable[str] = ()) -> None:
 
 
 def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
-    """Return all files of a revision at and below a path, which is below the repository's top ("" is the top), in order of path.
+    """Return all files of a revision at and below a path, which is below the repository's top ("" is the
+    top), in order of path.
 
-    Two processes for any number of files. A symbolic link within the revision is followed, one step; a link to nothing is left out.
+    Two processes for any number of files. A symbolic link within the revision is followed, one step; a link
+    to nothing is left out.
     """
     listed = _run(folder, "ls-tree", "-r", "-z", "--full-tree", revision, *(["--", path] if path else []))
     if not listed or listed.returncode:

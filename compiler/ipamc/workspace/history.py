@@ -1,7 +1,8 @@
 """`--at REV|DATE`: the commit that is meant, and the clusters that it has.
 
-A DATE is looked up in the history of HEAD, by first parents: on a trunk, these are the merges in their order. Dates are UTC unless they say otherwise,
-as the days in the lock are. A day without a time includes everything that was committed on it.
+A DATE is looked up in the history of HEAD, by first parents: on a trunk, these are the merges in their order.
+Dates are UTC unless they say otherwise, as the days in the lock are. A day without a time includes everything
+that was committed on it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2
 
 
 def look_back(at: str, clusters: Sequence[str]) -> Commit:
-    """Return the commit that REV or DATE means, with the clusters that it has: those that are named, or all below clusters/.
+    """Return the commit that REV or DATE means, with the clusters that it has: those that are named, or all
+    below clusters/.
 
-    Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out where git cannot tell, Misnamed for a date or
-    a cluster that does not exist.
+    Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out
+    where git cannot tell, Misnamed for a date or a cluster that does not exist.
     """
     top = top_of(clusters)
     if top is None:
@@ -118,7 +120,10 @@ def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
 
 
 def _folder(commit: Commit, text: str) -> str:
-    """Return the folder that TEXT names: by what the commit has, else by what is on the disk. Raises Misnamed where it is in neither."""
+    """Return the folder that TEXT names: by what the commit has, else by what is on the disk.
+
+    Raises Misnamed where it is in neither.
+    """
     folder = f"{disk.CLUSTERS}/{text}"
     if PurePosixPath(text).name == text and _had(commit, folder):
         return folder

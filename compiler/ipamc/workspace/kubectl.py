@@ -1,4 +1,7 @@
-"""One cluster, reached by kubectl and kustomize: `ipamc ci apply` works through this module alone. No secret is an argument of a command."""
+"""One cluster, reached by kubectl and kustomize: `ipamc ci apply` works through this module alone.
+
+No secret is an argument of a command.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from ipamc.workspace.environment import variable
 from ipamc.workspace.trouble import Trouble
 
 PATIENCE = 3
-"""How many times the waiting time an error may last: operators since 1.19 report some that they correct themselves."""
+"""How many times the waiting time an error may last: operators since 1.19 report some that they correct
+themselves.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +54,9 @@ class Kube:
         return text
 
     def wait_for_crds(self, crds: Sequence[str], seconds: int) -> None:
-        """Wait until the cluster has these CRDs: in a new cluster, Cilium's operator registers them when it starts. Raises Trouble after `seconds`."""
+        """Wait until the cluster has these CRDs: in a new cluster, Cilium's operator registers them when it
+        starts. Raises Trouble after `seconds`.
+        """
         end = time.monotonic() + seconds
         while crds:
             code, _, complaint = self._ask(
@@ -78,7 +85,8 @@ class Kube:
         return Applied(objects=objects, problem=problem, conflict="onflict" in complaint)
 
     def operator_errors(self, only: Collection[str] | None, wait: float) -> dict[str, str]:
-        """Watch the CiliumNodes for `wait` seconds; return the operator's error for each that has one at the end. `only`: these nodes; None: all.
+        """Watch the CiliumNodes for `wait` seconds; return the operator's error for each that has one at the
+        end. `only`: these nodes; None: all.
 
         Some errors go away by themselves: where there are errors, watch PATIENCE times as long.
         """
@@ -95,7 +103,9 @@ class Kube:
             time.sleep(min(2.0, max(0.1, wait - passed)))
 
     def _operator_status(self) -> dict[str, str]:
-        """Return the operator's error for each CiliumNode, "" for none; nothing where the cluster has no such kind."""
+        """Return the operator's error for each CiliumNode, "" for none; nothing where the cluster has no such
+        kind.
+        """
         row = '{range .items[*]}{.metadata.name}{"\\t"}{.status.ipam.operator-status.error}{"\\n"}{end}'
         code, text, complaint = self._ask("get", "ciliumnodes.cilium.io", "-o", f"jsonpath={row}")
         if code and "the server doesn't have a resource type" in complaint:

@@ -1,4 +1,6 @@
-"""`ipamc lock --onto REV`: the merge of a lock with that of a revision, for forges, which run no merge drivers."""
+"""`ipamc lock --onto REV`: the merge of a lock with that of a revision, for forges, which run no merge
+drivers.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Onto:
     """Nodes that hold blocks only in the revision's lock."""
 
     def refuse_strangers(self, leavers: set[str]) -> None:
-        """Raise Trouble if newcomers of the revision are leavers here: their inventory was not merged, and their blocks would be quarantined."""
+        """Raise Trouble if newcomers of the revision are leavers here: their inventory was not merged, and
+        their blocks would be quarantined.
+        """
         if strangers := leavers & self.newcomers:
             raise Trouble(
                 f"nodes of {self.rev} are not in the inventory here: {names(strangers)}; merge the inputs first: git merge {self.rev}"
@@ -70,7 +74,10 @@ class _Merger:
         return self.of_commit("HEAD", DEEPEST)
 
     def of_commit(self, commit: str, steps: int) -> bytes | None:
-        """Return a commit's lock; where it is not sound, the merge of its parents' locks. Raises Trouble after `steps` commits."""
+        """Return a commit's lock; where it is not sound, the merge of its parents' locks.
+
+        Raises Trouble after `steps` commits.
+        """
         text = self.show(commit)
         if _is_sound(text, self.shown):
             self.lines.append(f"{self.shown}: not sound; taken from {commit[:12]}")
@@ -94,7 +101,10 @@ class _Merger:
         return base
 
     def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:
-        """Merge two locks; the trunk's lines come first, then those of the revision. Raises Trouble for a conflict."""
+        """Merge two locks; the trunk's lines come first, then those of the revision.
+
+        Raises Trouble for a conflict.
+        """
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
@@ -107,9 +117,10 @@ class _Merger:
 def onto(folder: str, rev: str) -> Onto:
     """Merge a cluster's lock with that of a revision.
 
-    The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a merge as text went wrong), the sides of the merge that
-    git did not complete are taken, or HEAD's lock; where HEAD is that merge, the locks of its parents are merged first. Raises Trouble where git does not
-    know enough, or where a person must decide.
+    The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a merge as
+    text went wrong), the sides of the merge that git did not complete are taken, or HEAD's lock; where HEAD
+    is that merge, the locks of its parents are merged first. Raises Trouble where git does not know enough,
+    or where a person must decide.
     """
     top = git.root(folder)
     if top is None:

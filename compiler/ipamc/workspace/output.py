@@ -26,14 +26,20 @@ class Changes:
 
 
 def read_rendered(folder: str) -> dict[str, bytes]:
-    """Read every file below a cluster's `rendered/`, by path below it, in order. Raises Trouble for a link to a folder."""
+    """Read every file below a cluster's `rendered/`, by path below it, in order.
+
+    Raises Trouble for a link to a folder.
+    """
     top = f"{folder}/{RENDERED}"
     found = ((path, read_bytes(f"{top}/{path}")) for path in _tree(Path(top)))
     return {path: data for path, data in found if data is not None}
 
 
 def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Return what `write` would change; change nothing. A `lock` or `files` of None stays as it is on the disk."""
+    """Return what `write` would change; change nothing.
+
+    A `lock` or `files` of None stays as it is on the disk.
+    """
     rendered = Path(folder, RENDERED)
     there = () if files is None else _tree(rendered)
     wanted = files or {}
@@ -45,10 +51,11 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
 
 
 def write(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Write the lock, then each file that changed; then remove files that no longer belong, and folders that are empty after that.
+    """Write the lock, then each file that changed; then remove files that no longer belong, and folders that
+    are empty after that.
 
-    The lock comes first because addresses must not be forgotten. After a kill every file is whole, and the next run completes the work. A file that has
-    its text already is not touched.
+    The lock comes first because addresses must not be forgotten. After a kill every file is whole, and the
+    next run completes the work. A file that has its text already is not touched.
     """
     for path in files or {}:
         _check_path(path)
@@ -78,7 +85,10 @@ def _check_path(path: str) -> None:
 
 
 def _folders(top: Path) -> Iterator[Path]:
-    """Yield every folder below `top`, each before the folders inside it. Raises Trouble for a link to a folder."""
+    """Yield every folder below `top`, each before the folders inside it.
+
+    Raises Trouble for a link to a folder.
+    """
     if top.is_symlink():
         raise Trouble(
             f"{top.as_posix()} is a link, and ipamc does not write through links: put a folder there"
@@ -108,7 +118,9 @@ def _tree(top: Path) -> list[str]:
 
 
 def _in_the_way(changes: Changes) -> frozenset[str]:
-    """Return the files to remove where a folder must be made, or inside a folder where a file must be written."""
+    """Return the files to remove where a folder must be made, or inside a folder where a file must be
+    written.
+    """
     written = set(changes.written)
     above = {parent.as_posix() for path in written for parent in PurePosixPath(path).parents}
     return frozenset(

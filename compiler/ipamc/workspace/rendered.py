@@ -22,7 +22,8 @@ def parts_of(folder: str) -> tuple[str, ...]:
 def objects_of(folder: str, part: str) -> list[dict[str, Any]]:
     """Return the objects in the files of a part: what its kustomization must build to.
 
-    A shard consists of all its files; `cilium/` of those that its kustomization names, because flags may go to Helm or to another kustomization.
+    A shard consists of all its files; `cilium/` of those that its kustomization names, because flags may go
+    to Helm or to another kustomization.
     """
     where = Path(folder, disk.RENDERED, part)
     files = sorted(path.name for path in where.glob("*.yaml") if path.name != KUSTOMIZATION)

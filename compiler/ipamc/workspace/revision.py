@@ -11,13 +11,18 @@ from ipamc.workspace.trouble import Trouble
 
 
 def top_of(folders: Iterable[str]) -> str | None:
-    """Return the top folder of the repository that the first of these folders is in, or else the working directory; None outside of one."""
+    """Return the top folder of the repository that the first of these folders is in, or else the working
+    directory; None outside of one.
+    """
     start = next((folder for folder in folders if disk.is_folder(folder)), ".")
     return git.root(start)
 
 
 def known(folder: str, revision: str) -> str:
-    """Return the commit that a revision names in a folder's repository. Raises Trouble where git knows none."""
+    """Return the commit that a revision names in a folder's repository.
+
+    Raises Trouble where git knows none.
+    """
     commit = git.commit(folder, revision)
     if commit is None:
         raise unknown(revision)
@@ -35,14 +40,19 @@ def is_below(top: str, folder: str) -> bool:
 
 
 def below(top: str, folder: str) -> str:
-    """Return a folder's path below the repository's top, as git writes it. Raises Trouble where it is elsewhere."""
+    """Return a folder's path below the repository's top, as git writes it.
+
+    Raises Trouble where it is elsewhere.
+    """
     if not is_below(top, folder):
         raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
     return Path(folder).resolve().relative_to(Path(top).resolve()).as_posix()
 
 
 def require_top() -> None:
-    """Raise Trouble where the working directory is inside a repository but not its top folder: the paths in pipelines begin there."""
+    """Raise Trouble where the working directory is inside a repository but not its top folder: the paths in
+    pipelines begin there.
+    """
     top = git.root(".")
     if top is not None and Path(top).resolve() != Path.cwd():
         raise Trouble(f"run this at the top of the repository: cd {top}")
@@ -50,5 +60,8 @@ def require_top() -> None:
 
 @lru_cache(maxsize=64)
 def folders_at(top: str, commit: str, path: str) -> tuple[str, ...]:
-    """Return the names of the folders right below a path in a commit, in order. A commit never changes, so git is asked once."""
+    """Return the names of the folders right below a path in a commit, in order.
+
+    A commit never changes, so git is asked once.
+    """
     return tuple(git.folders(top, commit, path))

@@ -1,4 +1,7 @@
-"""Clusters at one moment: as they lie on the disk, or as a commit has them. A verb asks both in the same words."""
+"""Clusters at one moment: as they lie on the disk, or as a commit has them.
+
+A verb asks both in the same words.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ class LockFile:
 
 
 class Source(Protocol):
-    """Where clusters are read. Nothing is read before it is asked for, and no more than one cluster (of a commit: all locks) is kept."""
+    """Where clusters are read.
+
+    Nothing is read before it is asked for, and no more than one cluster (of a commit: all locks) is kept.
+    """
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -41,7 +47,10 @@ class Source(Protocol):
         """Read a cluster's lock, and nothing else of it."""
 
     def inputs(self, folder: str) -> Inputs:
-        """Read everything that a compile of a cluster depends on but consent and day. Raises Refused for files that are no inputs, Trouble, OSError."""
+        """Read everything that a compile of a cluster depends on but consent and day.
+
+        Raises Refused for files that are no inputs, Trouble, OSError.
+        """
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
         """Read what ipamc wrote below a cluster's `rendered/`, by path below it."""
@@ -122,7 +131,10 @@ class Commit:
     """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
 
     def has(self, folder: str) -> bool:
-        """Tell whether the commit has files of a cluster. Raises Trouble where its folder is in no repository, or in another one."""
+        """Tell whether the commit has files of a cluster.
+
+        Raises Trouble where its folder is in no repository, or in another one.
+        """
         return bool(_files(self.top, self.commit, self._path(folder)))
 
     def lock(self, folder: str) -> LockFile:
@@ -188,7 +200,10 @@ class Commit:
 
 @lru_cache(maxsize=1)
 def _files(top: str, commit: str, path: str) -> Mapping[str, bytes]:
-    """Return every file of a cluster by path below its folder. A commit never changes; one cluster is kept, because a verb asks for it in parts."""
+    """Return every file of a cluster by path below its folder.
+
+    A commit never changes; one cluster is kept, because a verb asks for it in parts.
+    """
     from ipamc.workspace import git
 
     files = git.files(top, commit, path)

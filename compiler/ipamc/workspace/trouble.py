@@ -10,7 +10,9 @@ class Trouble(Exception):  # noqa: N818 - a fact about the environment, not a bu
 
 
 class Misnamed(Trouble):
-    """The user named a cluster that does not exist, or a date that is none: a usage error on the command line."""
+    """The user named a cluster that does not exist, or a date that is none: a usage error on the command
+    line.
+    """
 
 
 def one_line(problem: BaseException) -> str:

@@ -1,4 +1,7 @@
-"""`ipamc ci`: pipelines from templates, and the steps of their jobs. A step is a command and not shell in a template, so that it is tested."""
+"""`ipamc ci`: pipelines from templates, and the steps of their jobs.
+
+A step is a command and not shell in a template, so that it is tested.
+"""
 
 from __future__ import annotations
 

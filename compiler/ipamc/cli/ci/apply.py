@@ -1,4 +1,7 @@
-"""`ipamc ci apply`: what a pipeline does after the merge. Every rendered object is applied, or the job fails; no field is taken by force."""
+"""`ipamc ci apply`: what a pipeline does after the merge.
+
+Every rendered object is applied, or the job fails; no field is taken by force.
+"""
 
 from __future__ import annotations
 
@@ -65,11 +68,13 @@ CRDS = {
 def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) -> int:
     """Apply the manifests of clusters, or of shards of them.
 
-    CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is never used, because it may be another
-    cluster's. First every part is built, and must have as many objects as its files. Then cilium/ is applied, then shard by shard, server-side as
-    ipamc, without --force-conflicts; the objects that the apiserver took are counted. At the end no CiliumNode may have an error of the operator: of a
-    shard none of its nodes, of a whole cluster none at all. With --trunk, a job that is run again later does not undo a newer state. Builds with
-    $KUSTOMIZE or kustomize, else with kubectl; runs $KUBECTL or kubectl.
+    CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
+    never used, because it may be another cluster's. First every part is built, and must have as many objects
+    as its files. Then cilium/ is applied, then shard by shard, server-side as ipamc, without
+    --force-conflicts; the objects that the apiserver took are counted. At the end no CiliumNode may have an
+    error of the operator: of a shard none of its nodes, of a whole cluster none at all. With --trunk, a job
+    that is run again later does not undo a newer state. Builds with $KUSTOMIZE or kustomize, else with
+    kubectl; runs $KUBECTL or kubectl.
     """
     wanted: dict[str, list[str]] = {}
     for target in targets:
@@ -152,7 +157,10 @@ def _identity(document: dict[str, Any]) -> str:
 
 
 def _send(kube: Kube, text: str, objects: int) -> str:
-    """Apply the objects of a part; return what went wrong, or "". Each part is a stream of its own, so that no object of another part is lost."""
+    """Apply the objects of a part; return what went wrong, or "".
+
+    Each part is a stream of its own, so that no object of another part is lost.
+    """
     if not objects:
         return ""
     done = kube.apply(text)

@@ -25,8 +25,9 @@ LONGEST = 65_000
 def comment(*, file: str) -> int:
     """Post FILE, which is Markdown, as a comment, or replace the comment that was posted before.
 
-    GitHub needs GITHUB_TOKEN with the permission pull-requests: write. GitLab needs IPAMC_TOKEN, an access token of the project with the scope api,
-    because a job's own token may not write notes. Without a token nothing is posted, and a line says so.
+    GitHub needs GITHUB_TOKEN with the permission pull-requests: write. GitLab needs IPAMC_TOKEN, an access
+    token of the project with the scope api, because a job's own token may not write notes. Without a token
+    nothing is posted, and a line says so.
     """
     from ipamc.workspace.forge import Nowhere, forge_of_this_job
 

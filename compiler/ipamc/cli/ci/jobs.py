@@ -1,7 +1,9 @@
-"""Clusters to CI jobs: which clusters must run, and how many targets each job has so that no limit of a forge is exceeded.
+"""Clusters to CI jobs: which clusters must run, and how many targets each job has so that no limit of a forge
+is exceeded.
 
-A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies alone: `lab/nodes/000`. Names are checked before
-they are written, because they end in YAML, in JSON and in shells.
+A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies
+alone: `lab/nodes/000`. Names are checked before they are written, because they end in YAML, in JSON and in
+shells.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ GITHUB_JOBS = 256
 GITLAB_JOBS = 200
 """Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
 LONGEST = 200
-"""Characters of a target in a job's name: where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
+"""Characters of a target in a job's name: where a name has more than 255, GitLab silently creates no pipeline
+(gitlab-org/gitlab#584573).
+"""
 LARGE = 8
 """The most shards that one job applies; a cluster with more gets a job for each shard."""
 
@@ -32,7 +36,10 @@ def is_name(text: str) -> bool:
 
 
 def touched(paths: Iterable[str], below: str) -> list[str]:
-    """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`). Files outside of these folders belong to no cluster."""
+    """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
+
+    Files outside of these folders belong to no cluster.
+    """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
     return sorted({name for name, slash, _ in inside if slash and not name.startswith(".")})
 
@@ -51,7 +58,9 @@ class Job:
 
     @property
     def environment(self) -> str:
-        """The forge's environment, which may hold the cluster's kubeconfig: the cluster's name, or `ipamc` for a job of several clusters."""
+        """The forge's environment, which may hold the cluster's kubeconfig: the cluster's name, or `ipamc`
+        for a job of several clusters.
+        """
         clusters = {target.partition("/")[0] for target in self.targets}
         return clusters.pop() if len(clusters) == 1 else "ipamc"
 
@@ -59,8 +68,9 @@ class Job:
 def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most: int) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
 
-    A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard; they need no order, because each applies `cilium/`
-    first. Where that makes more than `most` jobs, targets share jobs as evenly as possible: none is dropped.
+    A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard; they
+    need no order, because each applies `cilium/` first. Where that makes more than `most` jobs, targets share
+    jobs as evenly as possible: none is dropped.
     """
     targets = [
         target
@@ -80,7 +90,10 @@ def _targets(name: str, folders: Sequence[str], large: int | None) -> Iterator[s
 
 
 def github(planned: Sequence[Job]) -> str:
-    """Return the lines for `$GITHUB_OUTPUT`: `has_work`, and a matrix in one line of JSON. GitHub refuses an empty matrix: test `has_work` first."""
+    """Return the lines for `$GITHUB_OUTPUT`: `has_work`, and a matrix in one line of JSON.
+
+    GitHub refuses an empty matrix: test `has_work` first.
+    """
     include = [
         {"name": job.name, "targets": " ".join(job.targets), "environment": job.environment}
         for job in planned
@@ -89,7 +102,9 @@ def github(planned: Sequence[Job]) -> str:
 
 
 def gitlab(planned: Sequence[Job], *, apply: bool, base: str, version: str) -> dict[str, object]:
-    """Return the values for the template of the child pipeline: one `parallel: matrix` where each job has one target, else separate jobs."""
+    """Return the values for the template of the child pipeline: one `parallel: matrix` where each job has one
+    target, else separate jobs.
+    """
     alone = all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned)
     several = [
         {

@@ -64,8 +64,9 @@ from ipamc.workspace.trouble import Trouble
 def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
-    Where git cannot tell (no such revision here, a shallow clone, a first push), all clusters are listed, so that none is missed. There are at most
-    256 jobs for GitHub and 200 for GitLab; where there are more clusters, several share a job.
+    Where git cannot tell (no such revision here, a shallow clone, a first push), all clusters are listed, so
+    that none is missed. There are at most 256 jobs for GitHub and 200 for GitLab; where there are more
+    clusters, several share a job.
     """
     commit, names = changed(base)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
@@ -88,7 +89,10 @@ def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
 
 
 def there() -> dict[str, str]:
-    """Return the clusters of the work tree, folder by name. Raises Trouble for a name that no cluster can have: it must not reach a shell."""
+    """Return the clusters of the work tree, folder by name.
+
+    Raises Trouble for a name that no cluster can have: it must not reach a shell.
+    """
     found = {name_of(folder): folder for folder in disk.clusters()}
     if odd := next((name for name in found if not is_name(name)), None):
         raise Trouble(
@@ -98,7 +102,9 @@ def there() -> dict[str, str]:
 
 
 def changed(base: str) -> tuple[str, list[str]]:
-    """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it, sorted. Says on stderr what is left out, or why all are listed."""
+    """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it,
+    sorted. Says on stderr what is left out, or why all are listed.
+    """
     found = there()
     commit, paths = _since(base)
     if paths is None:

@@ -1,4 +1,6 @@
-"""`ipamc ci merge REV`: merge the target branch in, which a forge cannot do, because forges run no merge drivers."""
+"""`ipamc ci merge REV`: merge the target branch in, which a forge cannot do, because forges run no merge
+drivers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from ipamc.workspace.trouble import Trouble
 def merge(*, rev: str) -> int:
     """Merge REV into the branch and commit: inputs by git, locks by rule, rendered/ by a compile.
 
-    Where a person must decide (both sides changed the same lines of an input, or the merged inputs are refused), nothing is changed.
+    Where a person must decide (both sides changed the same lines of an input, or the merged inputs are
+    refused), nothing is changed.
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.model.lock import Consent
@@ -64,7 +67,10 @@ def merge(*, rev: str) -> int:
 
 
 def _resolve_rendered() -> None:
-    """Take one side of rendered files, which the compile writes again; raise Trouble for other conflicts. Locks stay: `onto` reads their sides from the index."""
+    """Take one side of rendered files, which the compile writes again; raise Trouble for other conflicts.
+
+    Locks stay: `onto` reads their sides from the index.
+    """
     unmerged = git.unmerged(".")
     generated = re.compile(rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)").fullmatch
     if others := sorted(path for path in unmerged if not generated(path)):

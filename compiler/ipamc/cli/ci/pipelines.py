@@ -1,7 +1,7 @@
 """`ipamc ci gitlab|github|argocd|flux`: files for CI or a GitOps controller, which are committed.
 
-Argo CD and Flux are steps of their own, not formats of `matrix`: their files are committed and list all clusters, while a matrix is made for one change
-and exists only in its pipeline.
+Argo CD and Flux are steps of their own, not formats of `matrix`: their files are committed and list all
+clusters, while a matrix is made for one change and exists only in its pipeline.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def github(*, branch: str, output: str | None) -> int:
 @click.option("--project", default="default", show_default=True, metavar="NAME", help="The AppProject.")
 @output_option
 def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int:
-    """Print an ApplicationSet that makes an Application for each shard, also for future ones: it looks for folders itself."""
+    """Print an ApplicationSet that makes an Application for each shard, also for future ones: it looks for
+    folders itself.
+    """
     return write("argocd", output or "-", {"repo": repo, "revision": revision, "project": project})
 
 
@@ -118,7 +120,8 @@ def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int
 def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool, output: str | None) -> int:
     """Print a Kustomization for cilium/, and one for each shard, which depends on it.
 
-    CLUSTER is a name below clusters/; without one, all of them, which needs --remote. Run it again when a cluster has new shards.
+    CLUSTER is a name below clusters/; without one, all of them, which needs --remote. Run it again when a
+    cluster has new shards.
     """
     from ipamc.cli.ci.jobs import is_name
     from ipamc.render.parts import FIRST
@@ -153,7 +156,10 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
 
 
 def write(template: str, output: str, values: dict[str, Any]) -> int:
-    """Render one of templates/ci; print it or write it. A file that does not start with MARK is not overwritten."""
+    """Render one of templates/ci; print it or write it.
+
+    A file that does not start with MARK is not overwritten.
+    """
     require_top()
     text = rendered(template, values)
     if output == "-":
