@@ -160,8 +160,9 @@ def prefixes_of(
 
 
 def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Iterator[Prefix]:
-    """Yield blocks with the places of their lines in the text on the disk; a line that is not in it yet has
-    the whole file as its place.
+    """Yield blocks with the places of their lines in the text on the disk.
+
+    A line that is not in the text yet has the whole file as its place.
     """
     rows = written.split(b"\n") if written and held else []
     numbers = {

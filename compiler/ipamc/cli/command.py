@@ -1,6 +1,4 @@
-"""The classes of all commands: help with examples and exit codes, and groups that import a command when it is
-called.
-"""
+"""The classes of all commands: help with examples and exit codes; groups that import commands late."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ DONE, REFUSED, CHANGED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 64, 70, 130
 
 
 class Verb(click.Command):
-    """A command whose help has examples, as (line, what it does), and says what the exit codes 0, 1 and 2
-    mean here.
-    """
+    """A command whose help has examples, as (line, what it does), and the exit codes 0, 1 and 2."""
 
     def __init__(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 
 import click
@@ -105,16 +104,17 @@ def command(*, cluster: str | None) -> int:
 
 
 def _start(text: str) -> None:
+    from ipamc.model.selector import node_name_problem
+
     folder = (
         PurePath(text).as_posix()
         if PurePath(text).name != text or text in {".", ".."}
         else f"{disk.CLUSTERS}/{text}"
     )
     name = name_of(folder)
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
+    if problem := node_name_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
         raise click.UsageError(
-            f"{name!r} cannot be the name of a cluster: lower-case letters, digits, '-' and '.'",
-            click.get_current_context(),
+            f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )
     if disk.is_folder(folder) and any(disk.read_sources(folder)):
         _say(folder, "has inputs already, which stay as they are")
@@ -134,8 +134,9 @@ def _say(what: str, text: str) -> None:
 
 
 def with_attributes(text: str) -> str:
-    """Return the text of .gitattributes with our lines: other lines stay, and so do attributes that were
-    added to ours.
+    """Return the text of .gitattributes with our lines.
+
+    Other lines stay, and so do attributes that were added to our lines.
     """
     rows = text.splitlines()
     for pattern, wanted in ATTRIBUTES.items():

@@ -36,8 +36,9 @@ def at_option(function: Function) -> Function:
 
 
 def source_of(clusters: Sequence[str], at: str) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means; say on stderr what the commit is
-    and which clusters it does not have.
+    """Return the disk with these clusters, or the commit that `at` means.
+
+    Says on stderr which commit a date means, and which clusters the commit does not have.
     """
     if not at:
         from ipamc.workspace.clusters import find

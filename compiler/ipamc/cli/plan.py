@@ -90,8 +90,7 @@ def command(
     fail_on: frozenset[str],
     jobs: int | None,
 ) -> int:
-    """Show what changes: blocks that are added, quarantined, released or renumbered; flags, pools and free
-    room.
+    """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
     has. The base is read as it was committed, or as it lies on the disk; it is not compiled again. It is

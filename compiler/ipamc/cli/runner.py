@@ -110,8 +110,9 @@ def _run(task: ClusterRun, name: str) -> Outcome:
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
-    """Do `run` for every task, each with the other clusters of its address space; outcomes in the order of
-    the tasks.
+    """Do `run` for every task, each with the other clusters of its address space.
+
+    Outcomes are in the order of the tasks.
     """
     beside = neighbours([task.folder for task in tasks], progress)
     tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]

@@ -27,7 +27,7 @@ SUFFIX = ".schema.json"
 @click.argument("kind", required=False)
 @click.option("--output", metavar="DIR", help="Write one file for each kind into this folder instead.")
 def command(*, kind: str | None, output: str | None) -> int:
-    """Print the JSON Schema of a kind; without KIND, list them.
+    """Print the JSON Schema of a kind; without KIND, list the kinds.
 
     Editors find them by a first line such as '# yaml-language-server:
     $schema=../.schemas/ippool.schema.json'.

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 )
 @format_option
 def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
-    """Show why a node has its blocks: the selector that matched, the pools that were passed over, the line of
-    the lock. Writes nothing.
+    """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.
+
+    Writes nothing.
 
     For blocks that are not in the lock yet, it shows what the next compile would do. CLUSTER is a folder, or
     a name below clusters/; without one, all of them.
@@ -98,8 +99,9 @@ def _look(folder: str, node: str, source: Source) -> tuple[Trace, str, Find] | N
 
 
 def traced(inputs: Inputs, node: str, day: str) -> tuple[Trace, str, Find] | None:
-    """Read a cluster; return what `report.explanation` needs: the explanation of a node, the lock's path, and
-    how a place is found. Raises Refused.
+    """Read a cluster; return what `report.explanation` needs, or None where it does not know the node.
+
+    That is the explanation of the node, the lock's path, and how a place is found. Raises Refused.
     """
     from ipamc.pipeline import load_cluster
     from ipamc.read.locate import Texts

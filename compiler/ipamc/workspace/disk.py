@@ -57,8 +57,9 @@ def lock_path(folder: str) -> str:
 
 
 def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
-    """Read every input file of a cluster: bytes by path as the user would type it, in order of path; and the
-    findings about files that are no inputs.
+    """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
+
+    The second value is the findings about files that are no inputs; with one of them, nothing is read.
 
     Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
     with a dot. With a finding, nothing is read.
@@ -127,8 +128,9 @@ def read_text(path: str) -> str:
 
 
 def assets(kind: str) -> dict[str, str]:
-    """Return the texts of `schemas` or `templates` by file name, sorted: of the installed package, or from
-    the top of a checkout.
+    """Return the texts of `schemas` or `templates` by file name, sorted.
+
+    They are in the installed package, or at the top of a checkout.
     """
     package = Path(__file__).parents[1]
     folder = next((path for path in (package / kind, package.parents[1] / kind) if path.is_dir()), None)
@@ -204,9 +206,7 @@ def is_same(path: Path, data: bytes) -> bool:
 
 
 def put(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Write a file beside its place, then rename it; `durable`: its bytes are on the disk before it is
-    renamed.
-    """
+    """Write a file beside its place, then rename it; `durable`: only once its bytes are on the disk."""
     where = Path(path)
     beside = where.with_name(f".ipamc-{os.getpid()}.tmp")
     beside.unlink(missing_ok=True)

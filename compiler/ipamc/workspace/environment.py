@@ -16,8 +16,9 @@ def variable(name: str) -> str:
 
 
 def today() -> str:
-    """Return the day in UTC, ISO 8601: that of SOURCE_DATE_EPOCH where it is set, else of the clock. ipamc
-    asks for the time here only.
+    """Return the day in UTC, ISO 8601: of SOURCE_DATE_EPOCH where it is set, else of the clock.
+
+    ipamc asks for the time only here.
     """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:

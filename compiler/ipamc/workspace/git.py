@@ -38,8 +38,7 @@ def trunk(folder: str) -> str:
 
 
 def show(folder: str, revision: str, path: str) -> bytes | None:
-    """Return a file of a revision, by its path below the repository's top; None where there is no such
-    revision or file.
+    """Return a file of a revision, by its path below the repository's top; None where there is none.
 
     `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge.
     """
@@ -54,8 +53,9 @@ def commit(folder: str, revision: str) -> str | None:
 
 
 def before(folder: str, second: int) -> str | None:
-    """Return the last commit of HEAD's history, by first parents, that was committed at a second (since 1970)
-    or before; None where there is none.
+    """Return the last commit of HEAD's history that was committed at a second (since 1970) or before.
+
+    The history is that of first parents. None where there is no such commit.
     """
     found = _git(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
     return found.stdout.strip() or None if found and found.returncode == 0 else None
@@ -68,8 +68,9 @@ def committed(folder: str, commit: str) -> int:
 
 
 def first(folder: str) -> str | None:
-    """Return the first commit of HEAD's history, by first parents: in a shallow clone, the oldest that was
-    fetched. None where nothing was committed.
+    """Return the first commit of HEAD's history, by first parents; None where nothing was committed.
+
+    In a shallow clone, that is the oldest commit that was fetched.
     """
     found = _git(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
     return found.stdout.split()[-1] if found and found.returncode == 0 and found.stdout else None
@@ -82,8 +83,9 @@ def is_shallow(folder: str) -> bool:
 
 
 def folders(folder: str, revision: str, path: str) -> list[str]:
-    """Return the names of the folders right below a path in a revision ("" is the repository's top), in
-    order; none where there is no such path.
+    """Return the names of the folders right below a path in a revision, in order.
+
+    "" is the repository's top. There are none where there is no such path.
     """
     found = _git(folder, "ls-tree", "-d", "-z", "--name-only", f"{revision}:{path}")
     return found.stdout.split("\0")[:-1] if found and found.returncode == 0 else []
@@ -111,16 +113,18 @@ def merge_base(folder: str, one: str, two: str) -> str | None:
 
 
 def changed(folder: str, base: str) -> list[str] | None:
-    """Return the files that differ between a commit and HEAD, below the repository's top, sorted; both names
-    of one that moved. None where git cannot tell.
+    """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
+
+    A file that moved has both names. None where git cannot tell.
     """
     found = _git(folder, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, "HEAD", "--")
     return sorted(found.stdout.split("\0")[:-1]) if found and found.returncode == 0 else None
 
 
 def begin_merge(folder: str, revision: str) -> str | None:
-    """Merge a revision into the work tree and the index; commit nothing. Return None, or git's message where
-    the merge did not begin.
+    """Merge a revision into the work tree and the index; commit nothing.
+
+    Returns None, or git's message where the merge did not begin.
 
     After that, `unmerged` lists the files that git could not merge.
     """
@@ -131,8 +135,9 @@ def begin_merge(folder: str, revision: str) -> str | None:
 
 
 def unmerged(folder: str) -> dict[str, set[int]]:
-    """Return the files that git could not merge, below the repository's top, and the sides that each has: 1
-    is the base, 2 ours, 3 theirs.
+    """Return the files that git could not merge, below the repository's top, with the sides of each.
+
+    1 is the base, 2 ours, 3 theirs.
     """
     found = _git(folder, "ls-files", "--unmerged", "--full-name", "-z")
     sides: dict[str, set[int]] = {}
@@ -167,8 +172,9 @@ def take_back(folder: str) -> None:
 
 
 def finish_merge(folder: str, path: str) -> None:
-    """Commit a merge with everything that is at and below a path now; the author is ipamc where git knows
-    none.
+    """Commit a merge with everything that is at and below a path now.
+
+    The author is ipamc where git knows none.
     """
     _must(folder, "add", "--all", "--", path)
     _must(folder, *_identity(folder), "commit", "--no-edit", "--quiet")
@@ -193,8 +199,9 @@ def _must(folder: str, *arguments: str, paths: Iterable[str] = ()) -> None:
 
 
 def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
-    """Return all files of a revision at and below a path, which is below the repository's top ("" is the
-    top), in order of path.
+    """Return all files of a revision at and below a path, in order of path.
+
+    The path is below the repository's top; "" is the top.
 
     Two processes for any number of files. A symbolic link within the revision is followed, one step; a link
     to nothing is left out.

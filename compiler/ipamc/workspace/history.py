@@ -23,8 +23,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2
 
 
 def look_back(at: str, clusters: Sequence[str]) -> Commit:
-    """Return the commit that REV or DATE means, with the clusters that it has: those that are named, or all
-    below clusters/.
+    """Return the commit that REV or DATE means, with the clusters that are named, or all below clusters/.
 
     Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out
     where git cannot tell, Misnamed for a date or a cluster that does not exist.

@@ -16,8 +16,9 @@ from ipamc.workspace.environment import variable
 from ipamc.workspace.trouble import Trouble
 
 PATIENCE = 3
-"""How many times the waiting time an error may last: operators since 1.19 report some that they correct
-themselves.
+"""How many times the waiting time an error may last.
+
+Operators since 1.19 report some errors that they correct themselves.
 """
 
 
@@ -54,8 +55,9 @@ class Kube:
         return text
 
     def wait_for_crds(self, crds: Sequence[str], seconds: int) -> None:
-        """Wait until the cluster has these CRDs: in a new cluster, Cilium's operator registers them when it
-        starts. Raises Trouble after `seconds`.
+        """Wait until the cluster has these CRDs. Raises Trouble after `seconds`.
+
+        In a new cluster, Cilium's operator registers them when it starts.
         """
         end = time.monotonic() + seconds
         while crds:
@@ -85,8 +87,9 @@ class Kube:
         return Applied(objects=objects, problem=problem, conflict="onflict" in complaint)
 
     def operator_errors(self, only: Collection[str] | None, wait: float) -> dict[str, str]:
-        """Watch the CiliumNodes for `wait` seconds; return the operator's error for each that has one at the
-        end. `only`: these nodes; None: all.
+        """Watch the CiliumNodes for `wait` seconds; return the operator's errors at the end, by node.
+
+        `only` are the nodes to watch; None: all.
 
         Some errors go away by themselves: where there are errors, watch PATIENCE times as long.
         """
@@ -103,8 +106,9 @@ class Kube:
             time.sleep(min(2.0, max(0.1, wait - passed)))
 
     def _operator_status(self) -> dict[str, str]:
-        """Return the operator's error for each CiliumNode, "" for none; nothing where the cluster has no such
-        kind.
+        """Return the operator's error for each CiliumNode, "" for none.
+
+        Nothing where the cluster has no such kind.
         """
         row = '{range .items[*]}{.metadata.name}{"\\t"}{.status.ipam.operator-status.error}{"\\n"}{end}'
         code, text, complaint = self._ask("get", "ciliumnodes.cilium.io", "-o", f"jsonpath={row}")

@@ -1,6 +1,4 @@
-"""`ipamc lock --onto REV`: the merge of a lock with that of a revision, for forges, which run no merge
-drivers.
-"""
+"""`ipamc lock --onto REV`: merge a lock with that of a revision, for forges, which run no merge drivers."""
 
 from __future__ import annotations
 
@@ -33,8 +31,9 @@ class Onto:
     """Nodes that hold blocks only in the revision's lock."""
 
     def refuse_strangers(self, leavers: set[str]) -> None:
-        """Raise Trouble if newcomers of the revision are leavers here: their inventory was not merged, and
-        their blocks would be quarantined.
+        """Raise Trouble if newcomers of the revision are leavers here.
+
+        Their inventory was then not merged, and their blocks would be quarantined.
         """
         if strangers := leavers & self.newcomers:
             raise Trouble(

@@ -1,6 +1,4 @@
-"""The other clusters of an address space: a compile compares itself with them, also where it was not asked to
-compile them.
-"""
+"""The other clusters of an address space: every compile is compared with them."""
 
 from __future__ import annotations
 
@@ -24,8 +22,9 @@ if TYPE_CHECKING:
 def neighbours(
     folders: Sequence[str], progress: Callable[[str], AbstractContextManager[None]]
 ) -> dict[str, Neighbours]:
-    """Return the addresses of the other clusters for each of these folders; nothing where none of these may
-    be of an address space.
+    """Return the addresses of the other clusters for each of these folders.
+
+    Nothing where none of these folders may be of an address space.
 
     The others are the folders beside: below a folder `clusters/` all of them, elsewhere those that have a
     lock. One without a lock is compared once it is compiled. They are read as they are on the disk, not as
@@ -88,9 +87,7 @@ def _survey(folder: str) -> ClusterPrefixes | Unread | None:
 
 
 def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours) -> None:
-    """Raise Refused where a cluster, as it was compiled, shares addresses with another one of its address
-    space.
-    """
+    """Raise Refused where a cluster, as it was compiled, shares addresses with another one of its space."""
     from ipamc.address_space import check_neighbours, held_lines, prefixes_of
     from ipamc.read import locate
 

@@ -51,8 +51,9 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
 
 
 def write(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Write the lock, then each file that changed; then remove files that no longer belong, and folders that
-    are empty after that.
+    """Write the lock, then each file that changed; then remove what no longer belongs.
+
+    Folders that are empty after that are removed, too.
 
     The lock comes first because addresses must not be forgotten. After a kill every file is whole, and the
     next run completes the work. A file that has its text already is not touched.
@@ -118,8 +119,9 @@ def _tree(top: Path) -> list[str]:
 
 
 def _in_the_way(changes: Changes) -> frozenset[str]:
-    """Return the files to remove where a folder must be made, or inside a folder where a file must be
-    written.
+    """Return the files to remove before others are written.
+
+    They are where a folder must be made, or inside a folder where a file must be written.
     """
     written = set(changes.written)
     above = {parent.as_posix() for path in written for parent in PurePosixPath(path).parents}

@@ -27,19 +27,16 @@ class Base:
 
     source: Source
     deleted: Mapping[str, Lock | None] = field(default_factory=dict)
-    """The locks of the clusters that were deleted since, by folder, in order; None for one that cannot be
-    read.
-    """
+    """The locks of the clusters that were deleted since, by folder, in order; None: it cannot be read."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """The folder that a cluster had, by the folder that it has now."""
 
 
 def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
-    """Look at a revision. `folders` are planned; `deleted` are folders to look for in the revision, None for
-    all that are gone.
+    """Compare the folders that are planned with those of a revision.
 
-    A new folder is another one's new name if a node holds the same block in both locks. Raises Trouble where
-    there is no repository or revision.
+    `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another one's new
+    name if a node holds the same block in both locks. Raises Trouble where there is no repository or revision.
     """
     top = git.root(".")
     if top is None:
@@ -86,11 +83,10 @@ def _holds(lock: Lock | None) -> set[tuple[str, str]]:
 
 
 def side(source: Source, folder: str, head: Inputs, cluster: Cluster) -> Side | None:
-    """Return a cluster's side of the base; None where the base has no such cluster. Raises Trouble where its
-    lock cannot be read.
+    """Return a cluster's side of the base; None where the base has no such cluster.
 
-    `head` and `cluster` are what was compiled: where the base has the same documents, they are not read
-    again.
+    `head` and `cluster` are what was compiled: where the base has the same documents, they are not parsed again.
+    Raises Trouble where the base's lock cannot be read.
     """
     from ipamc.review.diff import Unsound, base
 
@@ -111,8 +107,9 @@ def _texts(inputs: Inputs) -> dict[str, bytes]:
 
 
 def behind(revision: str) -> bool:
-    """Tell whether a revision has commits that HEAD does not have: what they added then looks as if it had
-    vanished.
+    """Tell whether a revision has commits that HEAD does not have.
+
+    What they added then looks as if it had vanished.
     """
     commit = git.commit(".", revision)
     return commit is not None and git.merge_base(".", "HEAD", commit) != commit

@@ -11,8 +11,9 @@ from ipamc.workspace.trouble import Trouble
 
 
 def top_of(folders: Iterable[str]) -> str | None:
-    """Return the top folder of the repository that the first of these folders is in, or else the working
-    directory; None outside of one.
+    """Return the top folder of a repository; None outside of one.
+
+    It is that of the first of these folders that exists, else that of the working directory.
     """
     start = next((folder for folder in folders if disk.is_folder(folder)), ".")
     return git.root(start)
@@ -50,8 +51,9 @@ def below(top: str, folder: str) -> str:
 
 
 def require_top() -> None:
-    """Raise Trouble where the working directory is inside a repository but not its top folder: the paths in
-    pipelines begin there.
+    """Raise Trouble where the working directory is inside a repository but not its top folder.
+
+    The paths in pipelines begin at the top.
     """
     top = git.root(".")
     if top is not None and Path(top).resolve() != Path.cwd():

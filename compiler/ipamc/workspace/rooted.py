@@ -8,8 +8,9 @@ from ipamc.workspace import git
 
 
 class Rooted:
-    """Paths below the root of the repository that we are in, else of the repository that they are in; without
-    one, below the working directory.
+    """Paths below the root of the repository that we are in.
+
+    A path outside of it is below the root of its own repository, or else below the working directory.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,4 @@
-"""Clusters at one moment: as they lie on the disk, or as a commit has them.
-
-A verb asks both in the same words.
-"""
+"""Clusters at one moment: as they are on the disk, or as a commit has them. Verbs use both in the same way."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class LockFile:
 class Source(Protocol):
     """Where clusters are read.
 
-    Nothing is read before it is asked for, and no more than one cluster (of a commit: all locks) is kept.
+    Nothing is read before it is asked for. A commit keeps the files of the cluster that was read last, and the locks.
     """
 
     @property
@@ -59,12 +56,12 @@ class Source(Protocol):
         """Return the day of this moment, ISO 8601 in UTC."""
 
     def record(self) -> Mapping[str, Mapping[str, str]]:
-        """Return what a program is told about this moment; empty for the disk."""
+        """Return what JSON output says about this moment; nothing for the disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The clusters as they lie on the disk."""
+    """The clusters as they are on the disk."""
 
     folders: tuple[str, ...] = ()
 
@@ -112,7 +109,7 @@ class Disk:
         return today()
 
     def record(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: the disk is what a program expects."""
+        """Return nothing."""
         return {}
 
 
@@ -139,11 +136,9 @@ class Commit:
 
     def lock(self, folder: str) -> LockFile:
         """Read a cluster's lock; with the first one, all locks of `folders`, in one process of git."""
-        paths = tuple(f"{self._path(each)}/{disk.LOCK}" for each in self.folders)
-        path = f"{self._path(folder)}/{disk.LOCK}"
-        return LockFile(
-            path=f"{self.revision}:{path}", text=_locks(self.top, self.commit, paths or (path,)).get(path)
-        )
+        folders = self.folders if folder in self.folders else (folder,)
+        path, text = _locks(self.top, self.commit, folders)[folder]
+        return LockFile(path=f"{self.revision}:{path}", text=text)
 
     def inputs(self, folder: str) -> Inputs:
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
@@ -193,16 +188,20 @@ class Commit:
         return {"at": {"revision": self.revision, "commit": self.commit}}
 
     def _path(self, folder: str) -> str:
-        from ipamc.workspace.revision import below
+        return _below(self.top, folder)
 
-        return below(self.top, folder)
+
+def _below(top: str, folder: str) -> str:
+    from ipamc.workspace.revision import below
+
+    return below(top, folder)
 
 
 @lru_cache(maxsize=1)
 def _files(top: str, commit: str, path: str) -> Mapping[str, bytes]:
     """Return every file of a cluster by path below its folder.
 
-    A commit never changes; one cluster is kept, because a verb asks for it in parts.
+    A commit never changes. The last cluster is kept, because a verb asks for its parts one after the other.
     """
     from ipamc.workspace import git
 
@@ -211,10 +210,13 @@ def _files(top: str, commit: str, path: str) -> Mapping[str, bytes]:
 
 
 @lru_cache(maxsize=1)
-def _locks(top: str, commit: str, paths: tuple[str, ...]) -> Mapping[str, bytes]:
+def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tuple[str, bytes | None]]:
+    """Return the path and the text of each folder's lock. One process of git for all of them."""
     from ipamc.workspace import git
 
-    return MappingProxyType(git.blobs(top, commit, paths))
+    paths = {folder: f"{_below(top, folder)}/{disk.LOCK}" for folder in folders}
+    texts = git.blobs(top, commit, list(paths.values()))
+    return MappingProxyType({folder: (path, texts.get(path)) for folder, path in paths.items()})
 
 
 def _is_source(path: str) -> bool:

@@ -14,7 +14,8 @@ def open_closed() -> None:
 
 
 def discard_stdout() -> None:
-    """Send the rest of stdout to the null device: its reader is gone, and the interpreter would complain when
-    it flushes at exit.
+    """Send the rest of stdout to the null device, because its reader is gone.
+
+    The interpreter would complain when it flushes at exit.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

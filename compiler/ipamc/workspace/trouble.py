@@ -10,9 +10,7 @@ class Trouble(Exception):  # noqa: N818 - a fact about the environment, not a bu
 
 
 class Misnamed(Trouble):
-    """The user named a cluster that does not exist, or a date that is none: a usage error on the command
-    line.
-    """
+    """A cluster or date that does not exist: the command line makes a usage error of it."""
 
 
 def one_line(problem: BaseException) -> str:

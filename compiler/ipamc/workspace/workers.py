@@ -16,8 +16,9 @@ Result = TypeVar("Result")
 
 
 def run_all(tasks: Sequence[Work], processes: int | None, run: Callable[[Work], Result]) -> list[Result]:
-    """Run every task; return the results in the order of the tasks. By default one process for each
-    processor, but no more than tasks.
+    """Run every task; return the results in the order of the tasks.
+
+    By default, there is one process for each processor, but no more than tasks.
 
     `run`, tasks and results are pickled where there are several processes. Raises Trouble if a process was
     killed.

@@ -133,7 +133,9 @@ def _apply(name: str, given: Sequence[str], wait: float, timeout: int) -> bool:
             )
     if refused:
         say(f"error: {name}: {count(len(refused), 'part')} of {len(built)} not applied: {', '.join(refused)}")
-    return _operator_agrees(kube, name, nodes_of(folder, given) if given else None, wait) and not refused
+    return (
+        _operator_reports_none(kube, name, nodes_of(folder, given) if given else None, wait) and not refused
+    )
 
 
 def _built(kube: Kube, folder: str, part: str) -> tuple[str, list[dict[str, Any]]]:
@@ -174,7 +176,7 @@ def _send(kube: Kube, text: str, objects: int) -> str:
     return "" if done.objects == objects else f"{count(objects, 'object')} sent, {done.objects} applied"
 
 
-def _operator_agrees(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
+def _operator_reports_none(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
     """Watch the CiliumNodes for `wait` seconds; print the operator's errors, and tell whether there are none."""
     errors = kube.operator_errors(only, wait)
     for node, error in sorted(errors.items())[:20]:

@@ -1,5 +1,4 @@
-"""Clusters to CI jobs: which clusters must run, and how many targets each job has so that no limit of a forge
-is exceeded.
+"""Clusters to CI jobs: which must run, with how many targets each, within the limits of the forges.
 
 A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies
 alone: `lab/nodes/000`. Names are checked before they are written, because they end in YAML, in JSON and in
@@ -9,10 +8,10 @@ shells.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ipamc.model.selector import node_name_problem
 from ipamc.render.parts import FIRST
 
 GITHUB_JOBS = 256
@@ -20,19 +19,17 @@ GITHUB_JOBS = 256
 GITLAB_JOBS = 200
 """Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
 LONGEST = 200
-"""Characters of a target in a job's name: where a name has more than 255, GitLab silently creates no pipeline
-(gitlab-org/gitlab#584573).
+"""Characters of a target in a job's name.
+
+Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573).
 """
 LARGE = 8
 """The most shards that one job applies; a cluster with more gets a job for each shard."""
 
-_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
-
 
 def is_name(text: str) -> bool:
     """Tell whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
-    return len(text) <= 253 and _NAME(text) is not None
+    return not node_name_problem(text)
 
 
 def touched(paths: Iterable[str], below: str) -> list[str]:
@@ -58,8 +55,9 @@ class Job:
 
     @property
     def environment(self) -> str:
-        """The forge's environment, which may hold the cluster's kubeconfig: the cluster's name, or `ipamc`
-        for a job of several clusters.
+        """The forge's environment, which may have the cluster's kubeconfig.
+
+        That is the cluster's name, or `ipamc` for a job of several clusters.
         """
         clusters = {target.partition("/")[0] for target in self.targets}
         return clusters.pop() if len(clusters) == 1 else "ipamc"
@@ -102,8 +100,9 @@ def github(planned: Sequence[Job]) -> str:
 
 
 def gitlab(planned: Sequence[Job], *, apply: bool, base: str, version: str) -> dict[str, object]:
-    """Return the values for the template of the child pipeline: one `parallel: matrix` where each job has one
-    target, else separate jobs.
+    """Return the values for the template of the child pipeline.
+
+    They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
     alone = all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned)
     several = [

@@ -10,6 +10,7 @@ from ipamc.cli.ci.pipelines import put, rendered
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
+from ipamc.model.selector import node_name_problem
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.rendered import parts_of
@@ -94,16 +95,16 @@ def there() -> dict[str, str]:
     Raises Trouble for a name that no cluster can have: it must not reach a shell.
     """
     found = {name_of(folder): folder for folder in disk.clusters()}
-    if odd := next((name for name in found if not is_name(name)), None):
-        raise Trouble(
-            f"{disk.CLUSTERS}/{odd!r} cannot be the name of a cluster: lower-case letters, digits, '-' and '.'"
-        )
+    for name in found:
+        if problem := node_name_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
+            raise Trouble(f"{name!r} below {disk.CLUSTERS}/ cannot be the name of a cluster: it {problem}")
     return found
 
 
 def changed(base: str) -> tuple[str, list[str]]:
-    """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it,
-    sorted. Says on stderr what is left out, or why all are listed.
+    """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it.
+
+    The clusters are sorted. Says on stderr which are left out, or why all are listed.
     """
     found = there()
     commit, paths = _since(base)

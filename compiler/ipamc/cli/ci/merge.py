@@ -1,6 +1,4 @@
-"""`ipamc ci merge REV`: merge the target branch in, which a forge cannot do, because forges run no merge
-drivers.
-"""
+"""`ipamc ci merge REV`: merge the target branch in, where a forge has no merge drivers."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ output_option = click.option("--output", metavar="FILE|-", help="Write this file
             "for a pipeline of your own with: include: [{local: ci/ipamc.yml}]",
         ),
     ),
-    refused="ipamc did not write the file, or an I/O or environment error",
+    refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @output_option
 def gitlab(*, output: str | None) -> int:
@@ -50,7 +50,7 @@ def gitlab(*, output: str | None) -> int:
         ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
         ("ipamc ci github --branch trunk", "apply a branch that is not called main"),
     ),
-    refused="ipamc did not write the file, or an I/O or environment error",
+    refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @click.option(
     "--branch", default="main", show_default=True, metavar="NAME", help="The branch that is applied."
@@ -74,7 +74,7 @@ def github(*, branch: str, output: str | None) -> int:
             "an ApplicationSet for all clusters",
         ),
     ),
-    refused="ipamc did not write the file, or an I/O or environment error",
+    refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @click.option(
     "--repo", required=True, metavar="URL", help="The URL with which Argo CD reads this repository."
@@ -85,8 +85,9 @@ def github(*, branch: str, output: str | None) -> int:
 @click.option("--project", default="default", show_default=True, metavar="NAME", help="The AppProject.")
 @output_option
 def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int:
-    """Print an ApplicationSet that makes an Application for each shard, also for future ones: it looks for
-    folders itself.
+    """Print an ApplicationSet that makes an Application for each shard.
+
+    It looks for folders itself, and so finds future shards too.
     """
     return write("argocd", output or "-", {"repo": repo, "revision": revision, "project": project})
 
@@ -100,7 +101,7 @@ def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int
             "for one Flux that reaches all clusters by the Secrets CLUSTER-kubeconfig",
         ),
     ),
-    refused="ipamc did not write the file, or an I/O or environment error",
+    refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @clusters_argument
 @click.option("--source", default="flux-system", show_default=True, metavar="NAME", help="The GitRepository.")
