@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ipamc.lock.file import Record, load, skim
 from ipamc.lock.rules import row_at
+from ipamc.model.address_sets import nested
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
@@ -191,21 +192,16 @@ def overlapping_clusters(mine: Claims, others: Sequence[Claims]) -> Iterator[Dia
 
 
 def _overlaps(mine: Claims, others: Sequence[Claims]) -> Iterator[tuple[Claim, str, Claim]]:
-    """Give (own claim, cluster, its claim) of every overlap, once for each smaller block. A sorted sweep: O(n log n) of all claims."""
+    """Yield (own claim, cluster, its claim) of every overlap, once for each smaller block. O(n log n) of all claims."""
     every = sorted(
-        ((claim, each.cluster, each is mine) for each in (mine, *others) for claim in each.claims),
-        key=lambda one: (one[0].block, one[1]),
+        ((claim, one.cluster, one is mine) for one in (mine, *others) for claim in one.claims),
+        key=lambda one: one[1],
     )
-    around: list[tuple[Claim, str, bool]] = []
-    for claim, cluster, own in every:
-        while around and not around[-1][0].block.contains(claim.block):
-            around.pop()
-        outer = next(
-            (each for each in reversed(around) if each[2] is not own), None
-        )  # the others' overlaps are the others' findings
+    for (claim, cluster, own), around in nested(every, lambda one: one[0].block):
+        # Overlaps among the other clusters are findings of theirs.
+        outer = next((one for one in reversed(around) if one[2] is not own), None)
         if outer is not None:
             yield (claim, outer[1], outer[0]) if own else (outer[0], cluster, claim)
-        around.append((claim, cluster, own))
 
 
 def _way_out(*ends: tuple[str, Claim]) -> str:

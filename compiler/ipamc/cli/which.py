@@ -120,8 +120,8 @@ class _Look:
             raise disk.Trouble(
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
-        for line, number in sorted(found, key=lambda each: each.number):
-            yield Holding(name, line, row_at(path, number, b""))
+        for one in sorted(found, key=lambda one: one.number):
+            yield Holding(name, one.line, row_at(path, one.number, b""))
 
     def vacant(self) -> Iterator[Vacant]:
         """Yield what the inputs say of a block that no lock has a line over."""
