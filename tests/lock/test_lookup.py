@@ -57,7 +57,9 @@ def questions(draw: st.DrawFn) -> Block:
 @given(locks(), questions())
 def test_the_lines_over_a_block(lines: list[Line], block: Block) -> None:
     expected = [
-        WrittenLine(line, number) for number, line in enumerate(lines, 2) if line.block.overlaps(block)
+        WrittenLine(line=line, number=number)
+        for number, line in enumerate(lines, 2)
+        if line.block.overlaps(block)
     ]
     assert over(text_of(*lines), "ipam.lock", block) == expected
 
@@ -65,7 +67,7 @@ def test_the_lines_over_a_block(lines: list[Line], block: Block) -> None:
 @given(locks(), st.sampled_from([*NODES, "n", "n3"]))
 def test_the_lines_of_a_node(lines: list[Line], node: str) -> None:
     assert of(text_of(*lines), "ipam.lock", node) == [
-        WrittenLine(line, number) for number, line in enumerate(lines, 2) if line.node == node
+        WrittenLine(line=line, number=number) for number, line in enumerate(lines, 2) if line.node == node
     ]
 
 

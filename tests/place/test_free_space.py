@@ -12,11 +12,11 @@ from tests.support.pools import block, line
 
 
 def space(
-    *ranges: str, lines: tuple[str, ...] = (), reserved: tuple[str, ...] = (), last: str = "2026-11-14"
+    *ranges: str, lines: tuple[str, ...] = (), blocked: tuple[str, ...] = (), last: str = "2026-11-14"
 ) -> Space:
     some = [block(each) for each in ranges]
     made = sorted((line(each) for each in lines), key=lambda each: each.block)
-    return Space(some[0].family, some, Occupancy(made, outermost(map(block, reserved)), last))
+    return Space(some[0].family, some, Occupancy(made, outermost(map(block, blocked)), last))
 
 
 def take(of: Space, prefix: int) -> str:
@@ -58,7 +58,7 @@ def test_a_block_larger_than_the_range_is_never_there() -> None:
 
 
 def test_the_width_of_a_range_costs_nothing() -> None:
-    wide = space("fd00::/8", lines=("fd00::/64 a", "fd00:0:0:1::/80 b"), reserved=("fd00:0:0:2::/63",))
+    wide = space("fd00::/8", lines=("fd00::/64 a", "fd00:0:0:1::/80 b"), blocked=("fd00:0:0:2::/63",))
     assert takes(wide, 64, 128, 9) == ["fd00:0:0:4::/64", "fd00:0:0:1:1::/128", "fd80::/9"]
 
 
@@ -77,7 +77,7 @@ def test_released_lines_come_before_waited_days_and_those_by_their_youngest_day(
         "10.0.0.64/29 g released",
         "10.0.0.80/28 h 2026-11-15",
     )
-    full = space("10.0.0.0/26", "10.0.0.64/27", lines=lines, reserved=("10.0.0.75/32",))
+    full = space("10.0.0.0/26", "10.0.0.64/27", lines=lines, blocked=("10.0.0.75/32",))
     assert takes(full, 28, 28, 28, 28) == ["10.0.0.32/28", "10.0.0.16/28", "10.0.0.0/28", "none"]
 
 
@@ -101,11 +101,11 @@ def test_a_larger_block_takes_the_places_of_smaller_ones() -> None:
     ]
 
 
-def test_reserved_blocks_may_nest() -> None:
+def test_blocked_addresses_may_nest() -> None:
     nested = space(
         "10.0.0.0/25",
         lines=("10.0.0.32/28 a released",),
-        reserved=("10.0.0.0/26", "10.0.0.0/28", "10.0.0.64/27", "10.0.0.0/26"),
+        blocked=("10.0.0.0/26", "10.0.0.0/28", "10.0.0.64/27", "10.0.0.0/26"),
     )
     assert takes(nested, 28, 28, 28) == ["10.0.0.96/28", "10.0.0.112/28", "none"]
 

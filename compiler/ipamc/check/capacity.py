@@ -16,7 +16,7 @@ from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, no
 from ipamc.model.plan import Plan
 
 CRD_ENTRIES = 4096
-"""The most addresses in one CiliumNode: a larger object is slow to patch, and comes near etcd's limit of 1.5 MiB."""
+"""The most addresses in one CiliumNode: a larger object is slow to patch, and nears etcd's 1.5 MiB."""
 
 LOW = 10
 """Warn about a pool with less than this percentage of its addresses free."""
@@ -25,7 +25,8 @@ LOW = 10
 def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0215: a pool has less than 10 % of its addresses free.
 
-    Nodes that join when it is full are refused, or get a block of its overflow. Add a CIDR at the end of its `cidrs`: no node moves.
+    Nodes that join when it is full are refused, or get a block of its overflow. Add a CIDR at the end of its
+    `cidrs`: no node moves.
     """
     for one in utilisation(plan.cluster, plan.lock):
         use, pool, part = one.use, one.pool, one.family
@@ -48,8 +49,8 @@ def _usable(plan: Plan, block: Block) -> int:
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0551: a node's blocks have an address for each of its `maxPods`.
 
-    The kubelet accepts up to `maxPods` pods; those that get no address stay in ContainerCreating. Pods on the host network need none, so
-    this is a warning. Two or three addresses of the blocks are Cilium's own.
+    The kubelet accepts up to `maxPods` pods; those that get no address stay in ContainerCreating. Pods on the
+    host network need none, so this is a warning. Two or three addresses of the blocks are Cilium's own.
     """
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
     for node in plan.cluster.nodes:
@@ -75,8 +76,9 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0555: the shard count keeps up with `output.shardSize`.
 
-    This warns where `shardSize` would make at least four times as many shards: the time of `kustomize build` grows with the square of the
-    number of objects. The shard count stands in the lock's header and never changes by itself, because every object's file would move.
+    This warns where `shardSize` would make at least four times as many shards: the time of `kustomize build`
+    grows with the square of the number of objects. The shard count stands in the lock's header and never
+    changes by itself, because every object's file would move.
     """
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
     if wanted >= plan.lock.shards * 4:
@@ -91,8 +93,9 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
 def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0531: a CiliumNode of crd mode has at most 4,096 addresses.
 
-    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status for each pod. The apiserver accepts
-    a whole /17 of entries, but then refuses the status with the pods that use them: the object has become too large.
+    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status for
+    each pod. The apiserver accepts a whole /17 of entries, but then refuses the status with the pods that use
+    them: the object has become too large.
     """
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):
@@ -114,8 +117,8 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0516: how many blocks the operator has for nodes outside the inventory.
 
-    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full it goes on with the next ranges,
-    in which ipamc gives out blocks too: add a CIDR before that.
+    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full it
+    goes on with the next ranges, in which ipamc gives out blocks too: add a CIDR before that.
     """
     if plan.cluster.operator != "adopt":
         return
@@ -131,8 +134,9 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
 def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1.
 
-    The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and ingress addresses, 4 of the
-    default pool in each family. A node with smaller blocks waits for ever for addresses that the operator cannot give.
+    The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and
+    ingress addresses, 4 of the default pool in each family. A node with smaller blocks waits for ever for
+    addresses that the operator cannot give.
     """
     tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
     pools = {pool.name: pool for pool in plan.cluster.pools}

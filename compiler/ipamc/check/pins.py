@@ -54,7 +54,8 @@ def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
 def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0218: a pin shares no address with a reserved or excluded CIDR.
 
-    Reserved and excluded addresses are given to no node, not even by a pin. Take the pinned block out of the reservation first.
+    Reserved and excluded addresses are given to no node, not even by a pin. Take the pinned block out of the
+    reservation first.
     """
     for pin in pins:
         for what, field, ranges in (
@@ -74,8 +75,9 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
 def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0502: a node has one block a family in kubernetes and cluster-pool mode.
 
-    Kubernetes allows one podCIDR a family. Cilium gives pods addresses of the first one only: it routes further ones, and never uses them.
-    Use a larger block for more addresses, or multi-pool mode for several blocks.
+    Kubernetes allows one podCIDR a family. Cilium gives pods addresses of the first one only: it routes
+    further ones, and never uses them. Use a larger block for more addresses, or multi-pool mode for several
+    blocks.
     """
     if not cluster.mode.one_block:
         return
@@ -104,7 +106,8 @@ def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
 def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0222: no node is pinned to a block of an `unlisted` pool.
 
-    The operator hands out that pool by itself, to nodes outside the inventory: it may give the pinned block to one of them.
+    The operator hands out that pool by itself, to nodes outside the inventory: it may give the pinned block
+    to one of them.
     """
     for pin in pins:
         if pin.pool.unlisted:

@@ -1,4 +1,4 @@
-"""Rules about pools: their ranges are disjoint, lie outside of what is excluded, and hold at least one block."""
+"""Rules about pools: ranges are disjoint, lie outside of what is excluded, and hold at least one block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
 
 IPV6_DIFFERENCE = 16
-"""Cilium's and Kubernetes' CIDR sets are bitmaps: IPv6 ranges may have 2^16 blocks (cidr_set.go, clusterSubnetMaxDiff)."""
+"""An IPv6 range has at most 2^16 blocks: Cilium and Kubernetes keep a bitmap (clusterSubnetMaxDiff)."""
 
 
 def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -34,11 +34,15 @@ def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
 def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     """IPC0207: no two ranges share an address.
 
-    This holds for ranges of one pool and of two, enabled or disabled: an address that is in two ranges would be given to two nodes. Cilium
-    compares the CIDRs of one list only, and never those of two CiliumPodIPPools.
+    This holds for ranges of one pool and of two, enabled or disabled: an address that is in two ranges would
+    be given to two nodes. Cilium compares the CIDRs of one list only, and never those of two
+    CiliumPodIPPools.
     """
     ranges = [
-        PoolRange(pool, one) for pool in pools for part in pool.families.values() for one in part.ranges
+        PoolRange(pool=pool, range=one)
+        for pool in pools
+        for part in pool.families.values()
+        for one in part.ranges
     ]
     for outer, inner in overlaps(ranges, lambda one: one.range.block):
         around, block = outer.range.block, inner.range.block
@@ -58,8 +62,8 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
 def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0208: no range shares an address with an excluded CIDR, unless `reserved` covers what they share.
 
-    `excludedCIDRs` are addresses of the outside world: the service range, node networks, other clusters. CIDRs of Calico pools that are not
-    for workloads count too. Traffic for such an address would go to a pod.
+    `excludedCIDRs` are addresses of the outside world: the service range, node networks, other clusters.
+    CIDRs of Calico pools that are not for workloads count too. Traffic for such an address would go to a pod.
     """
     for pool in cluster.pools:
         reserved = [one.block for one in pool.reserved]
@@ -84,8 +88,8 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0209: no node's InternalIP lies in a range, unless it is reserved.
 
-    A pod could get the address of a node, and routes to the node would lead to the pod. Reserve the node network inside the pool, or move
-    the range.
+    A pod could get the address of a node, and routes to the node would lead to the pod. Reserve the node
+    network inside the pool, or move the range.
     """
     ranges = RangeIndex(cluster.pools)
     found: dict[Range, list[tuple[Pool, Node, int]]] = {}
@@ -109,8 +113,8 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
 def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0210: every range holds at least one block.
 
-    A `blockSize` below the range's prefix length asks for a block larger than the range. Cilium accepts such a range, and reports it as full
-    for ever.
+    A `blockSize` below the range's prefix length asks for a block larger than the range. Cilium accepts such
+    a range, and reports it as full for ever.
     """
     for family, part in pool.families.items():
         for whole in part.ranges:
@@ -138,8 +142,9 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
 def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0212: a pool keeps the bounds of the dialect that it is written in.
 
-    Calico allows a `blockSize` of 20 to 32 and of 116 to 128; a ClusterCIDR's `perNodeHostBits` is at least 4. A file that Calico or
-    node-ipam-controller would refuse is refused here too. Write a native IPPool for other sizes.
+    Calico allows a `blockSize` of 20 to 32 and of 116 to 128; a ClusterCIDR's `perNodeHostBits` is at least
+    4. A file that Calico or node-ipam-controller would refuse is refused here too. Write a native IPPool for
+    other sizes.
     """
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
@@ -163,7 +168,8 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
 def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0213: reserved CIDRs and pins lie in a range of their pool.
 
-    A reservation or pin outside every range has no effect. Most often a digit is wrong, or the range was moved.
+    A reservation or pin outside every range has no effect. Most often a digit is wrong, or the range was
+    moved.
     """
     ranges = [one.block for part in pool.families.values() for one in part.ranges]
     for reserved in pool.reserved:
@@ -190,8 +196,8 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
 def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0214: a selector can match a node.
 
-    This one asks for a label that Kubernetes does not allow, for two values of one label, or for a value out of an empty set: it serves no
-    node.
+    This one asks for a label that Kubernetes does not allow, for two values of one label, or for a value out
+    of an empty set: it serves no node.
     """
     if why := pool.selector.impossible():
         yield warning(
@@ -213,7 +219,8 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
 def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0219: `overflow` and `autoCreate` name pools that exist.
 
-    A name that matches no pool is a typing error. Nodes that should overflow would be refused on the day on which the pool is full.
+    A name that matches no pool is a typing error. Nodes that should overflow would be refused on the day on
+    which the pool is full.
     """
     known = {pool.name for pool in cluster.pools}
     for pool in cluster.pools:
@@ -239,8 +246,8 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0216: ranges lie inside `nativeRoutingCIDR`.
 
-    With native routing Cilium masquerades all traffic to addresses outside this CIDR. Pods of a range outside it reach each other with the address
-    of a node as their source.
+    With native routing Cilium masquerades all traffic to addresses outside this CIDR. Pods of a range outside
+    it reach each other with the address of a node as their source.
     """
     routed = cluster.native_routing
     if routed is None or cluster.routing_mode == "tunnel":
@@ -261,9 +268,10 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
 def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnostic]:
     """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it.
 
-    Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range, and refuse a bitmap of more than 2^16: the operator
-    does not start (with `operator: bystander` only once it is to adopt). The mask is the longest prefix length of the cluster in
-    cluster-pool mode, and the pool's own in multi-pool mode.
+    Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range, and refuse a bitmap of
+    more than 2^16: the operator does not start (with `operator: bystander` only once it is to adopt). The
+    mask is the longest prefix length of the cluster in cluster-pool mode, and the pool's own in multi-pool
+    mode.
     """
     parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
     for pool in cluster.pools:

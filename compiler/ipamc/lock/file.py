@@ -1,7 +1,8 @@
-"""The lock's text: JSON Lines in canonical form, one record a line, and nothing that lets two branches conflict without a reason.
+"""The lock's text: JSON Lines in canonical form, one record a line, and nothing that lets two branches
+conflict without a reason.
 
-The lock belongs to the tool. `dumps` and `load` are pure. Text that `dumps` would not have written is refused with the line that differs:
-in a lock that was edited by hand or merged as text, two nodes may share a block.
+The lock belongs to the tool. `dumps` and `load` are pure. Text that `dumps` would not have written is refused
+with the line that differs: in a lock that was edited by hand or merged as text, two nodes may share a block.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def dumps(lock: Lock) -> str:
-    """Return the canonical text of a lock: a header, then a line per block in order of family and address. O(n log n)."""
+    """Return the canonical text of a lock: a header, then a line per block by address. O(n log n)."""
     header = _ENCODER.encode(_Header(FORMAT, lock.cluster, lock.mode.value, lock.shards))
     return b"\n".join((header, *map(encode, sorted(lock.lines, key=_by_address)), b"")).decode()
 
@@ -79,7 +80,7 @@ def encode(line: Line) -> bytes:
 
 
 def decode(row: bytes) -> Line:
-    """Read one line below the header. Raises ValueError (msgspec's errors are some) where it cannot be read."""
+    """Read one line below the header. Raises ValueError (msgspec's errors are some) where it is not sound."""
     return _line(_RECORD.decode(row))
 
 
@@ -108,7 +109,8 @@ def load(
 ) -> tuple[Lock, list[Diagnostic]]:
     """Read the lock of a cluster; return an empty one where there is none.
 
-    `rendered`: there is a rendered tree beside it, so a missing lock was lost (rule 8). Every finding names its line. O(n log n).
+    `rendered`: there is a rendered tree beside it, so a missing lock was lost (rule 8). Every finding names
+    its line. O(n log n).
     """
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
@@ -124,16 +126,19 @@ def load(
 
 
 def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
-    """Read a lock without its cluster, as strictly as `load`. The lock is None where the header is not readable. O(n log n)."""
+    """Read a lock without its cluster, as strictly as `load`. O(n log n).
+
+    The lock is None where its header is not readable.
+    """
     rows = text.split(b"\n")
     head, found = _header(rows[0], path, empty=not text.strip())
     return (None, found) if head is None else _body(head, text, rows, path, Mode(head.mode))
 
 
 def skim(text: bytes, cluster: str) -> list[Record] | None:
-    """Decode a cluster's lock, and check only its header and the shape of its records: in a twentieth of the time of `load`.
+    """Decode a cluster's lock, and check only the header and the shape of records.
 
-    Returns None where something is wrong: `load` finds what.
+    This takes a twentieth of the time of `load`. Returns None where something is wrong: `load` finds what.
     """
     head, *rows = text.split(b"\n")
     header, _ = _header(head, "", empty=not text.strip())
@@ -181,8 +186,8 @@ def _body(
 def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """Return the place of a line's block in the lock's file, with the text of the file there. O(log n).
 
-    In the file the block may have another node or another state than `line` has. Of a block that is not in the file, return `otherwise`, or
-    the file as a whole.
+    In the file the block may have another node or another state than `line` has. Of a block that is not in
+    the file, return `otherwise`, or the file as a whole.
     """
     index = bisect.bisect_left(lock.written, line.block, key=_by_address)
     if index < len(lock.written) and lock.written[index].block == line.block:

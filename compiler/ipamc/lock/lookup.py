@@ -1,8 +1,8 @@
 """Look-ups in a lock's text that do not read all of it: the lines over a block, and the lines of a node.
 
-The locks of a fleet have millions of lines, and a question is about a few of them. Lines stand in order of address: a block is found by
-bisection over the bytes, a node by a search for its name, and only the rows that answer are decoded. Every row that is read must be sound;
-the others are taken to be as a compile wrote them.
+The locks of a fleet have millions of lines, and a question is about a few of them. Lines stand in order of
+address: a block is found by bisection over the bytes, a node by a search for its name, and only the rows that
+answer are decoded. Every row that is read must be sound; the others are taken to be as a compile wrote them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipamc.model.lock import Line, Lock
 _MARKER = b"\n<<<<<<< "
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLine:
     """A line of a lock, and its row in the file."""
 
@@ -32,9 +32,10 @@ class _NotCanonicalError(ValueError):
 
 
 def over(text: bytes, path: str, block: Block) -> list[WrittenLine]:
-    """Return the lines that share addresses with a block, by address. O(log n + result), beside counting rows.
+    """Return the lines that share addresses with a block, by address. O(log n + result), and counting rows.
 
-    Where a row that is read is not as a compile writes it, the whole lock is read. Raises Refused with what that finds wrong.
+    Where a row that is read is not as a compile writes it, the whole lock is read. Raises Refused with what
+    is wrong there.
     """
     try:
         _check(text)
@@ -66,7 +67,7 @@ def _all(text: bytes, path: str) -> list[WrittenLine]:
 
 def rows(lock: Lock) -> list[WrittenLine]:
     """Return every line of a lock, as it was read, with its row."""
-    return [WrittenLine(line, number) for number, line in enumerate(lock.lines, 2)]
+    return [WrittenLine(line=line, number=number) for number, line in enumerate(lock.lines, 2)]
 
 
 def _over(text: bytes, block: Block) -> Iterator[WrittenLine]:
@@ -82,12 +83,12 @@ def _over(text: bytes, block: Block) -> Iterator[WrittenLine]:
         if (line.block.family, line.block.first) > (block.family, block.last):
             return
         if line.block.overlaps(block):
-            yield WrittenLine(line, text.count(b"\n", 0, at) + 1)
+            yield WrittenLine(line=line, number=text.count(b"\n", 0, at) + 1)
         at, last = end + 1, line
 
 
 def _first_from(text: bytes, low: int, block: Block) -> int:
-    """Return the offset of the first row whose block begins at or after this one; the end of the text if there is none."""
+    """Return the offset of the first row whose block begins at or after this one, or the end of the text."""
     high, wanted = len(text), (block.family, block.first)
     while low < high:
         middle = text.rfind(b"\n", low, (low + high) // 2) + 1 or low
@@ -104,7 +105,7 @@ def _of(text: bytes, node: str) -> Iterator[WrittenLine]:
     at = text.find(name)
     while at >= 0:
         start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
-        yield WrittenLine(_row(text[start:end]), text.count(b"\n", 0, start) + 1)
+        yield WrittenLine(line=_row(text[start:end]), number=text.count(b"\n", 0, start) + 1)
         at = text.find(name, end)
 
 

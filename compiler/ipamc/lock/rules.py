@@ -27,8 +27,9 @@ def row_at(path: str, number: int, row: bytes) -> Span:
 def lock_missing(path: str) -> Diagnostic:
     """IPC0401: a lock beside a rendered tree must not be missing.
 
-    The manifests in `rendered/` were made from a lock that is no longer there. Without it every node would be a newcomer, and the whole
-    cluster would be renumbered. Restore it from git; to start over on purpose, delete `rendered/` as well.
+    The manifests in `rendered/` were made from a lock that is no longer there. Without it every node would be
+    a newcomer, and the whole cluster would be renumbered. Restore it from git; to start over on purpose,
+    delete `rendered/` as well.
     """
     return error(
         "IPC0401",
@@ -41,7 +42,8 @@ def lock_missing(path: str) -> Diagnostic:
 def lock_empty(path: str) -> Diagnostic:
     """IPC0402: a lock is never empty.
 
-    Even a lock without blocks has a header line. An empty file was cut off, and compiling with it would renumber every node.
+    Even a lock without blocks has a header line. An empty file was cut off, and compiling with it would
+    renumber every node.
     """
     return error(
         "IPC0402",
@@ -54,8 +56,9 @@ def lock_empty(path: str) -> Diagnostic:
 def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnostic:
     """IPC0403: every line of the lock is readable.
 
-    The lock is JSON Lines that only the tool writes: a header, then one line per block. A conflict marker, a line that was cut off and an
-    edit by hand are refused; nothing is guessed. Restore the file from git, or repair a merge with the merge driver that `ipamc init` sets up.
+    The lock is JSON Lines that only the tool writes: a header, then one line per block. A conflict marker, a
+    line that was cut off and an edit by hand are refused; nothing is guessed. Restore the file from git, or
+    repair a merge with the merge driver that `ipamc init` sets up.
     """
     marker = row.startswith(_CONFLICT_MARKERS)
     return error(
@@ -82,8 +85,8 @@ def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
 def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
     """IPC0405: the lock is this cluster's own.
 
-    Who copies a cluster's folder copies its lock: two clusters would give the same blocks to their nodes. Delete the copied lock and the
-    copied `rendered/`, or restore this cluster's own.
+    Who copies a cluster's folder copies its lock: two clusters would give the same blocks to their nodes.
+    Delete the copied lock and the copied `rendered/`, or restore this cluster's own.
     """
     return error(
         "IPC0405",
@@ -97,7 +100,8 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnos
 def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
     """IPC0406: the lock was made for the mode that the Cluster names.
 
-    Another `spec.ipam.mode` changes who hands out addresses in the cluster. Running nodes do not follow by themselves, so it takes consent.
+    Another `spec.ipam.mode` changes who hands out addresses in the cluster. Running nodes do not follow by
+    themselves, so it takes consent.
     """
     return error(
         "IPC0406",
@@ -111,9 +115,9 @@ def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnosti
 def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes]) -> Iterator[Diagnostic]:
     """IPC0407: no two lines of the lock share an address.
 
-    A block stands there twice, or one block lies inside another: two nodes would have one address. A merge of two branches as text, without
-    the merge driver, leaves this behind. `ipamc lock --onto` merges the two sides again, by rule: what is published stays, and the other
-    is placed again.
+    A block stands there twice, or one block lies inside another: two nodes would have one address. A merge of
+    two branches as text, without the merge driver, leaves this behind. `ipamc lock --onto` merges the two
+    sides again, by rule: what is published stays, and the other is placed again.
     """
     for (outer_number, outer), (number, line) in overlaps(lines, lambda numbered: numbered[1].block):
         yield error(
@@ -130,8 +134,8 @@ def two_held(
 ) -> Iterator[Diagnostic]:
     """IPC0408: a node has one held line a family where the mode gives it one block.
 
-    In kubernetes and cluster-pool mode Cilium gives pods addresses of the first block only. Two held lines of a node, or two pending ones,
-    come from a wrong merge.
+    In kubernetes and cluster-pool mode Cilium gives pods addresses of the first block only. Two held lines of
+    a node, or two pending ones, come from a wrong merge.
     """
     if not mode.one_block:
         return
@@ -153,8 +157,9 @@ def two_held(
 def not_canonical(path: str, number: int, row: bytes, canonical: bytes) -> Diagnostic:
     """IPC0409: the lock's text is exactly what the tool writes.
 
-    Lines in another order, other spacing, another spelling of an address: somebody edited the file, or merged it as text. Its content may
-    still be right, but it was not checked. Restore it from git, or write it in the order and spelling that the message shows.
+    Lines in another order, other spacing, another spelling of an address: somebody edited the file, or merged
+    it as text. Its content may still be right, but it was not checked. Restore it from git, or write it in
+    the order and spelling that the message shows.
     """
     return error(
         "IPC0409",

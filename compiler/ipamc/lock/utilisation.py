@@ -16,7 +16,10 @@ from ipamc.model.lock import Line, Lock, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What the addresses of a range, or of all ranges of a pool in one family, are used for. The five parts add up to `total`."""
+    """What the addresses of a range, or of a pool in one family, are used for.
+
+    The five parts add up to `total`.
+    """
 
     total: int
     held: int
@@ -31,7 +34,7 @@ class Use:
     blocks_held: int
     """Held and pending lines that begin in the range, of any size."""
     blocks_free: int
-    """Blocks of the pool's blockSize that newcomers could get now: of free and released addresses without a pin."""
+    """Blocks of the pool's blockSize that newcomers could get now: free or released, and without a pin."""
     blocks: int
     """Blocks of the pool's blockSize that an empty range has."""
 
@@ -61,7 +64,10 @@ class PoolUse:
 
 
 def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
-    """Count every pool, by name, IPv4 before IPv6. Ranges and lines are disjoint: `check` and `load` refuse others. O(n log n)."""
+    """Count every pool, by name, IPv4 before IPv6. O(n log n).
+
+    Ranges are disjoint, and lines are: `check` and `load` refuse others.
+    """
     ghosts = outermost(_without_node(cluster))
     return tuple(
         _pool_use(pool, part, cluster, lock, ghosts)
@@ -109,16 +115,16 @@ def _range_use(
     held = [line.block for line in lines if line.in_use]
     quarantined = [line.block for line in lines if line.state is State.QUARANTINED]
     released = [line.block for line in lines if line.state is State.RELEASED]
-    in_lines = [line.block for line in lines]
-    with_ghosts = _in_order(in_lines, ghosts)
-    of_lines, of_both = addresses_taken(block, in_lines), addresses_taken(block, with_ghosts)
-    taken = addresses_taken(block, _in_order(with_ghosts, reserved))
+    with_ghosts = _in_order([line.block for line in lines], ghosts)
+    in_quarantine, free_again = addresses_taken(block, quarantined), addresses_taken(block, released)
+    used = addresses_taken(block, with_ghosts)
+    taken = addresses_taken(block, _in_order(with_ghosts, reserved)) if reserved else used
     return Use(
         total=block.size,
-        held=addresses_taken(block, held) + of_both - of_lines,
-        quarantined=addresses_taken(block, quarantined),
-        released=addresses_taken(block, released),
-        reserved=taken - of_both,
+        held=used - in_quarantine - free_again,
+        quarantined=in_quarantine,
+        released=free_again,
+        reserved=taken - used,
         free=block.size - taken,
         blocks_held=sum(one.first >= block.first for one in held),
         blocks_free=_places(block, prefix, _in_order(held, quarantined, ghosts, reserved, pins)),

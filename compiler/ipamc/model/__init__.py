@@ -1,1 +1,1 @@
-"""Values that all stages share, and pure questions to them: reads no input, writes nothing, imports nothing of ipamc from outside this room."""
+"""Values that all stages share, and pure questions to them: reads and writes nothing, imports no room."""

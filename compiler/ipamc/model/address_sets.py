@@ -1,7 +1,8 @@
-"""Sets of addresses: which blocks share an address, what of a block others leave over, and which blocks lie over a block.
+"""Sets of addresses: which blocks share an address, what others leave of a block, what lies over a block.
 
-Blocks nest or are disjoint, so every answer here is one pass over blocks by address (family, first address, larger block first), or one
-bisection. The tests compare with netaddr's IPSet, which takes 40 ms to load and more than ten times as long to subtract.
+Blocks nest or are disjoint, so every answer here is one pass over blocks by address (family, first address,
+larger block first), or one bisection. The tests compare with netaddr's IPSet, which takes 40 ms to load and
+more than ten times as long to subtract.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def shared(block: Block, other: Block) -> Block:
 
 
 def overlaps(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tuple[T, T]]:
-    """Yield (outer, inner) for every item that shares an address with an earlier one; `outer` is the largest around it.
+    """Yield (outer, inner) for every item that lies in an earlier one; `outer` is the largest around it.
 
     Items are taken by address; of equal blocks the one that `items` has first is the outer one. O(n log n).
     """
@@ -40,9 +41,9 @@ def overlaps(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tup
 
 
 def nested(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tuple[T, Sequence[T]]]:
-    """Yield each item by address, with the items around it, the largest first.
+    """Yield each item by address, with the items around it, the largest first. O(n log n).
 
-    Of equal blocks the one that `items` has first is around the others. The sequence is good until the next step. O(n log n).
+    Of equal blocks the one that `items` has first is around the others. The sequence changes with each step.
     """
     around: list[T] = []
     for item in sorted(items, key=block_of):
@@ -54,7 +55,7 @@ def nested(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tuple
 
 
 def outermost(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks that lie in no other of them, by address: disjoint, and covering the same addresses. O(n log n)."""
+    """Return the blocks that lie in no other: disjoint, by address, of the same addresses. O(n log n)."""
     result: list[Block] = []
     for block in sorted(blocks):
         if not result or not result[-1].contains(block):
@@ -63,7 +64,7 @@ def outermost(blocks: Iterable[Block]) -> list[Block]:
 
 
 def blocks_over(blocks: Sequence[Block], block: Block) -> Sequence[Block]:
-    """Return the blocks that share addresses with a block. `blocks` are disjoint, by address. O(log n + result)."""
+    """Return the blocks that share addresses with a block, of disjoint ones by address. O(log n + result)."""
     low = bisect.bisect_left(blocks, Block(block.family, block.first, 0))
     high = bisect.bisect_left(blocks, Block(block.family, block.last + 1, 0), low)
     if low and blocks[low - 1].overlaps(block):
@@ -72,7 +73,7 @@ def blocks_over(blocks: Sequence[Block], block: Block) -> Sequence[Block]:
 
 
 def lines_over(lines: Sequence[Line], block: Block) -> Sequence[Line]:
-    """Return the lines that share addresses with a block. `lines` are disjoint, by address, as in a lock. O(log n + result)."""
+    """Return the lines that share addresses with a block, of disjoint ones by address. O(log n + result)."""
     low = bisect.bisect_left(lines, Block(block.family, block.first, 0), key=_block_of_line)
     high = bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), low, key=_block_of_line)
     if low and lines[low - 1].block.overlaps(block):
@@ -81,16 +82,16 @@ def lines_over(lines: Sequence[Line], block: Block) -> Sequence[Line]:
 
 
 def index_around(blocks: Sequence[Block], block: Block) -> int | None:
-    """Return the index of the block that contains all of a block, or None. `blocks` are disjoint, by address. O(log n)."""
+    """Return the index of the block that contains a block, of disjoint ones by address, or None. O(log n)."""
     index = bisect.bisect_right(blocks, block) - 1
     return index if index >= 0 and blocks[index].contains(block) else None
 
 
 def gaps(block: Block, taken: Iterable[Block]) -> Iterator[tuple[int, int]]:
-    """Yield the runs of addresses of a block that are not taken, by address: the first one, and the one after the last.
+    """Yield the runs of addresses of a block that are not taken, by address, as (first, one after the last).
 
-    `taken` are blocks by address that share addresses with the block; they may nest, and reach beyond it. O(taken), and only as far
-    as the caller goes: the allocator runs through 100,000 lines with this.
+    `taken` are blocks by address that share addresses with the block; they may nest, and reach beyond it.
+    O(taken), and no further than the caller goes: the allocator runs through 100,000 lines with this.
     """
     family, cursor, prefix = block
     bits = BITS[family]
@@ -106,7 +107,10 @@ def gaps(block: Block, taken: Iterable[Block]) -> Iterator[tuple[int, int]]:
 
 
 def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
-    """Yield the largest aligned blocks of what others leave of a block, by address. They may nest, and lie anywhere. O(n log n)."""
+    """Yield the largest aligned blocks of what others leave of a block, by address. O(n log n).
+
+    The others may nest, and lie anywhere.
+    """
     family = block.family
     for cursor, end in gaps(block, sorted(other for other in without if other.overlaps(block))):
         first = cursor
@@ -123,7 +127,7 @@ def largest_aligned(first: int, end: int) -> int:
 
 
 def covers(blocks: Iterable[Block], block: Block) -> bool:
-    """Tell whether every address of `block` is in one of `blocks`, which may nest and lie anywhere. O(n log n)."""
+    """Tell whether every address of `block` is in some of `blocks`, which may nest. O(n log n)."""
     over = sorted(other for other in blocks if other.overlaps(block))
     return next(gaps(block, over), None) is None
 

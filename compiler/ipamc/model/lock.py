@@ -17,15 +17,18 @@ class State(enum.StrEnum):
     HELD = "held"
     """The node has the block now."""
     PENDING = "pending"
-    """The node is to move to the block, by consent. No other node gets it, and nothing is rendered for it yet."""
+    """The node is to move to the block, by consent. No other node gets it; nothing is rendered for it yet."""
     QUARANTINED = "quarantined"
-    """The node left the inventory, or moved to another block. The addresses are not given out for some days."""
+    """The node left the inventory, or moved to another block. The addresses are kept back for some days."""
     RELEASED = "released"
     """No node has the block: its addresses can be given out again at once."""
 
 
 Key = tuple[str, int, str]
-"""(node, family, pool): the blocks of one key are renumbered together. The pool is "" in one-block modes: a node has one block a family."""
+"""The blocks of one key are renumbered together: (node, family, pool).
+
+The pool is "" in one-block modes, where a node has one block a family.
+"""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -66,7 +69,7 @@ class Lock:
     path: str = ""
     """The file, as the user would type it."""
     written: tuple[Line, ...] = ()
-    """The lines as they stand in the file, below its header. Findings quote these, however `lines` has changed."""
+    """The lines as they stand in the file, below its header. Findings quote these, not `lines`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool, Range
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolRange:
     """A range and the pool that it belongs to."""
 
@@ -19,21 +19,24 @@ class PoolRange:
 
 
 class RangeIndex:
-    """The ranges of all pools, for look-up by block in O(log ranges). Ranges are disjoint: `check` refuses others (IPC0207)."""
+    """The ranges of all pools, for look-up by block in O(log ranges). They are disjoint (IPC0207)."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
         ranges = [
-            PoolRange(pool, one) for pool in pools for part in pool.families.values() for one in part.ranges
+            PoolRange(pool=pool, range=one)
+            for pool in pools
+            for part in pool.families.values()
+            for one in part.ranges
         ]
         self._ranges = sorted(ranges, key=lambda one: one.range.block)
         self._blocks = [one.range.block for one in self._ranges]
 
     def of(self, block: Block) -> PoolRange | None:
-        """Return the range that contains every address of the block, with its pool; None where there is none."""
+        """Return the range that contains every address of the block, with its pool, or None."""
         index = index_around(self._blocks, block)
         return None if index is None else self._ranges[index]
 
 
 def first_overlap(ranges: Iterable[Range], block: Block) -> Range | None:
-    """Return the first of a few ranges (excluded, reserved) that shares an address with the block, or None. Looks at each."""
+    """Return the first of a few ranges (excluded, reserved) that shares an address with a block, or None."""
     return next((one for one in ranges if one.block.overlaps(block)), None)

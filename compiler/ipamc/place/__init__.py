@@ -1,1 +1,1 @@
-"""A cluster and its lock in, a plan with a block for every node out, or findings; reads no file and writes no text."""
+"""A cluster and its lock in, a plan with blocks for every node or findings out; reads and writes no file."""

@@ -11,7 +11,7 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Lock
 from ipamc.place.allocate.allocate import never
-from ipamc.place.allocate.occupancy import reservations
+from ipamc.place.allocate.occupancy import blocked_ranges
 from ipamc.place.reconcile.adopt import Evidence
 
 
@@ -57,7 +57,7 @@ def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
 
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[Vacancy]:
     """Yield what is kept from newcomers though no line says so."""
-    for kept in reservations(cluster, Evidence(cluster).taken(list(lock.lines))).values():
+    for kept in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
         yield Vacancy(kept.range.block, "", "", kept.why, kept.range.at)
     for pool in cluster.pools:
         for node, pins in pool.pins.items():

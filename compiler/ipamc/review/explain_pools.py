@@ -118,7 +118,7 @@ class _Sight:
         for family, size in sorted(offer.sizes.items()):
             if mine.get(family, offer.pool.name) != offer.pool.name:
                 occupancy = Occupancy(
-                    after.lines, after.reserved, last_day(self.today, self.cluster.quarantine_days)
+                    after.lines, after.blocked, last_day(self.today, self.cluster.quarantine_days)
                 )
                 if (
                     Space(

@@ -1,1 +1,1 @@
-"""What nodes still need in, a plan with their new blocks out, or findings; changes no block that a node holds."""
+"""What nodes still need in, a plan with their new blocks or findings out; changes no block that is held."""

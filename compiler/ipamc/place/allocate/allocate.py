@@ -1,6 +1,7 @@
 """Place what nodes still need: pins first, then newcomers in name order over the whole cluster.
 
-`assign` decided which pools serve a node, and which may take the place of a full one; here the offers are taken in that order.
+`assign` decided which pools serve a node, and which may take the place of a full one; here the offers are
+taken in that order.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Plan, Reconciled, Want
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Occupancy, reservations
+from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
@@ -61,17 +62,16 @@ def allocate(
 def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str) -> Placement:
     """Place what nodes still need.
 
-    Pinned newcomers come first, then the nodes that are renumbered (at the pin where there is one; their new lines are pending), then all
-    newcomers: each in name order, whatever the order of the demands. `today` (ISO 8601, UTC) decides which quarantine is over. Lines are
-    re-used whole: they leave the lock where a new block takes some of their addresses. Costs O(n log n) in lines and newcomers, times the
-    number of block sizes; the width of ranges does not count.
+    Pinned newcomers come first, then the nodes that are renumbered (at the pin where there is one; their new
+    lines are pending), then all newcomers: each in name order, whatever the order of the demands. `today`
+    (ISO 8601, UTC) decides which quarantine is over. Lines are re-used whole: they leave the lock where a new
+    block takes some of their addresses. Costs O(n log n) in lines and newcomers, times the number of block
+    sizes; the width of ranges does not count.
     """
     pinned = place_pins(cluster, reconciled, sorted(reconciled.lacking, key=_order))
     with_pinned = _with(reconciled.lock, pinned.kept, pinned.new)
     moved = place_pins(cluster, replace(reconciled, lock=with_pinned), sorted(reconciled.moving, key=_order))
-    occupancy = Occupancy(
-        moved.kept, _reserved(cluster, reconciled), last_day(today, cluster.quarantine_days)
-    )
+    occupancy = Occupancy(moved.kept, _blocked(cluster, reconciled), last_day(today, cluster.quarantine_days))
     placed = _Newcomers(occupancy)
     placed.place(moved.demands, State.PENDING)
     placed.place(pinned.demands, State.HELD)
@@ -80,7 +80,8 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     renumbered = [msgspec.structs.replace(line, state=State.PENDING) for line in moved.new]
     lines = _together(kept, [*renumbered, *placed.lines])
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
-    if reconciled.moving:  # a node that shows its new block already, or is not there yet, has moved: no further compile is needed
+    if reconciled.moving:
+        # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
         by_name = {want.node.name: want for want in wants}
         lines = settle_moves(cluster, reconciled.lock, lines, by_name, Evidence(cluster), Consent(), today)[0]
         held = held_by_node(lines)
@@ -116,14 +117,14 @@ def _with(lock: Lock, kept: Sequence[Line], new: Sequence[Line]) -> Lock:
     return replace(lock, lines=tuple(sorted([*kept, *new], key=_block))) if new else lock
 
 
-def _reserved(cluster: Cluster, reconciled: Reconciled) -> list[Block]:
-    """Return what newcomers may not have though no line has it. Pins count, whether or not their node is there."""
+def _blocked(cluster: Cluster, reconciled: Reconciled) -> list[Block]:
+    """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
     pins = [pin.block for pool in cluster.pools for some in pool.pins.values() for pin in some]
-    return outermost([*reservations(cluster, reconciled.taken), *pins])
+    return outermost([*blocked_ranges(cluster, reconciled.taken), *pins])
 
 
 def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
-    """Return all lines by family and address. A few new ones are inserted: sorting 100,000 lines takes longer than placing one."""
+    """Return all lines by address. A few new ones are inserted, as sorting 100,000 lines takes longer."""
     if len(new) * FEW > len(lines):
         return sorted([*lines, *new], key=_block)
     result = list(lines)
@@ -144,7 +145,7 @@ def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapp
 
 @dataclass(slots=True)
 class _Newcomers:
-    """A run of newcomers: the spaces that they take from, the lines that they get, and which nodes get nothing."""
+    """A run of newcomers: the spaces that they take from, the lines that they get, and who gets nothing."""
 
     occupancy: Occupancy
     spaces: dict[tuple[str, int], Space] = field(default_factory=dict)
@@ -168,7 +169,10 @@ class _Newcomers:
                 self._serve_pool(demand.want.node, demand.offer, demand.count)
 
     def _serve_families(self, want: Want, families: tuple[int, ...]) -> None:
-        """Give a node one block of each family. Each offer serves all families that it has and that are missing, or none."""
+        """Place one block of each family.
+
+        An offer serves all families that it has and that are missing, or none.
+        """
         node, missing = want.node.name, families
         for offer in want.offers:
             asked = _asked(offer, missing)
@@ -191,7 +195,7 @@ class _Newcomers:
         self.unserved.append(Unserved(want.node, missing, passed))
 
     def _serve_pool(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
-        """Give a node a number of blocks of each family, all of one pool."""
+        """Place a number of blocks of each family for a node, all of one pool."""
         if why := never(offer.pool):
             self.short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
             return
@@ -206,7 +210,10 @@ class _Newcomers:
     def _instead(
         self, node: str, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """Let other pools take a full one's place until what it was asked for is served; return what is still missing."""
+        """Let other pools take a full one's place until what it was asked for is served.
+
+        Return what is still missing.
+        """
         for other in full.instead:
             some = _asked(other, missing)
             if some and self._give(node, other, some):
@@ -247,7 +254,10 @@ class _Newcomers:
         return tuple(family for family, space in spaces.items() if space.find(offer.sizes[family]))
 
     def _explain(self, want: Want, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> Short:
-        """Return why no pool serves a node: what became of the offers that may take the full one's place, and of those that may not."""
+        """Return why no pool serves a node.
+
+        It names the pools that may take the full one's place, and those that may not.
+        """
         room = self._room(full, asked)
         lacks = _less(asked, room)
         passed: dict[str, str] = {}
@@ -280,7 +290,10 @@ def never(pool: Pool) -> str:
 
 
 def _asked(offer: Offer, missing: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the families to ask a pool for: those that it has and that are missing; none of a pool that gives out nothing but pins."""
+    """Return the families to ask a pool for: those that it has and that are missing.
+
+    None of a pool that gives out nothing but pins.
+    """
     if offer.pool.disabled or offer.pool.unlisted:
         return ()
     sizes = offer.sizes

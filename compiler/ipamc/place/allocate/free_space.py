@@ -1,9 +1,10 @@
 """The addresses of one pool and family: what is free, found lazily, then what may be re-used.
 
-A cursor runs through the gaps between occupied blocks, lowest address first, and no further than a request needs: the width of a range
-costs nothing. Gaps that are too small for a request are kept as the largest aligned pieces, in a heap per prefix length; the part of a
-piece that a block does not need goes back as buddies. (A bitmap, as Cilium and Calico keep one, cannot hold an IPv6 range; a cursor alone
-cannot serve several sizes.)
+A cursor runs through the gaps between occupied blocks, lowest address first, and no further than a request
+needs: the width of a range costs nothing. Gaps that are too small for a request are kept as the largest
+aligned pieces, in a heap per prefix length; the part of a piece that a block does not need goes back as
+buddies. (A bitmap, as Cilium and Calico keep one, cannot hold an IPv6 range; a cursor alone cannot serve
+several sizes.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ipamc.place.allocate.reuse import Reuse, places
 
 
 class FreePlace(msgspec.Struct, frozen=True, gc=False):
-    """A place for a block, good until something is taken from its space. A Struct, because one is made for each newcomer."""
+    """A place for a block, good until something is taken from its space. One is made for each newcomer."""
 
     block: Block
     key: int = 0
@@ -33,9 +34,10 @@ class FreePlace(msgspec.Struct, frozen=True, gc=False):
 
 
 class Space:
-    """The addresses of one pool and family. What is available only shrinks, so nothing is looked at twice for one size.
+    """The addresses of one pool and family.
 
-    n blocks of k sizes cost O(k (n + lines) log n) in all. The *key* of a free address is the index of its range and its number in one
+    What is available only shrinks, so nothing is looked at twice for one size: n blocks of k sizes cost
+    O(k (n + lines) log n) in all. The *key* of a free address is the index of its range and its number in one
     integer: the order of keys is the order of allocation.
     """
 
@@ -50,8 +52,8 @@ class Space:
         self._heaps: dict[int, list[int]] = {}  # keys of the free pieces before the cursor, by prefix length
         self._ordered: list[tuple[int, list[int]]] = []  # the same, by prefix length
         self._absorbed = 0  # so many of occupancy.freed
-        # By prefix length: first addresses of the blocks placed here; places over old lines, the next one last; and for each of these
-        # queues, where a block of its size or smaller was placed.
+        # By prefix length: first addresses of the blocks placed here; places over old lines, the next one last;
+        # and for each of these queues, where a block of its size or smaller was placed.
         self._placed: dict[int, set[int]] = defaultdict(set)
         self._queues: dict[int, list[Reuse]] = {}
         self._touched: dict[int, set[int]] = {}
@@ -59,8 +61,9 @@ class Space:
     def find(self, prefix: int) -> FreePlace | None:
         """Return the place for a block of this prefix length, or None; take nothing.
 
-        Free addresses come first, in the order of the ranges and by address; then places over released lines only; then those that also
-        lie over lines whose quarantine is over, the one whose latest day is the earliest.
+        Free addresses come first, in the order of the ranges and by address; then places over released lines
+        only; then those that also lie over lines whose quarantine is over, the one whose latest day is the
+        earliest.
         """
         if prefix <= self._full:
             return None
@@ -127,7 +130,10 @@ class Space:
             heappop(self._heaps[cut])
 
     def _reach(self, key: int, size: int) -> bool:
-        """Move the cursor to the first place of this size before `key`, if there is one; keep the pieces that it passes over."""
+        """Move the cursor to the first place of this size before `key`, if there is one.
+
+        The pieces that it passes over are kept.
+        """
         cursor, end = self._cursor, self._gap_end
         while cursor < key and (cursor & (size - 1) or cursor + size > end):
             passed = largest_aligned(cursor, end)
@@ -156,7 +162,7 @@ class Space:
         return None
 
     def _covered(self, first: int, length: int) -> bool:
-        """Tell whether a larger block was placed over this one: free pieces beside re-used lines are taken with these."""
+        """Tell whether a larger block was placed over this one, together with old lines beside it."""
         return any(
             first & -(1 << (self._bits - size)) in placed
             for size, placed in self._placed.items()
@@ -168,7 +174,7 @@ class Space:
         for line in reuse.lines:
             self._occupancy.reused.add(line.block)
             if line.block.prefix < reuse.block.prefix:
-                left_over = self._occupancy.unreserved(line.block, reuse.block)
+                left_over = self._occupancy.unblocked(line.block, reuse.block)
                 if self._ranges[reuse.order].contains(line.block):
                     for piece in left_over:
                         self._push((reuse.order << self._bits) + piece.first, piece.prefix)
@@ -176,7 +182,7 @@ class Space:
                     self._occupancy.freed.extend(left_over)
 
     def _absorb(self) -> None:
-        """Add the pieces that lines beyond one range left free, as far as they lie in ranges of this space."""
+        """Add the pieces that lines beyond one range left free, as far as they lie in this space."""
         freed = self._occupancy.freed
         while self._absorbed < len(freed):
             piece = freed[self._absorbed]

@@ -11,49 +11,49 @@ from ipamc.model.cluster import Cluster, Range
 from ipamc.model.lock import Line, State
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """Addresses that are given to no node though no line of the lock has them, and why: a predicate like `reserved`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedRange:
+    """Addresses that no node gets though no line has them, and why: a predicate like `reserved`."""
 
     why: str
     range: Range
 
 
-def reservations(cluster: Cluster, taken: Sequence[Range]) -> dict[Block, Reservation]:
-    """Return what is given to no node, by block: reserved, excluded, and `taken`, which CiliumNodes without a node hold."""
+def blocked_ranges(cluster: Cluster, taken: Sequence[Range]) -> dict[Block, BlockedRange]:
+    """Return what no node gets, by block: reserved, excluded, and `taken` by CiliumNodes without a node."""
     reserved = [one for pool in cluster.pools for one in pool.reserved]
     return {
-        **{one.block: Reservation("held by a CiliumNode without a node", one) for one in taken},
-        **{one.block: Reservation("reserved", one) for one in reserved},
-        **{one.block: Reservation("excluded", one) for one in cluster.excluded},
+        **{one.block: BlockedRange(why="held by a CiliumNode without a node", range=one) for one in taken},
+        **{one.block: BlockedRange(why="reserved", range=one) for one in reserved},
+        **{one.block: BlockedRange(why="excluded", range=one) for one in cluster.excluded},
     }
 
 
 @dataclass(slots=True)
 class Occupancy:
-    """Lines and reserved blocks, for look-up by block, and which lines were re-used so far. All spaces of a compile share one."""
+    """Lines and blocked addresses, for look-up by block, and which lines were re-used. A compile has one."""
 
     lines: Sequence[Line]
     """Of the lock: disjoint, by address."""
-    reserved: Sequence[Block]
+    blocked: Sequence[Block]
     """Reserved, excluded, pinned, or taken without a line; as `outermost` returns them."""
     last_day: str
     """Lines in quarantine since this day (ISO 8601) or before may be re-used. "": none may."""
     reused: set[Block] = field(default_factory=set)
     """The blocks of lines that were re-used: they leave the lock."""
     freed: list[Block] = field(default_factory=list)
-    """What re-used lines left free where they reached beyond one range: every space looks for its own part here."""
+    """What re-used lines left free beyond one range: every space looks for its own part here."""
 
     def over_range(self, block: Block) -> list[Block]:
         """Return everything that shares addresses with a range, by address."""
         lines = [line.block for line in lines_over(self.lines, block)]
-        reserved = blocks_over(self.reserved, block)
-        return sorted([*lines, *reserved]) if reserved else lines
+        blocked = blocks_over(self.blocked, block)
+        return sorted([*lines, *blocked]) if blocked else lines
 
     def reusable(self, line: Line) -> bool:
         """Tell whether the addresses of a line may be given out again today."""
         return line.state is State.RELEASED or bool(line.since and line.since <= self.last_day)
 
-    def unreserved(self, block: Block, *but: Block) -> Iterator[Block]:
-        """Yield the pieces of a block that are neither reserved nor in `but`, whatever lines lie there."""
-        return subtract(block, [*blocks_over(self.reserved, block), *but])
+    def unblocked(self, block: Block, *but: Block) -> Iterator[Block]:
+        """Yield the pieces of a block that are neither blocked nor in `but`, whatever lines lie there."""
+        return subtract(block, [*blocks_over(self.blocked, block), *but])

@@ -13,7 +13,7 @@ from ipamc.model.cluster import Cluster, Range
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Reconciled
-from ipamc.place.allocate.occupancy import Reservation, reservations
+from ipamc.place.allocate.occupancy import BlockedRange, blocked_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class PinConflict:
 
     node: str
     pin: Range
-    by: Line | Reservation
+    by: Line | BlockedRange
 
 
 def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
-    """Place the pins of nodes in the families that they need: nodes in the order of `demands`, pins as written.
+    """Place the pins of nodes in the families that they need. O(pins log (pins + lines)).
 
-    A pin that its node holds, or that the node's pending line has, is not placed again. Pins share no address with each other: `check`
-    refuses such a cluster (IPC0217). O(pins log (pins + lines)).
+    Nodes are taken in the order of `demands`, pins as written. A pin that its node holds, or that the node's
+    pending line has, is not placed again. Pins share no address: `check` refuses those that do (IPC0217).
     """
     lines = reconciled.lock.lines
     pinned_nodes = {node for pool in cluster.pools for node in pool.pins}
@@ -70,18 +70,18 @@ def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Deman
 
 
 class _PinPlacer:
-    """Places pins one by one, against lines and reservations."""
+    """Places pins one by one, against lines and blocked ranges."""
 
     def __init__(self, cluster: Cluster, reconciled: Reconciled) -> None:
         self._lines = reconciled.lock.lines
-        self._reservations = reservations(cluster, reconciled.taken)
-        self._reserved = outermost(self._reservations)
+        self._blocked_ranges = blocked_ranges(cluster, reconciled.taken)
+        self._blocked = outermost(self._blocked_ranges)
         self.new: list[Line] = []
         self.replaced: set[Block] = set()
         self.conflicts: list[PinConflict] = []
 
     def place(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
-        """Place a node's pins of one pool, as many of a family as are missing; return what is still missing."""
+        """Place a node's pins of one pool, as many of a family as it misses; return what is missing then."""
         still = dict(missing)
         for block, pin in _pins_of(node, offer).items():
             if not still.get(block.family):
@@ -108,13 +108,13 @@ class _PinPlacer:
                 still[block.family] -= 1
         return {family: number for family, number in still.items() if number > 0}
 
-    def _forbidden(self, node: str, block: Block, under: Iterable[Line]) -> Line | Reservation | None:
-        """Return what forbids a pin, if anything does. Released lines do not, nor do the node's own quarantined ones."""
+    def _forbidden(self, node: str, block: Block, under: Iterable[Line]) -> Line | BlockedRange | None:
+        """Return what forbids a pin, or None. Released lines and the node's own quarantined ones do not."""
         for line in under:
             if not (line.state is State.RELEASED or (line.state is State.QUARANTINED and line.node == node)):
                 return line
-        reserved = blocks_over(self._reserved, block)
-        return self._reservations[reserved[0]] if reserved else None
+        blocked = blocks_over(self._blocked, block)
+        return self._blocked_ranges[blocked[0]] if blocked else None
 
 
 def _pins_of(node: str, offer: Offer) -> dict[Block, Range]:
@@ -125,13 +125,14 @@ def _pins_of(node: str, offer: Offer) -> dict[Block, Range]:
 def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]) -> Iterator[Diagnostic]:
     """IPC0306: a pinned block is free for its node, or was released.
 
-    A pin takes no block that another node holds or is to move to, and no addresses that are reserved or excluded. A block that another
-    node left is in quarantine; a pin takes it only with consent. Pin another block, or consent: `ipamc lock --release CIDR`.
+    A pin takes no block that another node holds or is to move to, and no addresses that are reserved or
+    excluded. A block that another node left is in quarantine; a pin takes it only with consent. Pin another
+    block, or consent: `ipamc lock --release CIDR`.
     """
     places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
     for conflict in conflicts:
         node, by = conflict.node, conflict.by
-        if isinstance(by, Reservation):
+        if isinstance(by, BlockedRange):
             way_out = f"pin another block for node {node}"
             also = [Related(by.range.at, f"{by.range.block} is {by.why}")]
         else:
@@ -146,7 +147,7 @@ def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
     by = conflict.by
     block, why = (
         (by.range.block, f"is {by.why}")
-        if isinstance(by, Reservation)
+        if isinstance(by, BlockedRange)
         else (by.block, _of_line(by, conflict.node, cluster)[0])
     )
     return f"pin {conflict.pin.block} of node {conflict.node} overlaps {block}, which {why}"

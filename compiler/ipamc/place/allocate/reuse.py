@@ -16,7 +16,7 @@ class Reuse(NamedTuple):
     """A place over old lines. Sorts: the smallest is taken first."""
 
     day: str
-    """The latest day on which one of its lines was quarantined, ISO 8601; "" where all are released, so that these come first."""
+    """The latest day on which one of its lines was quarantined, ISO 8601; "" where all are released."""
     order: int
     """The index of its range."""
     block: Block
@@ -25,7 +25,10 @@ class Reuse(NamedTuple):
 
 
 def last_day(today: str, days: int | None) -> str:
-    """Return the last day since which a line that may be re-used today is quarantined; "" where none may. `days` None: never."""
+    """Return the last day of quarantine that is over today: lines of that day or before may be re-used.
+
+    ISO 8601; "" where none may. `days` None: quarantine never ends.
+    """
     if days is None:
         return ""
     try:
@@ -35,7 +38,7 @@ def last_day(today: str, days: int | None) -> str:
 
 
 def first_day(since: str, days: int) -> str:
-    """Return the first day on which a line in quarantine since a day may be re-used; "" if the calendar ends before."""
+    """Return the first day on which a line quarantined `since` may be re-used; "" if the calendar ends."""
     try:
         return (date.fromisoformat(since) + timedelta(days=days)).isoformat()
     except OverflowError:
@@ -43,10 +46,11 @@ def first_day(since: str, days: int) -> str:
 
 
 def places(ranges: Sequence[Block], prefix: int, occupancy: Occupancy) -> list[Reuse]:
-    """Return the places over old lines for blocks of one prefix length, in the order in which they are to be taken.
+    """Return the places over old lines for blocks of one prefix length, the one to be taken first first.
 
-    Over lines of this size or smaller that is every place. Of a larger line it is only the lowest one: the whole line leaves the lock with
-    it, and the rest is free then. The caller checks what newcomers have taken since. O(lines log lines).
+    Over lines of this size or smaller that is every place. Of a larger line it is only the lowest one: the
+    whole line leaves the lock with it, and the rest is free then. The caller checks what newcomers have taken
+    since. O(lines log lines).
     """
     return sorted(
         place
@@ -60,14 +64,14 @@ def _places(order: int, whole: Block, prefix: int, occupancy: Occupancy) -> Iter
     family = whole.family
     size = 1 << (BITS[family] - prefix)
     lines = lines_over(occupancy.lines, whole)
-    reserved = blocks_over(occupancy.reserved, whole)
+    blocked = blocks_over(occupancy.blocked, whole)
     index = 0
     while index < len(lines):
         line = lines[index]
         if line.block.prefix < prefix:
             index += 1
             if occupancy.reusable(line):
-                pieces = occupancy.unreserved(shared(line.block, whole))
+                pieces = occupancy.unblocked(shared(line.block, whole))
                 if lowest := next((piece for piece in pieces if piece.prefix <= prefix), None):
                     yield Reuse(line.since, order, Block(family, lowest.first, prefix), (line,))
             continue
@@ -76,5 +80,5 @@ def _places(order: int, whole: Block, prefix: int, occupancy: Occupancy) -> Iter
         while index < len(lines) and lines[index].block.first < block.first + size:
             index += 1
         under = lines[start:index]
-        if all(map(occupancy.reusable, under)) and not (reserved and blocks_over(reserved, block)):
+        if all(map(occupancy.reusable, under)) and not (blocked and blocks_over(blocked, block)):
             yield Reuse(max(line.since for line in under), order, block, tuple(under))

@@ -31,7 +31,7 @@ class Passed(NamedTuple):
 
 
 class Short(msgspec.Struct, frozen=True):
-    """A node whose pool is full, and no other may take its place. A Struct, because there may be 100,000 of them."""
+    """A node whose pool is full, and no other may take its place. There may be 100,000 of them."""
 
     node: Node
     offer: Offer
@@ -43,7 +43,7 @@ class Short(msgspec.Struct, frozen=True):
 
 
 class Unserved(msgspec.Struct, frozen=True):
-    """A node whose candidates have no range of a family. A Struct, as above."""
+    """A node whose candidates have no range of a family. There may be 100,000 of them."""
 
     node: Node
     families: tuple[int, ...]
@@ -53,9 +53,10 @@ class Unserved(msgspec.Struct, frozen=True):
 def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0303: the pool that serves a node has room for it.
 
-    Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the same selector and those that
-    `overflow` names may take a full pool's place: a rack never spills into another by accident. Add a CIDR to the pool, name another pool
-    in its `overflow`, or release what is in quarantine and no longer used: `ipamc lock --release CIDR`.
+    Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the same
+    selector and those that `overflow` names may take a full pool's place: a rack never spills into another by
+    accident. Add a CIDR to the pool, name another pool in its `overflow`, or release what is in quarantine
+    and no longer used: `ipamc lock --release CIDR`.
     """
     for shortage, nodes in _grouped(short for short in shorts if not short.room):
         pool = _full_pool(cluster, shortage, after)
@@ -71,8 +72,9 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
 def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0305: a dual-stack pool serves all the families that a node lacks, or none.
 
-    The pool has room in one family but not in the other, and no other pool may take its place. It gives neither, so that the blocks of a
-    node stay together. Add a CIDR of the family that is full, or name another pool in `overflow`.
+    The pool has room in one family but not in the other, and no other pool may take its place. It gives
+    neither, so that the blocks of a node stay together. Add a CIDR of the family that is full, or name
+    another pool in `overflow`.
     """
     for shortage, nodes in _grouped(short for short in shorts if short.room):
         pool = _full_pool(cluster, shortage, after)
@@ -89,8 +91,8 @@ def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> It
 def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     """IPC0307: every family of the cluster is in a pool that serves the node.
 
-    A node needs a block of each of `ipFamilies`; Cilium waits for ever for a missing one. Give one of the node's pools a range of that
-    family, or select the node with a pool that has one.
+    A node needs a block of each of `ipFamilies`; Cilium waits for ever for a missing one. Give one of the
+    node's pools a range of that family, or select the node with a pool that has one.
     """
     groups: dict[tuple[tuple[int, ...], tuple[Passed, ...]], list[Node]] = defaultdict(list)
     for node in unserved:
@@ -159,7 +161,7 @@ def _full_pool(cluster: Cluster, shortage: Shortage, after: Occupancy) -> _FullP
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:
     """Return the place that is re-usable first once its quarantine is over, or None."""
     ranges = [one.block for one in part.ranges]
-    over = Occupancy(after.lines, after.reserved, last_day=_LAST_DAY)
+    over = Occupancy(after.lines, after.blocked, last_day=_LAST_DAY)
     place = Space(part.family, ranges, over).find(prefix)
     return place.reuse if place and place.reuse and place.reuse.day else None
 
@@ -175,7 +177,7 @@ def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse:
     shares = (
         (use.held, "held"),
         (use.quarantined, f"quarantined{until}"),
-        (use.reserved, "reserved, excluded or pinned"),
+        (use.blocked, "reserved, excluded or pinned"),
         (use.free, "free in pieces that are too small"),
     )
     parts = ", ".join(f"{_blocks(number, size)} {what}" for number, what in shares if number)
@@ -191,28 +193,28 @@ class _Use:
     """Held or pending."""
     quarantined: int
     """Quarantined, and not re-usable today."""
-    reserved: int
-    """Given to no newcomer, and in no line."""
+    blocked: int
+    """Reserved, excluded or pinned, and in no line."""
 
     @property
     def free(self) -> int:
         """The rest."""
-        return self.total - self.held - self.quarantined - self.reserved
+        return self.total - self.held - self.quarantined - self.blocked
 
 
 def _use(part: PoolFamily, after: Occupancy) -> _Use:
-    total = held = quarantined = reserved = 0
+    total = held = quarantined = blocked = 0
     for block in (one.block for one in part.ranges):
         total += block.size
         lines = lines_over(after.lines, block)
         held += sum(shared(line.block, block).size for line in lines if line.in_use)
         waiting = (line for line in lines if not line.in_use and not after.reusable(line))
         quarantined += sum(shared(line.block, block).size for line in waiting)
-        for kept in blocks_over(after.reserved, block):
+        for kept in blocks_over(after.blocked, block):
             inside = shared(kept, block)
             in_lines = addresses_taken(inside, (line.block for line in lines_over(lines, inside)))
-            reserved += inside.size - in_lines
-    return _Use(total=total, held=held, quarantined=quarantined, reserved=reserved)
+            blocked += inside.size - in_lines
+    return _Use(total=total, held=held, quarantined=quarantined, blocked=blocked)
 
 
 def _blocks(addresses: int, size: int) -> str:

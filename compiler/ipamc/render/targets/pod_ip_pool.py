@@ -1,7 +1,8 @@
 """CiliumPodIPPools: the pools from which the operator of multi-pool mode hands out blocks.
 
-One that nodes share has a pool's ranges without what is reserved. With `pinning: node` there is one for each node and pool, with exactly
-that node's blocks, and none is shared: whatever the order of events, the operator can hand out nothing else.
+One that nodes share has a pool's ranges without what is reserved. With `pinning: node` there is one for each
+node and pool, with exactly that node's blocks, and none is shared: whatever the order of events, the operator
+can hand out nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Values = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `cilium/ippools.yaml`, or with `pinning: node` `pools/<shard>/ippools.yaml` and `renumber/<node>.yaml`."""
+    """Yield `cilium/ippools.yaml`; with `pinning: node` `pools/<shard>/ippools.yaml` and `renumber/`."""
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
         return
@@ -59,7 +60,7 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def pinned_name(pool: str, node: str) -> str:
-    """Return the name of the CiliumPodIPPool of one node and pool. Unique, as no pool's name has a dot (IPC0530)."""
+    """Return the name of the CiliumPodIPPool of a node and pool. Unique: pool names have no dot (IPC0530)."""
     return f"{pool}.{node}"
 
 
@@ -75,9 +76,9 @@ def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
 def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, ...]:
     """Return a pool's ranges of one family without what is reserved, in the order as written.
 
-    `lines` are the lock's: a block that was reserved after a node got it stays in the pool, or its node would lose it. A piece smaller than
-    a block is of no use to the operator: it is left out, unless it belongs to a held or pending line. Without anything reserved this costs
-    nothing; else O(reserved log lines).
+    `lines` are the lock's: a block that was reserved after a node got it stays in the pool, or its node would
+    lose it. A piece smaller than a block is of no use to the operator: it is left out, unless it belongs to a
+    held or pending line. Without anything reserved this costs nothing; else O(reserved log lines).
     """
     reserved = outermost(one.block for one in pool.reserved if one.block.family == part.family)
     if not reserved:
@@ -105,7 +106,10 @@ def _shared(plan: Plan, pool: Pool) -> Values | None:
 
 
 def shared_families(plan: Plan, pool: Pool) -> Iterator[tuple[int, PoolFamily, tuple[Block, ...]]]:
-    """Yield (family, part of the pool, its blocks for Cilium), IPv4 first, of the cluster's families in which an address is left."""
+    """Yield (family, part of the pool, blocks for Cilium), IPv4 first, for the cluster's families.
+
+    A family in which no address is left is not among them.
+    """
     for family, part in sorted(pool.families.items()):
         if family in plan.cluster.families and (blocks := pieces(pool, part, plan.lock.lines)):
             yield family, part, blocks
