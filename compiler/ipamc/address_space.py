@@ -194,12 +194,12 @@ def overlapping_clusters(mine: Claims, others: Sequence[Claims]) -> Iterator[Dia
 def _overlaps(mine: Claims, others: Sequence[Claims]) -> Iterator[tuple[Claim, str, Claim]]:
     """Yield (own claim, cluster, its claim) of every overlap, once for each smaller block. O(n log n) of all claims."""
     every = sorted(
-        ((claim, one.cluster, one is mine) for one in (mine, *others) for claim in one.claims),
-        key=lambda one: one[1],
+        ((claim, claims.cluster, claims is mine) for claims in (mine, *others) for claim in claims.claims),
+        key=lambda entry: entry[1],
     )
-    for (claim, cluster, own), around in nested(every, lambda one: one[0].block):
+    for (claim, cluster, own), around in nested(every, lambda entry: entry[0].block):
         # Overlaps among the other clusters are findings of theirs.
-        outer = next((one for one in reversed(around) if one[2] is not own), None)
+        outer = next((entry for entry in reversed(around) if entry[2] is not own), None)
         if outer is not None:
             yield (claim, outer[1], outer[0]) if own else (outer[0], cluster, claim)
 

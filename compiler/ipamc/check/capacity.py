@@ -28,8 +28,8 @@ def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
     Nodes that join when it is full are refused, or get a block of its overflow. Add a CIDR at the end of its
     `cidrs`: no node moves.
     """
-    for one in utilisation(plan.cluster, plan.lock):
-        use, pool, part = one.use, one.pool, one.family
+    for pool_use in utilisation(plan.cluster, plan.lock):
+        use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
             yield warning(
                 "IPC0215",
@@ -122,12 +122,12 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     """
     if plan.cluster.operator != "adopt":
         return
-    for one in utilisation(plan.cluster, plan.lock):
-        if one.pool.unlisted:
+    for pool_use in utilisation(plan.cluster, plan.lock):
+        if pool_use.pool.unlisted:
             yield note(
                 "IPC0516",
-                one.family.at / "cidrs",
-                f'unlisted pool "{one.pool.name}" has room for {count(one.use.blocks_free, "node")} more (IPv{one.family.family})',
+                pool_use.family.at / "cidrs",
+                f'unlisted pool "{pool_use.pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{pool_use.family.family})',
             )
 
 

@@ -39,12 +39,12 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     CiliumPodIPPools.
     """
     ranges = [
-        PoolRange(pool=pool, range=one)
+        PoolRange(pool=pool, range=cidr)
         for pool in pools
         for part in pool.families.values()
-        for one in part.ranges
+        for cidr in part.ranges
     ]
-    for outer, inner in overlaps(ranges, lambda one: one.range.block):
+    for outer, inner in overlaps(ranges, lambda pool_range: pool_range.range.block):
         around, block = outer.range.block, inner.range.block
         same_pool = outer.pool.name == inner.pool.name
         whose = "another range of its own" if same_pool else f'pool "{outer.pool.name}"'
@@ -66,21 +66,21 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
     CIDRs of Calico pools that are not for workloads count too. Traffic for such an address would go to a pod.
     """
     for pool in cluster.pools:
-        reserved = [one.block for one in pool.reserved]
+        reserved = [cidr.block for cidr in pool.reserved]
         for part in pool.families.values():
-            for whole in part.ranges:
+            for cidr in part.ranges:
                 for excluded in cluster.excluded:
-                    if not whole.block.overlaps(excluded.block):
+                    if not cidr.block.overlaps(excluded.block):
                         continue
-                    both = shared(whole.block, excluded.block)
+                    both = shared(cidr.block, excluded.block)
                     if not covers(reserved, both):
                         yield error(
                             "IPC0208",
-                            whole.at,
-                            f'{whole.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
+                            cidr.at,
+                            f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
                             also=[Related(excluded.at, f"{excluded.block} excluded here")],
                             help=f"add {both} to the pool's reserved, or remove one of the two"
-                            if both != whole.block
+                            if both != cidr.block
                             else "use another range, or remove the excluded CIDR",
                         )
 
@@ -99,13 +99,13 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
             around = ranges.of(address)
             if around and first_overlap(around.pool.reserved, address) is None:
                 found.setdefault(around.range, []).append((around.pool, node, number))
-    for whole, nodes in found.items():
+    for cidr, nodes in found.items():
         pool, first, number = nodes[0]
         yield error(
             "IPC0209",
-            whole.at,
-            f'{whole.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for _, node, _ in nodes)}',
-            also=[Related(first.at, f"{first.name} has {address_text(whole.block.family, number)}")],
+            cidr.at,
+            f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for _, node, _ in nodes)}',
+            also=[Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")],
             help="add the node network to the pool's reserved, or move the range",
         )
 
@@ -117,25 +117,23 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     a range, and reports it as full for ever.
     """
     for family, part in pool.families.items():
-        for whole in part.ranges:
-            if part.block_size < whole.block.prefix and not (
-                pool.dialect is Dialect.CALICO and pool.disabled
-            ):
+        for cidr in part.ranges:
+            if part.block_size < cidr.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
                 yield error(
                     "IPC0210",
-                    whole.at,
-                    f'{whole.block} of pool "{pool.name}" holds no block of /{part.block_size}',
+                    cidr.at,
+                    f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}',
                     also=[Related(part.at / "blockSize", "the block size is set here")],
-                    help=f"set blockSize to {whole.block.prefix} or more, or drop the range",
+                    help=f"set blockSize to {cidr.block.prefix} or more, or drop the range",
                 )
         for number, size_class in enumerate(pool.block_sizes, 1):
             size = size_class.sizes.get(family)
-            if size is not None and all(size < whole.block.prefix for whole in part.ranges):
+            if size is not None and all(size < cidr.block.prefix for cidr in part.ranges):
                 yield error(
                     "IPC0210",
                     size_class.at / f"ipv{family}",
                     f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {number}',
-                    help=f"set it to {min(whole.block.prefix for whole in part.ranges)} or more",
+                    help=f"set it to {min(cidr.block.prefix for cidr in part.ranges)} or more",
                 )
 
 
@@ -171,7 +169,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     A reservation or pin outside every range has no effect. Most often a digit is wrong, or the range was
     moved.
     """
-    ranges = [one.block for part in pool.families.values() for one in part.ranges]
+    ranges = [cidr.block for part in pool.families.values() for cidr in part.ranges]
     for reserved in pool.reserved:
         if not any(block.overlaps(reserved.block) for block in ranges):
             yield error(
@@ -254,12 +252,12 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         for part in pool.families.values():
-            for whole in part.ranges:
-                if whole.block.family == routed.block.family and not routed.block.contains(whole.block):
+            for cidr in part.ranges:
+                if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
                     yield warning(
                         "IPC0216",
-                        whole.at,
-                        f'{whole.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
+                        cidr.at,
+                        f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
                         also=[Related(routed.at, "the routed CIDR is set here")],
                         help="widen nativeRoutingCIDR, or use ip-masq-agent",
                     )
@@ -284,14 +282,14 @@ def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnosti
             mask = masks.get(6, part.block_size)
         else:
             continue
-        for whole in part.ranges:
-            if mask - whole.block.prefix > IPV6_DIFFERENCE:
+        for cidr in part.ranges:
+            if mask - cidr.block.prefix > IPV6_DIFFERENCE:
                 sized = next((other for other in (part, *parts) if other.block_size == mask), part)
                 where = "here" if sized is part else "here, for the whole cluster"
                 yield error(
                     "IPC0211",
-                    whole.at,
-                    f'{whole.block} of pool "{pool.name}" has 2^{mask - whole.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
+                    cidr.at,
+                    f'{cidr.block} of pool "{pool.name}" has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
                     also=[Related(sized.at / "blockSize", f"the block size is set {where}")],
-                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or blocks of /{whole.block.prefix + IPV6_DIFFERENCE} or shorter",
+                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or blocks of /{cidr.block.prefix + IPV6_DIFFERENCE} or shorter",
                 )

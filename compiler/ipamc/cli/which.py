@@ -120,8 +120,8 @@ class _Look:
             raise disk.Trouble(
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
-        for one in sorted(found, key=lambda one: one.number):
-            yield Holding(name, one.line, row_at(path, one.number, b""))
+        for written in sorted(found, key=lambda written: written.number):
+            yield Holding(name, written.line, row_at(path, written.number, b""))
 
     def vacant(self) -> Iterator[Vacant]:
         """Yield what the inputs say of a block that no lock has a line over."""

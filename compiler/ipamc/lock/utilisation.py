@@ -87,21 +87,21 @@ def _without_node(cluster: Cluster) -> Iterator[Block]:
 
 
 def _pool_use(pool: Pool, part: PoolFamily, cluster: Cluster, lock: Lock, ghosts: Sequence[Block]) -> PoolUse:
-    reserved = outermost(one.block for one in (*pool.reserved, *cluster.excluded))
+    reserved = outermost(cidr.block for cidr in (*pool.reserved, *cluster.excluded))
     pins = outermost(pin.block for pinned in pool.pins.values() for pin in pinned)
     ranges = tuple(
         RangeUse(
-            range=one,
+            range=cidr,
             use=_range_use(
-                one.block,
+                cidr.block,
                 part.block_size,
-                lines_over(lock.lines, one.block),
-                *(blocks_over(some, one.block) for some in (ghosts, reserved, pins)),
+                lines_over(lock.lines, cidr.block),
+                *(blocks_over(blocks, cidr.block) for blocks in (ghosts, reserved, pins)),
             ),
         )
-        for one in part.ranges
+        for cidr in part.ranges
     )
-    return PoolUse(pool=pool, family=part, use=_sum([one.use for one in ranges]), ranges=ranges)
+    return PoolUse(pool=pool, family=part, use=_sum([counted.use for counted in ranges]), ranges=ranges)
 
 
 def _range_use(
@@ -126,7 +126,7 @@ def _range_use(
         released=free_again,
         reserved=taken - used,
         free=block.size - taken,
-        blocks_held=sum(one.first >= block.first for one in held),
+        blocks_held=sum(held_block.first >= block.first for held_block in held),
         blocks_free=_places(block, prefix, _in_order(held, quarantined, ghosts, reserved, pins)),
         blocks=_places(block, prefix, ()),
     )
@@ -138,8 +138,8 @@ def _sum(parts: Sequence[Use]) -> Use:
 
 def _in_order(*many: Sequence[Block]) -> Sequence[Block]:
     """Return all blocks by address."""
-    some = [blocks for blocks in many if blocks]
-    return some[0] if len(some) == 1 else sorted(block for blocks in some for block in blocks)
+    filled = [blocks for blocks in many if blocks]
+    return filled[0] if len(filled) == 1 else sorted(block for blocks in filled for block in blocks)
 
 
 def _places(block: Block, prefix: int, taken: Iterable[Block]) -> int:

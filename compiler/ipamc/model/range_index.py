@@ -23,13 +23,13 @@ class RangeIndex:
 
     def __init__(self, pools: Iterable[Pool]) -> None:
         ranges = [
-            PoolRange(pool=pool, range=one)
+            PoolRange(pool=pool, range=cidr)
             for pool in pools
             for part in pool.families.values()
-            for one in part.ranges
+            for cidr in part.ranges
         ]
-        self._ranges = sorted(ranges, key=lambda one: one.range.block)
-        self._blocks = [one.range.block for one in self._ranges]
+        self._ranges = sorted(ranges, key=lambda pool_range: pool_range.range.block)
+        self._blocks = [pool_range.range.block for pool_range in self._ranges]
 
     def of(self, block: Block) -> PoolRange | None:
         """Return the range that contains every address of the block, with its pool, or None."""
@@ -39,4 +39,4 @@ class RangeIndex:
 
 def first_overlap(ranges: Iterable[Range], block: Block) -> Range | None:
     """Return the first of a few ranges (excluded, reserved) that shares an address with a block, or None."""
-    return next((one for one in ranges if one.block.overlaps(block)), None)
+    return next((found for found in ranges if found.block.overlaps(block)), None)

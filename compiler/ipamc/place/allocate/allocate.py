@@ -119,7 +119,7 @@ def _with(lock: Lock, kept: Sequence[Line], new: Sequence[Line]) -> Lock:
 
 def _blocked(cluster: Cluster, reconciled: Reconciled) -> list[Block]:
     """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
-    pins = [pin.block for pool in cluster.pools for some in pool.pins.values() for pin in some]
+    pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
     return outermost([*blocked_ranges(cluster, reconciled.taken), *pins])
 
 
@@ -241,7 +241,7 @@ class _Newcomers:
 
     def _open(self, pool: Pool, family: int) -> Space:
         """Make the space of a pool and family, the first time that it is asked for."""
-        space = Space(family, [one.block for one in pool.families[family].ranges], self.occupancy)
+        space = Space(family, [cidr.block for cidr in pool.families[family].ranges], self.occupancy)
         self.spaces[pool.name, family] = space
         return space
 

@@ -21,11 +21,11 @@ class BlockedRange:
 
 def blocked_ranges(cluster: Cluster, taken: Sequence[Range]) -> dict[Block, BlockedRange]:
     """Return what no node gets, by block: reserved, excluded, and `taken` by CiliumNodes without a node."""
-    reserved = [one for pool in cluster.pools for one in pool.reserved]
+    reserved = [cidr for pool in cluster.pools for cidr in pool.reserved]
     return {
-        **{one.block: BlockedRange(why="held by a CiliumNode without a node", range=one) for one in taken},
-        **{one.block: BlockedRange(why="reserved", range=one) for one in reserved},
-        **{one.block: BlockedRange(why="excluded", range=one) for one in cluster.excluded},
+        **{cidr.block: BlockedRange(why="held by a CiliumNode without a node", range=cidr) for cidr in taken},
+        **{cidr.block: BlockedRange(why="reserved", range=cidr) for cidr in reserved},
+        **{cidr.block: BlockedRange(why="excluded", range=cidr) for cidr in cluster.excluded},
     }
 
 

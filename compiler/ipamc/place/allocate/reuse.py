@@ -60,18 +60,18 @@ def places(ranges: Sequence[Block], prefix: int, occupancy: Occupancy) -> list[R
     )
 
 
-def _places(order: int, whole: Block, prefix: int, occupancy: Occupancy) -> Iterator[Reuse]:
-    family = whole.family
+def _places(order: int, cidr: Block, prefix: int, occupancy: Occupancy) -> Iterator[Reuse]:
+    family = cidr.family
     size = 1 << (BITS[family] - prefix)
-    lines = lines_over(occupancy.lines, whole)
-    blocked = blocks_over(occupancy.blocked, whole)
+    lines = lines_over(occupancy.lines, cidr)
+    blocked = blocks_over(occupancy.blocked, cidr)
     index = 0
     while index < len(lines):
         line = lines[index]
         if line.block.prefix < prefix:
             index += 1
             if occupancy.reusable(line):
-                pieces = occupancy.unblocked(shared(line.block, whole))
+                pieces = occupancy.unblocked(shared(line.block, cidr))
                 if lowest := next((piece for piece in pieces if piece.prefix <= prefix), None):
                     yield Reuse(line.since, order, Block(family, lowest.first, prefix), (line,))
             continue

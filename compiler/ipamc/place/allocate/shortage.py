@@ -95,8 +95,8 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     node's pools a range of that family, or select the node with a pool that has one.
     """
     groups: dict[tuple[tuple[int, ...], tuple[Passed, ...]], list[Node]] = defaultdict(list)
-    for node in unserved:
-        groups[node.families, node.passed].append(node.node)
+    for found in unserved:
+        groups[found.families, found.passed].append(found.node)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
         pools = f"; {_why(passed)}" if passed else ", as they have none"
@@ -160,7 +160,7 @@ def _full_pool(cluster: Cluster, shortage: Shortage, after: Occupancy) -> _FullP
 
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:
     """Return the place that is re-usable first once its quarantine is over, or None."""
-    ranges = [one.block for one in part.ranges]
+    ranges = [cidr.block for cidr in part.ranges]
     over = Occupancy(after.lines, after.blocked, last_day=_LAST_DAY)
     place = Space(part.family, ranges, over).find(prefix)
     return place.reuse if place and place.reuse and place.reuse.day else None
@@ -204,7 +204,7 @@ class _Use:
 
 def _use(part: PoolFamily, after: Occupancy) -> _Use:
     total = held = quarantined = blocked = 0
-    for block in (one.block for one in part.ranges):
+    for block in (cidr.block for cidr in part.ranges):
         total += block.size
         lines = lines_over(after.lines, block)
         held += sum(shared(line.block, block).size for line in lines if line.in_use)
@@ -235,7 +235,7 @@ def ip(families: Iterable[int]) -> str:
 
 
 def _why(passed: tuple[Passed, ...]) -> str:
-    pools = [f"pool {one.pool} {one.why}" for one in passed[:8]]
+    pools = [f"pool {pool.pool} {pool.why}" for pool in passed[:8]]
     return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
 
 

@@ -80,9 +80,9 @@ def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, 
     lose it. A piece smaller than a block is of no use to the operator: it is left out, unless it belongs to a
     held or pending line. Without anything reserved this costs nothing; else O(reserved log lines).
     """
-    reserved = outermost(one.block for one in pool.reserved if one.block.family == part.family)
+    reserved = outermost(cidr.block for cidr in pool.reserved if cidr.block.family == part.family)
     if not reserved:
-        return tuple(one.block for one in part.ranges)
+        return tuple(cidr.block for cidr in part.ranges)
 
     def in_use(block: Block) -> list[Block]:
         return [line.block for line in lines_over(lines, block) if line.in_use]
@@ -90,8 +90,8 @@ def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, 
     removed = [piece for block in reserved for piece in subtract(block, in_use(block))]
     return tuple(
         piece
-        for one in part.ranges
-        for piece in subtract(one.block, blocks_over(removed, one.block))
+        for cidr in part.ranges
+        for piece in subtract(cidr.block, blocks_over(removed, cidr.block))
         if piece.prefix <= part.block_size or in_use(piece)
     )
 
