@@ -5,17 +5,19 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import ipamc.cli
 from ipamc import __version__
-from ipamc.cli import VERBS, main
+from ipamc.cli import VERBS, main, terminal
 from ipamc.cli.init import ATTRIBUTES, DRIVERS, with_attributes
-from ipamc.cli.terminal import colour, today
+from ipamc.cli.terminal import colour, progress, today
 from ipamc.workspace import disk
 from ipamc.workspace.disk import Trouble
 
@@ -127,7 +129,7 @@ def test_usage_errors_exit_64(
 
 
 HEAVY = {
-    *("yaml", "jinja2", "rich", "jsonschema", "jsonschema_rs", "msgspec", "netaddr"),
+    *("yaml", "jinja2", "jsonschema", "jsonschema_rs", "msgspec", "netaddr"),
     *("subprocess", "multiprocessing", "ipamc.pipeline", "ipamc.model.cluster"),
 }
 
@@ -242,6 +244,27 @@ def test_colour(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     assert colour(sys.stderr) is wanted
+
+
+def test_progress_is_shown_on_a_terminal_and_removed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(terminal, "PATIENCE", 0)
+    shown = threading.Event()
+
+    def size() -> os.terminal_size:
+        shown.set()
+        return os.terminal_size((12, 1))
+
+    monkeypatch.setattr(shutil, "get_terminal_size", size)
+    with progress("reading [red]"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress("reading [red]"):
+        assert shown.wait(10)
+    assert capsys.readouterr().err == f"\rreading [re\r{' ' * 11}\r"
 
 
 @pytest.mark.parametrize(

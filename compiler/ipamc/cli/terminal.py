@@ -1,14 +1,16 @@
-"""What depends on where ipamc runs: colour, progress, the clock, and what to say when the surroundings fail."""
+"""What depends on where ipamc runs: colour, progress, the clock, and the line for an I/O or environment error."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import re
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import TextIO
 
 import click
@@ -21,7 +23,7 @@ PATIENCE = 0.3
 
 
 def colour(stream: TextIO) -> bool:
-    """Tell whether to colour what goes to a stream: NO_COLOR forbids, FORCE_COLOR demands, else a terminal that is not dumb."""
+    """Return whether to colour what goes to a stream: never with NO_COLOR, always with FORCE_COLOR, else on a terminal that is not dumb."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
@@ -31,16 +33,16 @@ def colour(stream: TextIO) -> bool:
 
 def say(text: str) -> None:
     """Write a line for people, to stderr."""
-    click.echo(text, err=True, color=True)  # True: whoever made the text knew whether to colour it
+    click.echo(text, err=True, color=True)  # True: the text has its colours already
 
 
 def today() -> str:
-    """Give the day in UTC, ISO 8601: SOURCE_DATE_EPOCH if it is set, else the clock's. The only place where ipamc asks for the time."""
+    """Return the day in UTC, ISO 8601: that of SOURCE_DATE_EPOCH if it is set, else today. Only this function reads the clock."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:
         return datetime.datetime.now(datetime.UTC).date().isoformat()
     if not re.fullmatch(r"\d{1,12}", epoch, re.ASCII):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {visible(epoch)!r}, which is no number of seconds since 1970")
+        raise Trouble(f"SOURCE_DATE_EPOCH is {visible(epoch)!r}; it must be a number of seconds since 1970")
     try:
         return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
     except (OverflowError, ValueError, OSError):
@@ -48,7 +50,7 @@ def today() -> str:
 
 
 def trouble(problem: BaseException) -> str:
-    """Give the one line for a failure of the surroundings; "" for anything else, which is then a bug of ours."""
+    """Return the line for an I/O or environment error; "" for any other exception, which is a bug of ipamc."""
     if isinstance(problem, Trouble | click.ClickException):
         return visible(str(problem))
     if isinstance(problem, OSError):
@@ -60,7 +62,7 @@ def trouble(problem: BaseException) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show on a terminal that something is going on, once it has taken longer than PATIENCE."""
+    """Show a line on a terminal while the block runs, once it has taken longer than PATIENCE; remove it at the end."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
@@ -75,8 +77,12 @@ def progress(text: str) -> Iterator[None]:
 
 
 def _show(text: str, done: threading.Event) -> None:
-    if not done.wait(PATIENCE):
-        from rich.console import Console
-
-        with Console(stderr=True).status(text):
-            done.wait()
+    if done.wait(PATIENCE):
+        return
+    columns = shutil.get_terminal_size().columns - 1
+    for seconds in count():
+        line = f"{visible(text)} … {seconds} s"[:columns]
+        click.echo(f"\r{line}", err=True, nl=False)
+        if done.wait(1):
+            break
+    click.echo(f"\r{' ' * len(line)}\r", err=True, nl=False)
