@@ -174,7 +174,7 @@ def compiled(case: Case) -> Outcome:
     compilation = None
     try:
         compilation = compile_cluster(inputs(case))
-        found = compilation.diagnostics
+        found: tuple[Diagnostic, ...] = compilation.diagnostics
         produced = {f"rendered/{path}": text for path, text in compilation.files.items()}
         produced["ipam.lock"] = compilation.lock
         produced["files"] = "".join(f"{path}\n" for path in sorted(compilation.files))

@@ -92,7 +92,7 @@ def command(
     lies on the disk; it is not compiled again. What it is compared with is what a compile gives now. Writes nothing.
     """
     from ipamc.cli.runner import run_all
-    from ipamc.report.findings import Failure
+    from ipamc.report.findings.content import Failure
     from ipamc.review.diff.document import Document, Status, refusals
     from ipamc.workspace.neighbours import neighbours
 

@@ -161,7 +161,8 @@ def _processors() -> int:
 
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """Print the findings of all clusters, then a line for each; give the exit code. A document is all there is on stderr."""
-    from ipamc.report.findings import Failure, format_of
+    from ipamc.report.findings import format_of
+    from ipamc.report.findings.content import Failure
 
     failures = [Failure(each.folder, each.line) for each in outcomes if each.trouble]
     print_findings([finding for each in outcomes for finding in each.findings], style, failures)
