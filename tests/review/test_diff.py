@@ -65,9 +65,9 @@ def told(changes: LineChanges) -> set[Block]:
         *(each.line for each in (*changes.left, *changes.released)),
         *changes.vanished,
     ]
-    for renumber in (*changes.pending, *changes.settled):
+    for renumber in (*changes.pending, *changes.completed):
         lines += [*renumber.old, *renumber.new]
-    for each in changes.repooled:
+    for each in changes.pool_transfers:
         lines += each.lines
     return {line.block for line in lines}
 
@@ -81,7 +81,7 @@ def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
     changes = compared(lines, lines)
     assert told(changes) == set()
     assert changes.counts.unchanged == len(held(lines))
-    assert {each.node for each in changes.standing} == {
+    assert {each.node for each in changes.still_pending} == {
         line.node for line in lines if line.state is State.PENDING
     }
 
@@ -102,10 +102,10 @@ def test_a_node_that_held_a_block_and_holds_another_is_renumbered(
 ) -> None:
     old, new = held(before), held(after)
     changes = compared(before, after)
-    assert {each.node for each in changes.settled} == {
+    assert {each.node for each in changes.completed} == {
         node for node in old.keys() & new.keys() if old[node] != new[node]
     }
-    assert all([line.block for line in each.new] == [new[each.node]] for each in changes.settled)
+    assert all([line.block for line in each.new] == [new[each.node]] for each in changes.completed)
 
 
 @given(locks(), locks())

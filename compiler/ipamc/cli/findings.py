@@ -151,13 +151,18 @@ def _text(
     findings: Sequence[Diagnostic], name: str, failures: Sequence[Failure], *, colour: bool = False
 ) -> str:
     from ipamc.report.findings import format_of, report
+    from ipamc.report.findings.content import span_of
 
     chosen = format_of(name)
     if chosen.rooted:
         rooted = _Rooted()
-        findings = [located(finding, rooted.span) for finding in findings]
+
+        def span(at: At) -> Span:
+            return replace(span_of(at), path=rooted.path(at.path))
+
+        findings = [located(finding, span) for finding in findings]
         failures = [
-            failure._replace(folder=failure.folder and rooted.path(failure.folder)) for failure in failures
+            replace(failure, folder=failure.folder and rooted.path(failure.folder)) for failure in failures
         ]
     return report(findings, name, colour=colour, failures=failures, rules=_rules() if chosen.rules else {})
 
@@ -176,12 +181,6 @@ class _Rooted:
         here = _root(".")
         self._roots = [here] if here else []
         self._folders: dict[Path, Path] = {}
-
-    def span(self, at: At) -> Span:
-        """Return the span of a place with such a path."""
-        from ipamc.report.findings.content import span_of
-
-        return replace(span_of(at), path=self.path(at.path))
 
     def path(self, text: str) -> str:
         """Return a path relative to its root, with forward slashes; the absolute path if it is below none of them."""

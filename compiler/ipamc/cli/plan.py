@@ -18,7 +18,7 @@ from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
-    from ipamc.review.diff.document import Document, Planned
+    from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
 FORMATS = ("text", "markdown", "json")
 GATES = ("renumber", "release", "leave", "capacity")
@@ -93,7 +93,7 @@ def command(
     """
     from ipamc.cli.runner import run_all
     from ipamc.report.findings.content import Failure
-    from ipamc.review.diff.document import Document, Status, refusals
+    from ipamc.review.diff.plan_report import PlanReport, Status, refusals
     from ipamc.workspace.neighbours import neighbours
 
     folders, then = _clusters(clusters, base)
@@ -108,10 +108,10 @@ def command(
     if then:
         planned += [_deleted(folder, base) for folder in then.deleted]
     planned.sort(key=lambda each: each.name)
-    document = Document(
+    report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(each) for each in clusters}))
     )
-    click.echo(_rendered(document, style), nl=False, color=True)
+    click.echo(_rendered(report, style), nl=False, color=True)
     paths = {name_of(folder): folder for folder in folders}
     failures = [
         Failure(paths[each.name], f"{each.name}: {each.status}: {each.said}")
@@ -122,7 +122,7 @@ def command(
     for each in planned:
         if each.difference is None and each.status is not Status.FAILED:
             say(f"{'error: ' if each.failed else ''}{each.name}: {each.status}: {each.said}")
-    reasons = list(refusals(document, fail_on))
+    reasons = list(refusals(report, fail_on))
     for reason in reasons:
         say(f"refused: {reason}")
     for each in planned if then else ():
@@ -172,9 +172,9 @@ class Job:
     """The other clusters, where this one may be of an address space."""
 
 
-def run(job: Job) -> Planned:
+def run(job: Job) -> ClusterReport:
     """Plan one cluster. Everything that is not a bug of ours ends in the result."""
-    from ipamc.review.diff.document import Planned, Status
+    from ipamc.review.diff.plan_report import ClusterReport, Status
 
     name = name_of(job.folder)
     gc.disable()  # as for a compile: many objects, no cycles
@@ -182,7 +182,7 @@ def run(job: Job) -> Planned:
         return _run(job, name)
     except Refused as refused:
         errors = sum(each.severity is Severity.ERROR for each in refused.diagnostics)
-        return Planned(
+        return ClusterReport(
             name=name,
             status=Status.REFUSED,
             said=f"{count(errors, 'error')}, and so there is nothing to compare",
@@ -190,17 +190,17 @@ def run(job: Job) -> Planned:
         )
     except Exception as problem:
         if text := trouble(problem):
-            return Planned(name=name, status=Status.FAILED, said=text)
+            return ClusterReport(name=name, status=Status.FAILED, said=text)
         raise
     finally:
         gc.enable()
 
 
-def _run(job: Job, name: str) -> Planned:
+def _run(job: Job, name: str) -> ClusterReport:
     from ipamc.model.lock import Consent
     from ipamc.pipeline import compile_cluster
-    from ipamc.review.diff import compare, nothing
-    from ipamc.review.diff.document import Planned, Status
+    from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.plan_report import ClusterReport, Status
     from ipamc.workspace.neighbours import refuse_overlaps
     from ipamc.workspace.plan_base import side_at, side_on_disk
 
@@ -218,14 +218,14 @@ def _run(job: Job, name: str) -> Planned:
         status, said = Status.NEW, f"{job.base} has no such cluster"
     elif job.was:
         status, said = Status.RENAMED, f"it is {name_of(job.was)} in {job.base}, and is compared with that"
-    difference = compare(side or nothing(name, compilation.plan.lock.mode), compilation, job.today)
-    return Planned(
+    difference = compare(side or empty_base(name, compilation.plan.lock.mode), compilation, job.today)
+    return ClusterReport(
         name=name, status=status, said=said, difference=difference, findings=compilation.diagnostics
     )
 
 
-def _deleted(folder: str, base: str) -> Planned:
-    from ipamc.review.diff.document import Planned, Status
+def _deleted(folder: str, base: str) -> ClusterReport:
+    from ipamc.review.diff.plan_report import ClusterReport, Status
     from ipamc.workspace.plan_base import was_held
 
     lock = was_held(folder, base)
@@ -235,10 +235,10 @@ def _deleted(folder: str, base: str) -> Planned:
         f"with {count(nodes, 'node')} and {count(len(live), 'block')}; what was applied stays in the cluster"
     )
     said = f"{base} has it, {held}. To have it back: git checkout {base} -- {folder}"
-    return Planned(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
+    return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
 
 
-def _rendered(document: Document, style: str) -> str:
+def _rendered(report: PlanReport, style: str) -> str:
     import sys
 
     from ipamc.report.plan import json as plan_json
@@ -246,11 +246,11 @@ def _rendered(document: Document, style: str) -> str:
     from ipamc.report.plan import text as plan_text
 
     if style == "json":
-        return plan_json.render(document)
+        return plan_json.render(report)
     return (
-        plan_markdown.render(document)
+        plan_markdown.render(report)
         if style == "markdown"
-        else plan_text.render(document, colour=colour(sys.stdout))
+        else plan_text.render(report, colour=colour(sys.stdout))
     )
 
 

@@ -19,7 +19,7 @@ from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
 from ipamc.workspace.history import Past, at_option, look_back
 
 if TYPE_CHECKING:
-    from ipamc.report.holders import Holding, Vacant
+    from ipamc.report.holders import InputAnswer, LockAnswer
 
 
 @click.command(
@@ -55,7 +55,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
 
     question = asked(target)
     look = _Look(question, look_back(at, clusters) if at else None)
-    answers: list[Holding | Vacant] = list(look.holders(clusters))
+    answers: list[LockAnswer | InputAnswer] = list(look.holders(clusters))
     held = any(each.line.state is not State.RELEASED for each in look.found)
     if not answers and question.block:
         with progress("reading the pools"):
@@ -91,12 +91,12 @@ class _Look:
         self.question = question
         self.past = past
         self.folders: list[str] = []
-        self.found: list[Holding] = []
+        self.found: list[LockAnswer] = []
         self.problems = Problems()
         self.unread = False
         """Some lock could not be read."""
 
-    def holders(self, clusters: tuple[str, ...]) -> list[Holding]:
+    def holders(self, clusters: tuple[str, ...]) -> list[LockAnswer]:
         """Give the lines that answer, a cluster after the other. Reads locks only, and of these only what answers."""
         self.folders = list(self.past.folders if self.past else find(clusters))
         locks = self.past.locks() if self.past else {}
@@ -108,11 +108,11 @@ class _Look:
         self.unread = bool(self.problems)
         return self.found
 
-    def _holders(self, name: str, path: str, text: bytes) -> Iterator[Holding]:
+    def _holders(self, name: str, path: str, text: bytes) -> Iterator[LockAnswer]:
         from ipamc.lock.file import named
         from ipamc.lock.lookup import of, over
         from ipamc.lock.rules import row_at
-        from ipamc.report.holders import Holding
+        from ipamc.report.holders import LockAnswer
 
         found = set(over(text, path, self.question.block) if self.question.block else ())
         found.update(of(text, path, self.question.node) if self.question.node else ())
@@ -121,15 +121,15 @@ class _Look:
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
         for line, number in sorted(found, key=lambda each: each.number):
-            yield Holding(name, line, row_at(path, number, b""))
+            yield LockAnswer(cluster=name, line=line, at=row_at(path, number, b""))
 
-    def vacant(self) -> Iterator[Vacant]:
+    def vacant(self) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that no lock has a line over."""
         from ipamc.cli.show import survey
         from ipamc.model.lock import Consent
         from ipamc.read.locate import Texts
-        from ipamc.report.holders import Vacant
-        from ipamc.review.explain_address import vacancies
+        from ipamc.report.holders import InputAnswer
+        from ipamc.review.explain_address import explain_address
 
         for folder in self.folders if self.question.block else ():
             with self.problems.of(folder):
@@ -137,11 +137,14 @@ class _Look:
                     self.past.inputs(folder) if self.past else inputs_of(folder, today="", consent=Consent())
                 )
                 cluster, lock = survey(inputs)
-                some = vacancies(cluster, lock, self.question.block) if self.question.block else []
+                some = explain_address(cluster, lock, self.question.block) if self.question.block else []
                 texts = Texts(inputs.sources, [each.at for each in some])
-                yield from (Vacant(name_of(folder), each, texts.span(each.at)) for each in some)
+                yield from (
+                    InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
+                    for unheld in some
+                )
 
-    def nobody(self, answers: list[Holding | Vacant]) -> str:
+    def nobody(self, answers: list[LockAnswer | InputAnswer]) -> str:
         """Say that nobody holds it."""
         text, where = self.question.text, count(len(self.folders), "cluster")
         unread = ", as far as locks could be read" if self.unread else ""

@@ -18,7 +18,7 @@ from ipamc.workspace.history import Past, at_option, look_back
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
-    from ipamc.review.explain_node import Trace
+    from ipamc.review.explain_node import ExplainedNode
 
 
 @click.command(
@@ -59,9 +59,9 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
     with progress("reading the clusters"):
         for folder in folders:
             with problems.of(folder):
-                if told := _look(folder, node, past):
-                    texts.append(explanation.text(*told))
-                    records.append(explanation.record(*told))
+                if answer := _look(folder, node, past):
+                    texts.append(explanation.text(*answer))
+                    records.append(explanation.record(*answer))
     if output == "json":
         click.echo(
             json.dumps(
@@ -84,30 +84,30 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
     return DONE if records and not problems else REFUSED
 
 
-def _look(folder: str, node: str, past: Past | None) -> tuple[Trace, str, Find] | None:
-    """Trace a node in a cluster; None if it does not know it. A cluster none of whose files has the name in it is not read any further."""
+def _look(folder: str, node: str, past: Past | None) -> tuple[ExplainedNode, str, Find] | None:
+    """Explain a node of a cluster; None if the cluster does not know it. If no file contains the name, the cluster is not parsed."""
     from ipamc.model.lock import Consent
 
     inputs = past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent())
     name = node.encode()
     if not any(name in text for text in (inputs.lock or b"", *inputs.sources.values())):
         return None
-    return traced(inputs, node, past.day if past else today())
+    return explain(inputs, node, past.day if past else today())
 
 
-def traced(inputs: Inputs, node: str, day: str) -> tuple[Trace, str, Find] | None:
-    """Read a cluster, and give what `report.why` wants: the trace of a node, the lock's path, and how a place is found. Raises Refused."""
+def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
+    """Return the arguments of `report.explanation` for a node: its explanation, the lock's path, and how a place is found. Raises Refused."""
     from ipamc.cli.show import survey
     from ipamc.read.locate import Texts
-    from ipamc.review.explain_node import trace
+    from ipamc.review.explain_node import explain_node
 
     cluster, lock = survey(inputs)
-    found = trace(cluster, lock, node, day)
+    found = explain_node(cluster, lock, node, day)
     if found is None:
         return None
     places = [
-        *(each.pool.selector_at for each in found.pools),
-        *(each.size.at / "nodeSelector" for each in found.pools if each.size),
-        *(at for at in (found.at, *(each.at for each in found.steps)) if at),
+        *(explained.pool.selector_at for explained in found.pools),
+        *(explained.size.at / "nodeSelector" for explained in found.pools if explained.size),
+        *(at for at in (found.at, *(block.at for block in found.blocks)) if at),
     ]
     return found, inputs.lock_path, Texts(inputs.sources, places).span

@@ -15,7 +15,7 @@ from ipamc.workspace.revision import below, is_below, tree_at, unknown
 if TYPE_CHECKING:
     from ipamc.model.lock import Lock
     from ipamc.pipeline import Compilation, Inputs
-    from ipamc.review.diff import Side
+    from ipamc.review.diff import ClusterBase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,9 @@ def was_held(folder: str, revision: str) -> Lock | None:
     return parse(text, f"{revision}:{folder}/{disk.LOCK}")[0] if text is not None else None
 
 
-def side_at(folder: str, revision: str, head: Inputs, compilation: Compilation) -> Side | None:
+def side_at(folder: str, revision: str, head: Inputs, compilation: Compilation) -> ClusterBase | None:
     """Give the base's side of a cluster from a revision; None where that has no such cluster. Raises Trouble where its lock cannot be read."""
-    from ipamc.review.diff import Unsound, base
+    from ipamc.review.diff import UnreadableBase, read_base
 
     tree = tree_at(folder, revision)
     if not tree.files:
@@ -97,8 +97,8 @@ def side_at(folder: str, revision: str, head: Inputs, compilation: Compilation) 
     inputs = tree.inputs()
     same = _texts(inputs) == _texts(head) and inputs.name == head.name
     try:
-        return base(inputs, tree.rendered(), compilation.plan.cluster if same else None)
-    except Unsound as problem:
+        return read_base(inputs, tree.rendered(), compilation.plan.cluster if same else None)
+    except UnreadableBase as problem:
         raise Trouble(
             f"{inputs.lock_path} is not sound there ({problem}): compare with a revision before that, or after it was mended"
         ) from None
@@ -108,16 +108,16 @@ def _texts(inputs: Inputs) -> dict[str, bytes]:
     return {path.removeprefix(f"{inputs.folder}/"): text for path, text in inputs.sources.items()}
 
 
-def side_on_disk(folder: str, head: Inputs, compilation: Compilation) -> Side:
+def side_on_disk(folder: str, head: Inputs, compilation: Compilation) -> ClusterBase:
     """Give the base's side of a cluster as it lies on the disk. Its pools are those of the head: nothing else remembers them."""
-    from ipamc.review.diff import base
+    from ipamc.review.diff import read_base
 
     changes = disk.compare(folder, None, compilation.files)
     found = {
         path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}")
         for path in (*compilation.files, *changes.removed)
     }
-    return base(
+    return read_base(
         head, {path: data for path, data in found.items() if data is not None}, compilation.plan.cluster
     )
 

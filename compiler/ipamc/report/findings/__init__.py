@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ipamc.model.diagnostics import Diagnostic, Located, located
 from ipamc.report.findings import concise, document, full, github, gitlab, junit, sarif
@@ -17,7 +17,8 @@ LIMIT = 20
 """Findings of one code that a person is shown."""
 
 
-class Format(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Format:
     """A way to print findings."""
 
     name: str

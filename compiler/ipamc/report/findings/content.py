@@ -6,20 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ipamc.model.diagnostics import At, Located, Span
 from ipamc.report.terminal_text import visible, where
 
 
-class Rule(NamedTuple):
-    """What the catalogue says of a code: one sentence, and why it matters."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the catalogue says about a code: one sentence, and why it matters."""
 
     title: str
     body: str
 
 
-class Failure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Failure:
     """An I/O or environment error. A report that leaves it out would pass for a clean one."""
 
     folder: str

@@ -29,7 +29,10 @@ def render(content: Content) -> str:
     )
     kept, left_out = ranked[:MOST], [finding for finding, _ in ranked[MOST:]]
     codes = sorted({finding.code for finding, _ in kept})
-    notifications = [_notification("error", ": ".join(filter(None, failure))) for failure in content.failures]
+    notifications = [
+        _notification("error", ": ".join(filter(None, (failure.folder, failure.text))))
+        for failure in content.failures
+    ]
     if left_out:
         text = f"{len(left_out):,} more findings are not in this report: {_counted(left_out)}"
         notifications.append(_notification("warning", text))
@@ -54,12 +57,12 @@ def render(content: Content) -> str:
 
 
 def _rule(code: str, rule: Rule | None) -> dict[str, object]:
-    title, body = rule or Rule(code, "")
+    rule = rule or Rule(code, "")
     return {
         "id": code,
-        "shortDescription": {"text": title},
-        "fullDescription": {"text": body or title},
-        "help": {"text": f"{title}\n\n{body}".rstrip()},
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.body or rule.title},
+        "help": {"text": f"{rule.title}\n\n{rule.body}".rstrip()},
     }
 
 
