@@ -1,7 +1,8 @@
 """Where the findings of a run go: to stderr in one format, and to the files of `--report` in others.
 
-A report is written once, when its verb ends, with everything that was found: also without findings, after a refused compile, and after an I/O or
-environment error. After a bug of ipamc or an interrupt none is written: a report without findings would say that all is well.
+A report is written once, when its verb ends, with everything that was found: also without findings, after a
+refused compile, and after an I/O or environment error. After a bug of ipamc or an interrupt none is written:
+a report without findings would say that all is well.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class Reports:
 
 @dataclass(slots=True)
 class Problems:
-    """The findings and failures of several clusters that are read one after the other: the others still answer."""
+    """The findings and failures of several clusters, read one after the other.
+
+    One does not stop the others.
+    """
 
     findings: list[Diagnostic] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -56,7 +60,10 @@ class Problems:
 
     @contextmanager
     def of(self, folder: str) -> Iterator[None]:
-        """Run the block for one cluster. A refusal and an I/O or environment error end the block and are kept; other exceptions pass through."""
+        """Run the block for one cluster.
+
+        A refusal and an I/O or environment error end the block and are kept; other exceptions pass through.
+        """
         from ipamc.report.findings.content import Failure
 
         try:
@@ -128,7 +135,10 @@ def _parse(
 
 
 def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequence[Failure] = ()) -> None:
-    """Print findings to stderr, and for people how many there are; keep them for the reports. Beside a document nothing else is printed."""
+    """Print findings to stderr, and for people how many there are; keep them for the reports.
+
+    Beside a document nothing else is printed.
+    """
     from ipamc.report.findings import format_of
     from ipamc.report.terminal_text import tally
 
@@ -175,7 +185,7 @@ def _rules() -> dict[str, Rule]:
 
 
 class _Rooted:
-    """Paths relative to the repository of the working directory, else to their own repository, else to the working directory."""
+    """Paths relative to the working directory's repository, to their own, or to the working directory."""
 
     def __init__(self) -> None:
         here = _root(".")
@@ -183,7 +193,7 @@ class _Rooted:
         self._folders: dict[Path, Path] = {}
 
     def path(self, text: str) -> str:
-        """Return a path relative to its root, with forward slashes; the absolute path if it is below none of them."""
+        """Return a path relative to its root, with forward slashes; an absolute path if it has none."""
         _, colon, below = text.partition(":")
         if colon and not Path(text).exists():  # REVISION:PATH, which is below the root already
             return below

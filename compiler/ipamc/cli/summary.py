@@ -19,8 +19,8 @@ LISTED = 5
 
 
 def placed(before: bytes | None, after: str, plan: Plan) -> str:
-    """Count the nodes, the blocks added and why, the blocks returned, the nodes that left, the nodes renumbered."""
-    origins = Counter(map(Origin, plan.origins.values()))
+    """Count the nodes, the blocks added (and why) or returned, and the nodes that left or are renumbered."""
+    origins = Counter(plan.origins.values())
     returned = origins.pop(Origin.RETURNED, 0)
     origins.pop(Origin.RENUMBER, 0)  # `renumbered` counts their nodes
     why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))

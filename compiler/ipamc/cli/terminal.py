@@ -1,4 +1,4 @@
-"""What depends on where ipamc runs: colour, progress, the clock, and the line for an I/O or environment error."""
+"""What depends on where ipamc runs: colour, progress, the clock; and the line for an environment error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ PATIENCE = 0.3
 
 
 def colour(stream: TextIO) -> bool:
-    """Return whether to colour what goes to a stream: never with NO_COLOR, always with FORCE_COLOR, else on a terminal that is not dumb."""
+    """Return whether to colour a stream.
+
+    NO_COLOR forbids it, FORCE_COLOR demands it; else a terminal is coloured unless it is dumb.
+    """
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
@@ -37,7 +40,10 @@ def say(text: str) -> None:
 
 
 def today() -> str:
-    """Return the day in UTC, ISO 8601: that of SOURCE_DATE_EPOCH if it is set, else today. Only this function reads the clock."""
+    """Return the day in UTC, ISO 8601: that of SOURCE_DATE_EPOCH if it is set, else today.
+
+    Only this function reads the clock.
+    """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:
         return datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -50,7 +56,7 @@ def today() -> str:
 
 
 def trouble(problem: BaseException) -> str:
-    """Return the line for an I/O or environment error; "" for any other exception, which is a bug of ipamc."""
+    """Return the line for an I/O or environment error; "" for other exceptions, which are bugs of ipamc."""
     if isinstance(problem, Trouble | click.ClickException):
         return visible(str(problem))
     if isinstance(problem, OSError):
@@ -62,7 +68,7 @@ def trouble(problem: BaseException) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show a line on a terminal while the block runs, once it has taken longer than PATIENCE; remove it at the end."""
+    """Show a line on a terminal while the block runs, after PATIENCE; remove it at the end."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return

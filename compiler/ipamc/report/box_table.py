@@ -1,7 +1,7 @@
 """Tables for a terminal: boxes as `calicoctl ipam show` draws them.
 
-They are not drawn by a library: `show --show-blocks` has a row a block, and rich takes 0.5 s for 1,000 rows where this takes 4 ms; importing it is a
-fifth of the time of `ipamc which`.
+They are not drawn by a library: `show --show-blocks` has a row a block, and rich takes 0.5 s for 1,000 rows
+where this takes 4 ms; importing it is a fifth of the time of `ipamc which`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ Row = tuple[str, ...]
 
 
 def box(head: Row, groups: Sequence[Sequence[Row]], *, numbers: Collection[int] = ()) -> str:
-    """Draw rows of printable cells below a head, with a rule between groups. The columns in `numbers` are flush right."""
+    """Draw rows of printable cells below a head, with a rule between groups.
+
+    The columns in `numbers` are flush right.
+    """
     rows = [head, *(row for group in groups for row in group)]
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     rule = f"+{'+'.join('-' * (cells + 2) for cells in widths)}+\n"

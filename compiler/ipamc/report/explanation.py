@@ -26,7 +26,10 @@ _WIDTH = 13
 
 
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
-    """Return the chain of reasons: a row for each, and below it the file and line of its source. `lock` is the path of the lock."""
+    """Return the chain of reasons: a row for each, and below it the file and line of its source.
+
+    `lock` is the path of the lock.
+    """
     rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}"]
     rows += [_row("note", note) for note in node.notes]
     if node.at:
@@ -73,7 +76,10 @@ def _line(span: Span) -> str:
 
 
 def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
-    """Return the whole explanation for JSON. Selectors are in their canonical text; pools are in order of `key`, the smallest first."""
+    """Return the whole explanation for JSON.
+
+    Selectors are in their canonical text; pools are in order of `key`, the smallest first.
+    """
     return {
         "cluster": node.cluster,
         "status": node.status,

@@ -8,13 +8,14 @@ from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
 from ipamc.model.cilium.versions import minors, text
 
 LEGEND = (
-    "A cell in **bold** was run: a server of that minor was seen to do so. A plain one was read in its source; one with a question mark is inferred. "
+    "A cell in **bold** was run: a server of that minor was seen to do so. "
+    "A plain one was read in its source; one with a question mark is inferred. "
     "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
 )
 
 
 def markdown() -> str:
-    """Return the legend and two tables: a row a capability, in the order of `TABLE`, and a column a minor; then the kube-apiserver's."""
+    """Return the legend, a table of a row a capability and a column a minor, and the kube-apiserver's."""
     return f"{LEGEND}\n\n{''.join(_table(*_cilium()))}\n{''.join(_table(*_apiserver()))}"
 
 

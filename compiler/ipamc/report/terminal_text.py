@@ -18,14 +18,18 @@ _SGR = {"error": "1;31", "warning": "1;33", "note": "1;36", "frame": "1;34", "st
 
 
 def paint(text: str, style: str, *, colour: bool) -> str:
-    """Return text in a style: error, warning, note, frame, strong or dim. Without `colour` it is returned as it is."""
+    """Return text in a style: error, warning, note, frame, strong or dim.
+
+    Without `colour` it is returned as it is.
+    """
     return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if colour else text
 
 
 def visible(text: str) -> str:
-    """Spell out what does not print: control characters, terminal escapes, characters that reorder or hide text, lone surrogates.
+    """Spell out what does not print.
 
-    Text of more than LONGEST characters is cut: names in the input may have any length.
+    That is: control characters, terminal escapes, characters that reorder or hide text, lone surrogates. Text
+    of more than LONGEST characters is cut: names in the input may have any length.
     """
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}…"
@@ -44,7 +48,7 @@ def _spell(char: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return the number of terminal cells of printable text: 2 for a wide character, 0 for one that combines with the character before it."""
+    """Return the number of terminal cells of printable text: a wide character has 2, a combining one 0."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 

@@ -32,7 +32,7 @@ _NUMBERS = range(2, 9)
 
 
 def table(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = False) -> str:
-    """Return the table of one cluster: a group of rows for each pool and family, with its ranges and, with `blocks`, their lines.
+    """Return the table of one cluster: each pool and family with its ranges and, with `blocks`, their lines.
 
     Released addresses count as free here: they can be given out at once.
     """
@@ -80,7 +80,7 @@ def _share(part: int, total: int) -> str:
 
 
 def number(value: int) -> str:
-    """Return a count as text: up to seven digits in full, larger ones with five significant digits (IPv6 ranges are huge)."""
+    """Return a count as text: up to seven digits in full, above that five significant digits (IPv6)."""
     return str(value) if value < 10_000_000 else f"{value:.5g}"
 
 
@@ -125,7 +125,7 @@ def _line_record(line: Line) -> dict[str, str | bool]:
 
 
 def state_record(line: Line) -> dict[str, str | bool]:
-    """Return the state of a line for JSON; of a quarantined one with the first day of its quarantine, and whether its node moved."""
+    """Return the state of a line for JSON; of a quarantined one with the day, and whether its node moved."""
     day: dict[str, str | bool] = {"since": line.since} if line.since else {}
     return {"state": str(line.state), **day, **({"moved": True} if line.moved else {})}
 

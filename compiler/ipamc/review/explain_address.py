@@ -1,4 +1,4 @@
-"""What a cluster's input says about addresses that no line of the lock covers: free, reserved, excluded, pinned, or in use without a line."""
+"""Addresses that no line of the lock covers: free, reserved, excluded, pinned, or in use without a line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ class UnheldBlock(NamedTuple):
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
-    """Return what the cluster's input says about a block, by address. O(pools + pins + lines over the block)."""
+    """Return what the cluster's input says about a block, by address.
+
+    O(pools + pins + lines over the block).
+    """
     return sorted(set(_unheld(cluster, lock, block)), key=lambda unheld: unheld[:4])
 
 

@@ -1,7 +1,8 @@
-"""How a node comes to its blocks: what the stages decided about one node, put side by side. Decides nothing itself.
+"""How a node comes to its blocks: what the stages decided about it, put side by side. Decides nothing itself.
 
-`assign` says which pools serve the node and in what order, `settle` what becomes of its lines, `place` what it would be given now, or why nothing. The
-lock does not record why a block was chosen when it was new: a held block is held because it is in the lock.
+`assign` says which pools serve the node and in what order, `settle` what becomes of its lines, `place` what
+it would be given now, or why nothing. The lock does not record why a block was chosen when it was new: a held
+block is held because it is in the lock.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ipamc.review.explain_pools import ExplainedPool, explain_pools
 
 
 class NodeStatus(enum.StrEnum):
-    """What a node is to the lock: the first seven for a node of the inventory, the others for any other name."""
+    """What is known of a node: the first seven are for the inventory's nodes, the others for other names."""
 
     HELD = "held"
     """It holds a block."""
@@ -77,14 +78,17 @@ class ExplainedNode:
     labels: Mapping[str, str]
     """Those that a selector tests."""
     pools: tuple[ExplainedPool, ...]
-    """In the order in which they serve the node, then the others by rank; empty if the node is not in the inventory."""
+    """Those that serve the node, in order, then the others by rank; empty if it is not in the inventory."""
     blocks: tuple[ExplainedBlock, ...]
     """By family and address."""
     notes: tuple[str, ...]
 
 
 def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
-    """Explain the blocks of a node as of `today` (ISO 8601, UTC); None if the cluster does not know it. Costs as much as the decisions of a compile."""
+    """Explain the blocks of a node as of `today` (ISO 8601, UTC); None if the cluster does not know it.
+
+    Costs as much as the decisions of a compile.
+    """
     wants = assign(cluster)
     reconciled, found = settle(cluster, wants, lock, Consent(), today, locked=False)
     refused = [finding for finding in found if finding.severity is Severity.ERROR]
@@ -125,7 +129,8 @@ class _Decisions:
         if refused:
             codes = ", ".join(sorted({finding.code for finding in refused}))
             notes.append(
-                f"the next compile is refused with {count(len(refused), 'error')} ({codes}): ipamc compile {self.cluster.name} --check"
+                f"the next compile is refused with {count(len(refused), 'error')} ({codes}): "
+                f"ipamc compile {self.cluster.name} --check"
             )
         return ExplainedNode(
             cluster=self.cluster.name,
@@ -195,7 +200,8 @@ class _Decisions:
         made = self.placement
         for short in made.short if made else ():
             if short.node.name == self.name and short.full:
-                yield f"pool {short.offer.pool.name} is full for it: no /{short.offer.sizes[short.full[0]]} is free in {ip(short.full)}"
+                size = short.offer.sizes[short.full[0]]
+                yield f"pool {short.offer.pool.name} is full for it: no /{size} is free in {ip(short.full)}"
         for unserved in made.unserved if made else ():
             if unserved.node.name == self.name:
                 yield f"no candidate gives {ip(unserved.families)}"
@@ -204,7 +210,10 @@ class _Decisions:
         for pool in self.cluster.pools if made and not conflicts else ():
             for pin in pool.pins.get(self.name, ()):
                 if pin.block not in self.after:
-                    yield f"pool {pool.name} pins {pin.block}, but the node holds another block: ipamc lock {self.cluster.name} --renumber {self.name} moves it"
+                    yield (
+                        f"pool {pool.name} pins {pin.block}, but the node holds another block: "
+                        f"ipamc lock {self.cluster.name} --renumber {self.name} moves it"
+                    )
 
     def _blocks(self, want: Want | None) -> Iterator[ExplainedBlock]:
         written = set()
@@ -240,18 +249,23 @@ class _Decisions:
         if line.state is State.RELEASED:
             return "released: the line is removed when its addresses are given out again"
         if line.state is State.PENDING:
-            return (
-                "the next compile makes it held: the node has moved" if after.state is State.HELD
-                else "the node is to move here, by consent; it becomes held when the node shows it, or after: "
-                f"ipamc lock {self.cluster.name} --settle {self.name}" if after.state is State.PENDING
-                else "the next compile puts it in quarantine: its node left the inventory"
-            )  # fmt: skip
+            return self._of_pending(after)
         if line.state is State.QUARANTINED:
             return self._of_quarantined(line, after)
         if after.state is State.QUARANTINED:
             why = "its node moved to its pending block" if after.moved else "its node left the inventory"
             return f"the next compile puts it in quarantine: {why}"
         return self._of_held(line, want)
+
+    def _of_pending(self, after: Line) -> str:
+        if after.state is State.HELD:
+            return "the next compile makes it held: the node has moved"
+        if after.state is State.PENDING:
+            return (
+                "the node is to move here, by consent; it becomes held when the node shows it, "
+                f"or after: ipamc lock {self.cluster.name} --settle {self.name}"
+            )
+        return "the next compile puts it in quarantine: its node left the inventory"
 
     def _of_quarantined(self, line: Line, after: Line) -> str:
         if after.in_use:
@@ -276,7 +290,8 @@ class _Decisions:
         serving = {offer.pool.name for served in offers for offer in (served, *served.instead)}
         if pool.name in serving:
             return "a node keeps the block that it holds"
-        return f"a node keeps the block that it holds, although pool {pool.name} {never(pool) or 'does not select it now'}"
+        why_not = never(pool) or "does not select it now"
+        return f"a node keeps the block that it holds, although pool {pool.name} {why_not}"
 
 
 _ORIGINS = {

@@ -46,8 +46,8 @@ def explain_pools(
 ) -> tuple[ExplainedPool, ...]:
     """Return every pool: those that serve the node in the order of its offers, then the others by rank.
 
-    `assign` chose the offers; this function only explains them. With `placement`, which is the result of `place` for the whole cluster, it also says
-    which pools are full.
+    `assign` chose the offers; this function only explains them. With `placement`, which is the result of
+    `place` for the whole cluster, it also says which pools are full.
     """
     return tuple(_Pools(cluster, want, placement, today).explained())
 
@@ -124,7 +124,10 @@ class _Pools:
                 yield from ((passed.pool, passed.why) for passed in unserved.passed)
 
     def _full(self, offer: Offer) -> str:
-        """Say that a pool is full now, if the node has its block of that family in another. Whether it was full when that block was placed is not known."""
+        """Say that a pool is full now, if the node has its block of that family in another.
+
+        Whether it was full when that block was placed is not known.
+        """
         if not self.placement or not self.cluster.mode.one_block:
             return ""
         plan, after = self.placement.plan, self.placement.after

@@ -1,6 +1,7 @@
-"""Located findings in, text out: one module a format, and one entry of `FORMATS`. Does not judge findings, and writes to no file.
+"""Located findings in, text out: one module a format, and one entry of `FORMATS`.
 
-A format renders findings in the order given. `report` decides on the order, and how many of one code are shown.
+Does not judge findings, and writes to no file. A format renders findings in the order given: `report` decides
+on the order, and how many of one code are shown.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ipamc.model.diagnostics import Diagnostic, Located, located
-from ipamc.report.findings import concise, document, full, github, gitlab, junit, sarif
+from ipamc.report.findings import concise, full, github, gitlab, json, junit, sarif
 from ipamc.report.findings.content import Content, Failure, Rule, span_of
 
 LIMIT = 20
@@ -28,7 +29,7 @@ class Format:
     document: bool = True
     """The text is one document: nothing else is printed beside it, and it is printed without findings too."""
     rooted: bool = False
-    """Paths are below the repository's root, as platforms know them; else they are as the user would type them."""
+    """Paths are relative to the repository's root, else as the user would type them."""
     rules: bool = False
     """It contains the catalogue's entries."""
 
@@ -36,7 +37,7 @@ class Format:
 FORMATS = (
     Format("full", full.render, LIMIT, document=False),
     Format("concise", concise.render, LIMIT, document=False),
-    Format("json", document.render),
+    Format("json", json.render),
     Format("github", github.render, LIMIT, document=False, rooted=True),
     Format("gitlab", gitlab.render, rooted=True),
     Format("sarif", sarif.render, rooted=True, rules=True),
@@ -58,7 +59,9 @@ def report(
     failures: Iterable[Failure] = (),
     rules: Mapping[str, Rule] | None = None,
 ) -> str:
-    """Render findings in the format of that name, in order of file, line and column; for people the first LIMIT of a code, and how many more.
+    """Render findings in the format of that name, in order of file, line and column.
+
+    For people, the first LIMIT findings of a code and the number of the others.
 
     A finding that was not located is shown at its file as a whole.
     """

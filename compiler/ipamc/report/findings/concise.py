@@ -8,7 +8,10 @@ from ipamc.report.terminal_text import paint, visible, where
 
 
 def render(content: Content) -> str:
-    """Return a line `file:line:col: error[CODE] message` for each finding, one for each code with more of them, and one for each failure."""
+    """Return a line `file:line:col: error[CODE] message` for each finding.
+
+    Then a line for each code with more findings, and one for each failure.
+    """
     lines = [
         f"{where(finding.at)}: {_head(finding, colour=content.colour)} {visible(finding.message)}\n"
         for finding in content.findings

@@ -1,4 +1,4 @@
-"""What a format renders: findings in order and what there is beside them; and the texts that several formats share."""
+"""What a format renders, and the texts that several formats share."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ _NUMBER = re.compile(r"(?<![\w.:/-])\d[\d,]*(?![\w.:/-])")
 
 
 def fingerprints(findings: Iterable[Located]) -> Iterator[str]:
-    """Yield a unique text for each finding, in order of place. It stays the same when lines above the finding come and go.
+    """Yield a unique text for each finding, in order of place.
 
-    It is made of rule, file and message without the counts in it: `4 of 64 blocks are free` is the same finding tomorrow.
+    It stays the same when lines above the finding come and go. It is made of rule, file and message without
+    the counts in it: `4 of 64 blocks are free` is the same finding tomorrow.
     """
     import hashlib  # noqa: PLC0415 - 4 ms that other formats need not spend
 
@@ -66,7 +67,7 @@ def span_of(at: At) -> Span:
 
 
 def lines(finding: Located) -> list[str]:
-    """Return the whole finding without its place, in printable texts: the message, one for each related place, the help."""
+    """Return a finding without its place, as printable texts: message, related places, help."""
     related = (f"{where(related.at)}: {visible(related.label)}" for related in finding.also)
     texts = [visible(finding.message), *related]
     if finding.help:

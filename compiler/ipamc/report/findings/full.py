@@ -1,4 +1,4 @@
-"""The format for people at a terminal: what is wrong, the line with a caret, the other places it concerns, a way out."""
+"""The format for people at a terminal: the message, the line with a caret, related places, the help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipamc.report.terminal_text import excerpt, paint, visible, where
 
 
 def render(content: Content) -> str:
-    """Return a paragraph for each finding, a line for each code with more of them, and one for each failure."""
+    """Return a paragraph for each finding, and a line for each code with more findings and each failure."""
     paragraphs = [
         "\n".join(_paragraph(finding, colour=content.colour)) + "\n" for finding in content.findings
     ]

@@ -1,7 +1,8 @@
 """GitHub's workflow commands: findings as annotations of the lines that they concern.
 
-GitHub keeps 10 errors, 10 warnings and 10 notices of a step (50 of a job) and drops the others silently; the log shows all of them. So the tenth
-annotation of a kind says how many more there are, and the others follow for the log.
+GitHub keeps 10 errors, 10 warnings and 10 notices of a step (50 of a job) and drops the others silently; the
+log shows all of them. So the tenth annotation of a kind says how many more there are, and the others follow
+for the log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""GitLab's Code Quality report: a JSON array. A merge request shows how it differs from that of the target branch, by fingerprint."""
+"""GitLab's Code Quality report: a JSON array.
+
+A merge request shows how it differs from that of the target branch, by fingerprint.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ _WORDS = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: 
 
 
 def render(content: Content) -> str:
-    """Return the document with every finding. Fingerprints are unique: GitLab shows only the first finding of one fingerprint."""
+    """Return the document with every finding.
+
+    Fingerprints are unique: GitLab shows only the first finding of one fingerprint.
+    """
     pairs = zip(content.findings, fingerprints(content.findings), strict=True)
     records = [
         *map(_failure, content.failures),

@@ -1,6 +1,9 @@
-"""JUnit XML: a suite a file, a test case a finding. Errors are failures; warnings and notes are cases that pass, with their text.
+"""JUnit XML: a suite a file, a test case a finding.
 
-What XML cannot hold (control characters, lone surrogates, noncharacters) does not print either: `visible` spells it out.
+Errors are failures; warnings and notes are cases that pass, with their text.
+
+What XML cannot hold (control characters, lone surrogates, noncharacters) does not print either: `visible`
+spells it out.
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ if TYPE_CHECKING:
 
 
 def render(content: Content) -> str:
-    """Return the document. Without findings it has one case, which passes: CI systems take an empty document for a mistake."""
-    from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms that other formats need not spend
+    """Return the document.
+
+    Without findings it has one case, which passes: CI systems take an empty document for a mistake.
+    """
+    from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms, for this format alone
 
     failed = sum(finding.severity is Severity.ERROR for finding in content.findings)
     tests = max(len(content.findings) + len(content.failures), 1)
@@ -50,7 +56,10 @@ def _suite(suites: Element, path: str, findings: list[Located]) -> None:
 
 
 def _named(findings: Iterable[Located]) -> Iterable[tuple[str, Located]]:
-    """Yield the findings of a file, each with a name of its own. It has no line: CI systems follow a case by its name from run to run."""
+    """Yield the findings of a file, each with a name of its own.
+
+    It has no line: CI systems follow a case by its name from run to run.
+    """
     seen: Counter[str] = Counter()
     for finding in findings:
         name = f"{finding.code}: {visible(finding.message)}"

@@ -1,6 +1,7 @@
 """SARIF 2.1.0, for code scanning: findings with both ends of a conflict, and the rules behind them.
 
-Paths are relative to the repository's root. Columns count UTF-16 code units: readers that ignore `columnKind` expect that.
+Paths are relative to the repository's root. Columns count UTF-16 code units: readers that ignore `columnKind`
+expect that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 
 def render(content: Content) -> str:
-    """Return the document, the worst findings first. If there are more than MOST, it says what was left out."""
+    """Return the document, the worst findings first.
+
+    If there are more than MOST, it says what was left out.
+    """
     ranked = sorted(
         zip(content.findings, fingerprints(content.findings), strict=True), key=lambda pair: pair[0].severity
     )
@@ -69,7 +73,7 @@ def _rule(code: str, rule: Rule | None) -> dict[str, object]:
 def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]:
     related = list(enumerate(finding.also, 1))
     links = [f"[{_link(visible(place.label))}]({number})" for number, place in related]
-    # Related places are links here, not texts as in `lines`: code scanning shows a related place only if the message links to it.
+    # Related places are links, not texts: code scanning shows one only if the message links to it.
     first, *rest = lines(finding)
     return {
         "ruleId": finding.code,
@@ -101,7 +105,7 @@ def _physical(span: Span) -> dict[str, object]:
 
 
 def _columns(span: Span) -> dict[str, int]:
-    """Return a span's columns in UTF-16 code units: a character beyond the Basic Multilingual Plane counts as two."""
+    """Return a span's columns in UTF-16 code units: a character above U+FFFF counts as two."""
     if not span.column:
         return {}
     start, end = (
@@ -112,7 +116,7 @@ def _columns(span: Span) -> dict[str, int]:
 
 
 def _uri(path: str) -> str:
-    """Return a path as a relative reference: characters that are not unreserved (RFC 3986) are percent-encoded UTF-8."""
+    """Return a path as a relative reference: all but unreserved characters (RFC 3986) are percent-encoded."""
     return "".join(
         chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in path.encode("utf-8", "surrogatepass")
     )

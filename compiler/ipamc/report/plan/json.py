@@ -7,7 +7,7 @@ from typing import Any
 
 from ipamc.lock.utilisation import Use
 from ipamc.model.lock import Line
-from ipamc.report.findings import document as findings
+from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
 from ipamc.review.diff import Difference, Setting
 from ipamc.review.diff.lock_lines import AddedBlock, Counts, FormerBlock, Renumber

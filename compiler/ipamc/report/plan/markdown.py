@@ -1,7 +1,7 @@
-"""A plan as a comment on a pull request: what must be read is open, lists are folded, and nothing in a name is markup.
+"""A plan as a comment on a pull request: lists are folded except what must be read; names are not markup.
 
-A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. If the plan is longer, every list is cut to the same
-length, and the last line says how much is left out.
+A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. If the plan
+is longer, every list is cut to the same length, and the last line says how much is left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan'
 
 
 def render(report: PlanReport) -> str:
-    """Return the comment, with a newline at the end. By its first line a bot finds the comment that it replaces."""
+    """Return the comment, with a newline at the end.
+
+    By its first line a bot finds the comment that it replaces.
+    """
     for limit in LIMITS:
         text, left_out = _render(report, report.clusters, limit)
         if len(text) <= LONGEST:
@@ -91,7 +94,7 @@ def _sign(clusters: Sequence[ClusterReport]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text in which nothing is Markdown or HTML: every character outside a harmless set is a character reference."""
+    """Return text without Markdown or HTML: all but harmless characters are character references."""
     return _PLAIN.sub(lambda found: f"&#{ord(found.group())};", visible(text))
 
 

@@ -1,4 +1,4 @@
-"""The plan of one cluster as rows, for a terminal and for a comment: these lay the rows out and escape them."""
+"""The plan of one cluster as rows, which the formats lay out and escape."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Section:
 
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
-    """Count the nodes that are renumbered, added, left and unchanged; before them the refused clusters and the nodes whose lines vanished."""
+    """Count the nodes: renumbered, added, left, unchanged.
+
+    Before them, if there are any, refused clusters and nodes whose lines vanished.
+    """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
     failed = sum(cluster.status in {Status.REFUSED, Status.FAILED} for cluster in clusters)
     vanished = sum(nodes.vanished for nodes in counts)

@@ -11,7 +11,7 @@ from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
 
 def render(report: PlanReport, *, colour: bool = False) -> str:
-    """Return the whole plan: a paragraph a cluster with changes, one line for all the others, and a sum if there are several clusters."""
+    """Return the whole plan: a paragraph a cluster with changes, a line for the others, a sum."""
     parts = [_cluster(cluster, colour=colour) for cluster in report.clusters if not quiet(cluster)]
     if same := [visible(cluster.name) for cluster in report.clusters if quiet(cluster)]:
         parts.append(f"no changes: {', '.join(same)}\n")

@@ -1,7 +1,9 @@
-"""A base and a compilation in, a frozen `Difference` out: what changes. Does not compile the base, and does not decide how a change is shown.
+"""A base and a compilation in, a frozen `Difference` out: what changes.
 
-The base is a lock and what was rendered from it, as committed or on the disk: that is what the running cluster has. `plan_report` puts several
-clusters together, and says why a plan is refused.
+Does not compile the base, and does not decide how a change is shown.
+
+The base is a lock and what was rendered from it, as committed or on the disk: that is what the running
+cluster has. `plan_report` puts several clusters together, and says why a plan is refused.
 """
 
 from __future__ import annotations
@@ -86,7 +88,10 @@ class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not
 
 
 def read_base(inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | None = None) -> ClusterBase:
-    """Return the base of these inputs. `head`: the compiled cluster, if its documents are the same. Raises UnreadableBase."""
+    """Return the base of these inputs.
+
+    `head`: the compiled cluster, if its documents are the same. Raises UnreadableBase.
+    """
     if inputs.lock is None:
         mode = head.mode if head else Mode.CLUSTER_POOL
         return ClusterBase(
@@ -108,8 +113,8 @@ def empty_base(name: str, mode: Mode) -> ClusterBase:
 def _cluster(inputs: Inputs) -> Cluster | None:
     """Read the base's documents for their pools; return None if this version refuses them.
 
-    Files that can hold neither a pool nor the Cluster are skipped, because an inventory takes nine tenths of the time. If there are CiliumNodes, every
-    file is read: one without a node takes room in a pool.
+    Files that can hold neither a pool nor the Cluster are skipped, because an inventory takes nine tenths of
+    the time. If there are CiliumNodes, every file is read: one without a node takes room in a pool.
     """
     whole = any(b"CiliumNode" in text for text in inputs.sources.values())
     sources = {
@@ -124,7 +129,10 @@ def _cluster(inputs: Inputs) -> Cluster | None:
 
 
 def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
-    """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC). O(n log n) in lines."""
+    """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
+
+    O(n log n) in lines.
+    """
     plan = after.plan
     misplaced_lines = misplaced(plan)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}

@@ -1,7 +1,10 @@
-"""The lines of two locks, compared: what was added, left, released, renumbered or vanished. A line that is the same costs one look-up.
+"""The lines of two locks, compared: what was added, left, released, renumbered or vanished.
 
-A compile records its own decisions (`Plan.origins`). Decisions between the base and the head are derived from the lines, the pins and the inventory: a
-block that the inventory shows is then called adopted, even if the compiler placed it.
+A line that is the same costs one look-up.
+
+A compile records its own decisions (`Plan.origins`). Decisions between the base and the head are derived from
+the lines, the pins and the inventory: a block that the inventory shows is then called adopted, even if the
+compiler placed it.
 """
 
 from __future__ import annotations
@@ -72,7 +75,10 @@ class Counts:
     added: int
     """They have a new block, and are not renumbered."""
     left: int
-    """They held a block at the base and hold none now. Without renamed nodes, and those whose line vanished."""
+    """They held a block at the base and hold none now.
+
+    Without renamed nodes, and those whose line vanished.
+    """
     vanished: int
     unchanged: int
     """They hold the same blocks as at the base."""
@@ -99,9 +105,10 @@ class LineChanges:
 def renumbered(ended: Iterable[Line], begun: Iterable[Line], present: Collection[str]) -> set[str]:
     """Return the nodes whose blocks change: compile, lock and plan call these renumbered.
 
-    A node is renumbered if it no longer holds a block that it held, or if a block is newly pending for it. `ended` are the lines of the base that the
-    head does not have, `begun` those of the head that the base did not have; a line that is the same in both may be in both. `present` are the nodes
-    of the inventory: a node that left it is not renumbered.
+    A node is renumbered if it no longer holds a block that it held, or if a block is newly pending for it.
+    `ended` are the lines of the base that the head does not have, `begun` those of the head that the base did
+    not have; a line that is the same in both may be in both. `present` are the nodes of the inventory: a node
+    that left it is not renumbered.
     """
     begun = tuple(begun)
     ended = tuple(ended)
@@ -119,8 +126,8 @@ def compare_lines(
 ) -> LineChanges:
     """Return what became of the base's lines, and where the head's lines come from. O(n log n).
 
-    `why_pending`: why a held block is misplaced. `quarantined_after`: lines whose quarantine began on this day or before are given out again without
-    consent.
+    `why_pending`: why a held block is misplaced. `quarantined_after`: lines whose quarantine began on this
+    day or before are given out again without consent.
     """
     comparison = _Comparison(before, plan)
     pending, still_pending = comparison.pending(why_pending)
@@ -278,7 +285,10 @@ class _Comparison:
     def former(
         self, quarantined_after: str
     ) -> tuple[tuple[FormerBlock, ...], tuple[FormerBlock, ...], tuple[Line, ...]]:
-        """Return what is left, what is released, and what vanished. Addresses that were given out during their quarantine were released in between."""
+        """Return what is left, what is released, and what vanished.
+
+        Addresses that were given out during their quarantine were released in between.
+        """
         left = [
             FormerBlock(line=line, before=self.old.get(line.block))
             for line in self.begun

@@ -67,10 +67,11 @@ class PlanReport:
 
 
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
-    """Yield why the plan is refused, a line each: always for vanished lines, and for what `fail_on` names, with or without consent."""
+    """Yield why the plan is refused, a line each: vanished lines, and what `fail_on` names."""
     for cluster in report.clusters:
         if cluster.status is Status.DELETED and "leave" in fail_on:
-            yield f"{cluster.name}: {count(cluster.nodes, 'node')} left with the whole cluster (--fail-on leave)"
+            left_nodes = count(cluster.nodes, "node")
+            yield f"{cluster.name}: {left_nodes} left with the whole cluster (--fail-on leave)"
         if cluster.difference is None:
             continue
         lines = cluster.difference.lines

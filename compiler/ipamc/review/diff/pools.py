@@ -104,7 +104,8 @@ def _written(pool: Pool) -> dict[str, tuple[str, ...]]:
     found["overflow"] = pool.overflow
     found["blocksPerNode"] = (str(pool.blocks_per_node),) if pool.blocks_per_node != 1 else ()
     found["blockSizes"] = tuple(
-        f"{sized.selector.canonical}: {', '.join(f'IPv{family} /{size}' for family, size in sorted(sized.sizes.items()))}"
+        f"{sized.selector.canonical}: "
+        + ", ".join(f"IPv{family} /{size}" for family, size in sorted(sized.sizes.items()))
         for sized in pool.block_sizes
     )
     found["reserved"] = tuple(str(reserved.block) for reserved in pool.reserved)

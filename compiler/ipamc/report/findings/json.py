@@ -1,4 +1,7 @@
-"""The format for programs: one JSON document with every finding. Texts are as in the input; JSON escapes what does not print."""
+"""The format for programs: one JSON document with every finding.
+
+Texts are as in the input; JSON escapes what does not print.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ VERSION = 1
 
 
 def render(content: Content) -> str:
-    """Return the document, indented, with a newline at the end. `line`, `column` and `end_column` are 0 where they are not known."""
+    """Return the document, indented, with a newline at the end.
+
+    `line`, `column` and `end_column` are 0 where they are not known.
+    """
     counts = {
         f"{severity.name.lower()}s": sum(finding.severity is severity for finding in content.findings)
         for severity in Severity
