@@ -1,4 +1,4 @@
-"""Laws of the comparison of two locks, against brute force: nothing that differs goes untold, and nobody is renumbered in silence."""
+"""Laws of the comparison of two locks, against brute force: it mentions every line that differs and every renumber."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def compared(before: tuple[Line, ...], after: tuple[Line, ...]) -> LineChanges:
     return compare_lines(before, plan_with(after), {}, TODAY)
 
 
-def told(changes: LineChanges) -> set[Block]:
-    """Give every block that a comparison mentions."""
+def mentioned(changes: LineChanges) -> set[Block]:
+    """Return every block that a comparison mentions."""
     lines = [
         *(each.line for each in changes.added),
         *(each.line for each in (*changes.left, *changes.released)),
@@ -79,7 +79,7 @@ def held(lines: tuple[Line, ...]) -> dict[str, Block]:
 @given(locks())
 def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
     changes = compared(lines, lines)
-    assert told(changes) == set()
+    assert mentioned(changes) == set()
     assert changes.counts.unchanged == len(held(lines))
     assert {each.node for each in changes.still_pending} == {
         line.node for line in lines if line.state is State.PENDING
@@ -87,13 +87,13 @@ def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
 
 
 @given(locks(), locks())
-def test_every_line_that_differs_is_told(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
-    """But for waiting lines whose addresses were given out again: these end as they are meant to."""
+def test_every_line_that_differs_is_mentioned(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
+    """Except lines that were not in use and whose addresses were given out again: this is how they end."""
     old, new = ({line.block: line for line in lines} for lines in (before, after))
     differ = {block for block in old.keys() | new.keys() if old.get(block) != new.get(block)}
     ended = {block for block in old.keys() - new.keys() if any(block.overlaps(other) for other in new)}
     waited = {block for block in ended if not (old[block].in_use)}
-    assert differ - waited <= told(compared(before, after)) <= differ | set(held(after).values())
+    assert differ - waited <= mentioned(compared(before, after)) <= differ | set(held(after).values())
 
 
 @given(locks(), locks())
@@ -145,7 +145,7 @@ def test_why_a_node_is_to_move(before: str, after: str, why: str) -> None:
 
 @pytest.mark.parametrize(("over", "wanted"), [("2026-11-19", ["gone"]), ("2026-11-20", [])])
 def test_what_was_given_out_in_its_quarantine_was_released(over: str, wanted: list[str]) -> None:
-    """Nobody sees the `--release` of which only the newcomer is left; the day on which its old holder left gives it away."""
+    """Only the new line shows that there was a `--release`; the day on which the old node left proves it."""
     block = Block(4, 10 << 24, 30)
     changes = compare_lines(
         [Line(block=block, pool="a", node="gone", state=State.QUARANTINED, since="2026-11-20")],

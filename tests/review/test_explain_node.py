@@ -1,4 +1,4 @@
-"""`ipamc why` never says what a compile does not do: every node of every case, held against what the compiler makes of it."""
+"""`ipamc why` says what a compile does: every node of every case is compared with the compiled plan."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ def _marked(case: Case, found: tuple[Diagnostic, ...]) -> Case:
 
 
 def _short(finding: Diagnostic) -> str:
-    return f"{finding.severity.name.lower()}[{finding.code}]"
+    return f"{finding.severity.word}[{finding.code}]"
 
 
 def text(case: Case) -> str:

@@ -22,6 +22,11 @@ class Severity(enum.IntEnum):
     WARNING = 1
     NOTE = 2
 
+    @property
+    def word(self) -> str:
+        """The word that users see: error, warning or note."""
+        return self.name.lower()
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

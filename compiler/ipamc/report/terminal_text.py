@@ -96,5 +96,5 @@ def where(at: At) -> str:
 def tally(findings: Iterable[Diagnostic]) -> str:
     """Return the last line: `2 errors, 1 warning`."""
     numbers = Counter(finding.severity for finding in findings)
-    parts = (count(numbers[severity], severity.name.lower()) for severity in Severity if numbers[severity])
+    parts = (count(numbers[severity], severity.word) for severity in Severity if numbers[severity])
     return ", ".join(parts)

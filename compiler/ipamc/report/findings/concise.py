@@ -21,5 +21,5 @@ def render(content: Content) -> str:
 
 
 def _head(finding: Located, *, colour: bool) -> str:
-    word = finding.severity.name.lower()
+    word = finding.severity.word
     return paint(f"{word}[{finding.code}]", word, colour=colour)

@@ -23,7 +23,7 @@ def _paragraph(finding: Located, *, colour: bool) -> Iterator[str]:
     def frame(text: str) -> str:
         return paint(text, "frame", colour=colour)
 
-    at, word = finding.at, finding.severity.name.lower()
+    at, word = finding.at, finding.severity.word
     gutter = " " * len(str(at.line))
     head = paint(f"{word}[{finding.code}]", word, colour=colour)
     yield head + paint(f": {visible(finding.message)}", "strong", colour=colour)

@@ -20,7 +20,7 @@ def render(content: Content) -> str:
     `line`, `column` and `end_column` are 0 where they are not known.
     """
     counts = {
-        f"{severity.name.lower()}s": sum(finding.severity is severity for finding in content.findings)
+        f"{severity.word}s": sum(finding.severity is severity for finding in content.findings)
         for severity in Severity
     }
     failures = [{"cluster": failure.folder, "message": failure.text} for failure in content.failures]
@@ -34,7 +34,7 @@ def record(finding: Diagnostic) -> dict[str, object]:
     """Return the JSON object of one finding."""
     shown = finding if isinstance(finding, Located) else located(finding, span_of)
     return {
-        "severity": finding.severity.name.lower(),
+        "severity": finding.severity.word,
         "code": finding.code,
         "message": finding.message,
         **_position(shown.at),

@@ -52,7 +52,7 @@ def _suite(suites: Element, path: str, findings: list[Located]) -> None:
         if finding.severity is Severity.ERROR:
             _add(case, "failure", {"type": finding.code, "message": visible(finding.message)}, text)
         else:
-            _add(case, "system-out", {}, f"{finding.severity.name.lower()}: {text}")
+            _add(case, "system-out", {}, f"{finding.severity.word}: {text}")
 
 
 def _named(findings: Iterable[Located]) -> Iterable[tuple[str, Located]]:

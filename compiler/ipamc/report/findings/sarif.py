@@ -78,7 +78,7 @@ def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
-        "level": finding.severity.name.lower(),
+        "level": finding.severity.word,
         "message": {"text": "\n".join((first, *links, *rest[len(related) :]))},
         "locations": [{"physicalLocation": _physical(finding.at)}],
         "relatedLocations": [_related(number, place) for number, place in related],
@@ -129,6 +129,6 @@ def _notification(level: str, text: str) -> dict[str, object]:
 def _counted(findings: Iterable[Located]) -> str:
     numbers = Counter((finding.severity, finding.code) for finding in findings)
     return ", ".join(
-        f"{number:,} {code} ({Severity(severity).name.lower()})"
+        f"{number:,} {code} ({Severity(severity).word})"
         for (severity, code), number in sorted(numbers.items())
     )
