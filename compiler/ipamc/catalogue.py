@@ -1,4 +1,4 @@
-"""The catalogue of rules: every function whose docstring starts with a code, found in the modules that hold rules."""
+"""The catalogue of rules: every function whose docstring starts with a code, in the modules that have rules."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ from ipamc.place.reconcile import adopt, held_blocks, leavers, reconcile, renumb
 from ipamc.read import rules as read_rules
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.render import verify
-from ipamc.workspace import disk
 
 MODULES: tuple[ModuleType, ...] = (
-    disk,
     syntax_rules,
     read_rules,
     pools,
@@ -57,13 +55,13 @@ class Entry(NamedTuple):
 
     code: str
     title: str
-    """One sentence: what holds."""
+    """One sentence: the rule."""
     body: str
-    """Why it matters, and what to do."""
+    """Why it matters and what to do."""
 
 
 def catalogue() -> dict[str, Entry]:
-    """Give all rules by code, in order. Two rules of one code are a bug."""
+    """Return all rules by code, in order. Two rules with one code are a bug."""
     entries: dict[str, Entry] = {}
     for entry in sorted(entry for module in MODULES for entry in _entries(module)):
         if entry.code in entries:
@@ -80,10 +78,10 @@ def _entries(module: ModuleType) -> Iterator[Entry]:
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:
-    """Give the functions of a module and the methods of its classes, its own alone."""
-    for each in vars(module).values():
-        if getattr(each, "__module__", None) == module.__name__:
-            if isinstance(each, FunctionType):
-                yield each
-            elif isinstance(each, type):
-                yield from (method for method in vars(each).values() if isinstance(method, FunctionType))
+    """Yield the functions of a module and the methods of its classes, not those that it imports."""
+    for value in vars(module).values():
+        if getattr(value, "__module__", None) == module.__name__:
+            if isinstance(value, FunctionType):
+                yield value
+            elif isinstance(value, type):
+                yield from (method for method in vars(value).values() if isinstance(method, FunctionType))

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from ipamc.cli.show import survey
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Origin
-from ipamc.pipeline import Inputs, compile_cluster
+from ipamc.pipeline import Inputs, compile_cluster, load_cluster
 from ipamc.review.explain_node import ExplainedNode, NodeStatus, explain_node
 from ipamc.review.explain_pools import Verdict
 from tests.support import casefile
@@ -43,7 +42,7 @@ def read(path: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
     for each in list(case.each.values())[-1:] or (case,):
         inputs = replace(casefile.inputs(each), consent=Consent(), locked=False)
         try:
-            yield inputs, *survey(inputs)
+            yield inputs, *load_cluster(inputs)
         except Refused:
             continue
 

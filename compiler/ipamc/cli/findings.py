@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -122,7 +121,7 @@ def _parse(
             raise click.BadParameter(
                 f"{text!r} is not FORMAT=FILE; formats are {', '.join(NAMES)}", context, option
             )
-        if Path(path).is_symlink() or (Path(path).exists() and not Path(path).is_file()):
+        if not disk.is_replaceable(path):
             raise click.BadParameter(
                 f"{path!r} is not a regular file; --format prints to stderr",
                 context,
@@ -165,7 +164,9 @@ def _text(
 
     chosen = format_of(name)
     if chosen.rooted:
-        rooted = _Rooted()
+        from ipamc.workspace.rooted import Rooted
+
+        rooted = Rooted()
 
         def span(at: At) -> Span:
             return replace(span_of(at), path=rooted.path(at.path))
@@ -182,37 +183,3 @@ def _rules() -> dict[str, Rule]:
     from ipamc.report.findings.content import Rule
 
     return {code: Rule(entry.title, entry.body) for code, entry in catalogue().items()}
-
-
-class _Rooted:
-    """Paths relative to the working directory's repository, to their own, or to the working directory."""
-
-    def __init__(self) -> None:
-        here = _root(".")
-        self._roots = [here] if here else []
-        self._folders: dict[Path, Path] = {}
-
-    def path(self, text: str) -> str:
-        """Return a path relative to its root, with forward slashes; an absolute path if it has none."""
-        _, colon, below = text.partition(":")
-        if colon and not Path(text).exists():  # REVISION:PATH, which is below the root already
-            return below
-        folder, name = Path(text).parent, Path(text).name
-        if folder not in self._folders:
-            self._folders[folder] = self._below(folder.resolve())
-        return (self._folders[folder] / name).as_posix()
-
-    def _below(self, folder: Path) -> Path:
-        if not any(folder.is_relative_to(root) for root in self._roots) and (root := _root(str(folder))):
-            self._roots.append(root)
-        return next(
-            (folder.relative_to(root) for root in (*self._roots, Path.cwd()) if folder.is_relative_to(root)),
-            folder,
-        )
-
-
-def _root(folder: str) -> Path | None:
-    from ipamc.workspace import git
-
-    top = git.root(folder)
-    return Path(top).resolve() if top else None

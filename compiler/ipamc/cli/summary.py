@@ -12,7 +12,7 @@ from ipamc.review.diff.lock_lines import renumbered
 
 if TYPE_CHECKING:
     from ipamc.model.plan import Plan
-    from ipamc.workspace.disk import Changes
+    from ipamc.workspace.output import Changes
 
 LISTED = 5
 """How many files are named that are out of date on the disk."""

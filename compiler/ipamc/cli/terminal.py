@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-import re
 import shutil
 import sys
 import threading
@@ -16,7 +14,7 @@ from typing import TextIO
 import click
 
 from ipamc.report.terminal_text import visible
-from ipamc.workspace.disk import Trouble
+from ipamc.workspace.trouble import one_line
 
 PATIENCE = 0.3
 """Seconds before progress is shown."""
@@ -39,31 +37,11 @@ def say(text: str) -> None:
     click.echo(text, err=True, color=True)  # True: the text has its colours already
 
 
-def today() -> str:
-    """Return the day in UTC, ISO 8601: that of SOURCE_DATE_EPOCH if it is set, else today.
-
-    Only this function reads the clock.
-    """
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    if epoch is None:
-        return datetime.datetime.now(datetime.UTC).date().isoformat()
-    if not re.fullmatch(r"\d{1,12}", epoch, re.ASCII):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {visible(epoch)!r}; it must be a number of seconds since 1970")
-    try:
-        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
-    except (OverflowError, ValueError, OSError):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {epoch}, after the year 9999") from None
-
-
 def trouble(problem: BaseException) -> str:
-    """Return the line for an I/O or environment error; "" for other exceptions, which are bugs of ipamc."""
-    if isinstance(problem, Trouble | click.ClickException):
+    """Return the line for an I/O, environment or usage error; "" for other exceptions, which are bugs of ipamc."""
+    if isinstance(problem, click.ClickException):
         return visible(str(problem))
-    if isinstance(problem, OSError):
-        path = problem.filename2 or problem.filename
-        reason = (problem.strerror or "").lower() or str(problem) or type(problem).__name__
-        return visible(f"{os.fsdecode(path)}: {reason}" if path and not isinstance(path, int) else reason)
-    return "out of memory" if isinstance(problem, MemoryError) else ""
+    return one_line(problem)
 
 
 @contextmanager

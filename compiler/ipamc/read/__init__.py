@@ -10,11 +10,10 @@ locate              places -> lines and columns
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 from ipamc.model.cluster import Cluster
+from ipamc.model.collector import paused_collector
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity
 from ipamc.read.assemble import Harvest
 from ipamc.read.decode import shape
@@ -40,7 +39,7 @@ def read(
     where a finding is about all of them. Raises Refused, with every finding of every file, if one of them is an error. Linear; some
     0.15 s a megabyte of YAML, and a quarter of that for JSON. Who pauses the collector for longer saves it a look at what was read.
     """
-    with _no_garbage_collection():
+    with paused_collector():
         reading, harvest, shapes = Reading(), Harvest(), Schemas(schemas)
         for path in sorted(sources):
             late: list[Mistyped] = []
@@ -69,15 +68,3 @@ def read(
 def _documents(path: str, data: bytes) -> Iterator[Document]:
     text = decode(path, data)
     return json_documents(path, data) if path.endswith(".json") else yaml_documents(path, text)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Pause the cyclic collector: nothing here makes cycles, and looking for them among a million new values doubles the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
