@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import re
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,6 +19,8 @@ from ipamc.workspace.disk import Trouble
 
 PATIENCE = 0.3
 """Seconds before progress is shown."""
+WIDTH = 79
+"""Characters of progress: a line that wraps could not be removed."""
 
 
 def colour(stream: TextIO) -> bool:
@@ -85,9 +86,8 @@ def progress(text: str) -> Iterator[None]:
 def _show(text: str, done: threading.Event) -> None:
     if done.wait(PATIENCE):
         return
-    columns = shutil.get_terminal_size().columns - 1
     for seconds in count():
-        line = f"{visible(text)} … {seconds} s"[:columns]
+        line = f"{visible(text)} … {seconds} s"[:WIDTH]
         click.echo(f"\r{line}", err=True, nl=False)
         if done.wait(1):
             break
