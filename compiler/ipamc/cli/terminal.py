@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ from ipamc.workspace.trouble import one_line
 
 PATIENCE = 0.3
 """Seconds before progress is shown."""
+WIDTH = 79
+"""Characters of progress: a line that wraps could not be removed."""
 
 
 def colour(stream: TextIO) -> bool:
@@ -63,9 +64,8 @@ def progress(text: str) -> Iterator[None]:
 def _show(text: str, done: threading.Event) -> None:
     if done.wait(PATIENCE):
         return
-    columns = shutil.get_terminal_size().columns - 1
     for seconds in count():
-        line = f"{visible(text)} … {seconds} s"[:columns]
+        line = f"{visible(text)} … {seconds} s"[:WIDTH]
         click.echo(f"\r{line}", err=True, nl=False)
         if done.wait(1):
             break
