@@ -90,7 +90,7 @@ def _run(task: ClusterRun, name: str) -> Outcome:
     compilation = compile_cluster(inputs)
     if merged and "all" not in task.consent.leave:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason == "leaver"}
-        merged.refuse_strangers(leavers - task.consent.leave)
+        merged.refuse_unmerged(leavers - task.consent.leave)
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)
     lock = None if task.locked and not task.check else compilation.lock

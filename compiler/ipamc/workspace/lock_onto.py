@@ -30,14 +30,14 @@ class Onto:
     newcomers: frozenset[str]
     """Nodes that hold blocks only in the revision's lock."""
 
-    def refuse_strangers(self, leavers: set[str]) -> None:
+    def refuse_unmerged(self, leavers: set[str]) -> None:
         """Raise Trouble if newcomers of the revision are leavers here.
 
         Their inventory was then not merged, and their blocks would be quarantined.
         """
-        if strangers := leavers & self.newcomers:
+        if unmerged := leavers & self.newcomers:
             raise Trouble(
-                f"nodes of {self.rev} are not in the inventory here: {names(strangers)}; merge the inputs first: git merge {self.rev}"
+                f"nodes of {self.rev} are not in the inventory here: {names(unmerged)}; merge the inputs first: git merge {self.rev}"
             )
 
 
