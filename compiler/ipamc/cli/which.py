@@ -120,8 +120,8 @@ class _Search:
             raise Trouble(
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
-        for line, number in sorted(found, key=lambda answer: answer.number):
-            yield LockAnswer(cluster=name, line=line, at=row_at(path, number, b""))
+        for written in sorted(found, key=lambda written: written.number):
+            yield LockAnswer(cluster=name, line=written.line, at=row_at(path, written.number, b""))
 
     def vacant(self) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that no line of a lock overlaps."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ipamc.model.address_sets import covers, lines_over, shared
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Lock
-from ipamc.model.plan import Reconciled
 from ipamc.place.allocate.allocate import never
-from ipamc.place.allocate.occupancy import lines_over, pieces, shared
-from ipamc.place.allocate.pins import barriers
+from ipamc.place.allocate.occupancy import blocked_ranges
 from ipamc.place.reconcile.adopt import Evidence
 
 
@@ -52,7 +51,7 @@ def _unheld(cluster: Cluster, lock: Lock, block: Block) -> Iterator[UnheldBlock]
             over = [unheld for unheld in kept if unheld.block.overlaps(asked)]
             yield from (unheld._replace(pool=pool.name) for unheld in over)
             lines = [line.block for line in lines_over(lock.lines, asked)]
-            if next(pieces(asked, sorted([*lines, *(unheld.block for unheld in over)])), None):
+            if not covers([*lines, *(unheld.block for unheld in over)], asked):
                 why = never(pool)
                 state = f"free, but the pool {why}" if why else "free"
                 yield UnheldBlock(asked, pool.name, "", state, pool_range.at)
@@ -65,9 +64,8 @@ def _unheld(cluster: Cluster, lock: Lock, block: Block) -> Iterator[UnheldBlock]
 
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[UnheldBlock]:
     """Yield the blocks without a line that no new node is given."""
-    reconciled = Reconciled(lock=lock, held={}, taken=Evidence(cluster).taken(list(lock.lines)))
-    for why, (block, at) in barriers(cluster, reconciled).values():
-        yield UnheldBlock(block, "", "", why, at)
+    for kept in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
+        yield UnheldBlock(kept.range.block, "", "", kept.why, kept.range.at)
     for pool in cluster.pools:
         for node, pins in pool.pins.items():
             yield from (UnheldBlock(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)

@@ -12,7 +12,7 @@ from ipamc.model.plan import Offer, Want
 from ipamc.model.selector import Selector
 from ipamc.place.allocate.allocate import Placement, never
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Blockers
+from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank, size_class
@@ -135,11 +135,10 @@ class _Pools:
         full = []
         for family, size in sorted(offer.sizes.items()):
             if own.get(family, offer.pool.name) != offer.pool.name:
-                blockers = Blockers(
-                    after.lines, after.fixed, last_day(self.today, self.cluster.quarantine_days)
-                )
+                last = last_day(self.today, self.cluster.quarantine_days)
+                occupancy = Occupancy(after.lines, after.blocked, last)
                 ranges = [pool_range.block for pool_range in offer.pool.families[family].ranges]
-                if Space(family, ranges, blockers).find(size) is None:
+                if Space(family, ranges, occupancy).find(size) is None:
                     full.append(family)
         return f"is full in {ip(full)} now" if full else ""
 
