@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
-from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span
+from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
 from ipamc.read.syntax.document import Keys
 from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import Spot, scan_json, scan_yaml
@@ -16,7 +15,7 @@ _ESCAPES = {"x": 4, "u": 6, "U": 10}
 _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
 
-def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Diagnostic, ...]:
+def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
     """Give the findings with a Span wherever a Place was, sorted by path, line, column, code and message.
 
     A value that the document does not have is shown at its nearest parent that is there: at that mapping's first key. A file that is not
@@ -24,24 +23,12 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     """
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
-    located = [
-        replace(
-            each,
-            at=texts.span(each.at),
-            also=tuple(Related(texts.span(other.at), other.label) for other in each.also),
-        )
-        for each in found
-    ]
-    return tuple(sorted(located, key=_order))
+    return tuple(sorted((located(each, texts.span) for each in found), key=_order))
 
 
-def _order(each: Diagnostic) -> tuple[str, int, int, str, str]:
-    at = each.at
-    return (
-        (at.path, at.line, at.column, each.code, each.message)
-        if isinstance(at, Span)
-        else (at.path, 0, 0, each.code, each.message)
-    )
+def _order(finding: Located) -> tuple[str, int, int, str, str]:
+    at = finding.at
+    return at.path, at.line, at.column, finding.code, finding.message
 
 
 class Texts:
