@@ -125,7 +125,10 @@ class Site:
         found: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for row in (self.folder / "ipam.lock").read_text().splitlines()[1:]:
             line = json.loads(row)
-            if next((each for each in ("released", "quarantined", "pending") if each in line), "held") == state:
+            if (
+                next((each for each in ("released", "quarantined", "pending") if each in line), "held")
+                == state
+            ):
                 found[line["node"]].append((line.get("pool", ""), line["block"]))
         return dict(found)
 

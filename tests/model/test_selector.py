@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.selector import (
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, subdomain_problem
+from ipamc.model.selector.selector import (
     EVERY,
     Selector,
-    SelectorError,
-    label_key_problem,
-    label_value_problem,
-    node_name_problem,
     parse_calico,
     parse_label_selector,
     parse_node_selector,
@@ -68,7 +66,7 @@ def test_kubectl_text_is_never_taken_for_something_else(vector: Vector) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "problem"),
-    [("labelKey", label_key_problem), ("labelValue", label_value_problem), ("nodeName", node_name_problem)],
+    [("labelKey", label_key_problem), ("labelValue", label_value_problem), ("nodeName", subdomain_problem)],
 )
 def test_identifiers(kind: str, problem: Callable[[str], str]) -> None:
     for vector in KUBERNETES["identifiers"][kind]:

@@ -119,7 +119,7 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     With `operator: adopt` the operator gives nodes outside the inventory blocks of the `unlisted` pool. When that is full it goes on in the next ranges,
     where ipamc gives out blocks too: add a CIDR before that.
     """
-    if plan.cluster.operator != "adopt":
+    if not plan.cluster.operator_adopts:
         return
     for each in utilisation(plan.cluster, plan.lock):
         if each.pool.unlisted:

@@ -66,7 +66,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
     serve them from the ranges that ipamc gives out: two allocators on one range collide. The operator knows one mask for all ranges, the longest prefix
     length of the cluster, so the pool's `blockSize` must be that.
     """
-    if cluster.mode is not Mode.CLUSTER_POOL or cluster.operator != "adopt":
+    if not cluster.operator_adopts:
         return
     at = cluster.field("spec", "ipam", "operator")
     for family in cluster.families:
@@ -96,7 +96,7 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
 
     Nothing else hands out its addresses: no node would ever get a block of it.
     """
-    if cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "adopt":
+    if cluster.operator_adopts:
         return
     for pool in cluster.pools:
         if pool.unlisted:
@@ -168,11 +168,7 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     `nodes-gc-interval`; where 1.11 is named, a newer one may run already), and before 1.18 there is no `cilium.io/do-not-gc` that keeps it from doing so.
     Held back, the node's block would look free to an operator that hands out addresses itself.
     """
-    if (
-        cluster.mode is not Mode.CLUSTER_POOL
-        or cluster.operator != "adopt"
-        or can(cluster.cilium, Capability.DO_NOT_GC)
-    ):
+    if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return
     planned = [node for node in cluster.nodes if node.planned]
     if planned:
@@ -212,7 +208,7 @@ def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
     That flag beats the ConfigMap, and an operator without an allocator leaves every CiliumNode as it is. With `managedBy: none` nobody but you sets it:
     in the Deployment cilium-operator, as the last argument of the container.
     """
-    if cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "bystander" and cluster.managed_by == "none":
+    if cluster.bystander and cluster.managed_by == "none":
         yield note(
             "IPC0515",
             cluster.field("spec", "ipam", "operator"),

@@ -136,7 +136,7 @@ def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
 
     Each node gets a CiliumPodIPPool `<pool>.<node>`; a pool "a" of node "b.c" and a pool "a.b" of node "c" would be one object.
     """
-    if cluster.pinning != "node":
+    if not cluster.own_pools:
         return
     for pool in cluster.pools:
         if "." in pool.name:
@@ -168,7 +168,7 @@ def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
 
     Every node has pools of its own, with exactly its blocks; a shared pool over the same ranges would hand them out a second time.
     """
-    if cluster.pinning == "node" and cluster.auto_create:
+    if cluster.own_pools and cluster.auto_create:
         yield error(
             "IPC0533",
             cluster.field("spec", "ipam", "autoCreate"),
@@ -212,7 +212,7 @@ def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
                 f"node {node.name} has {len(node.name)} characters and no label {HOSTNAME}; 63 is the limit",
                 help=f"add the label {HOSTNAME} that the node has",
             )
-        elif cluster.pinning == "node" and longest + 1 + len(node.name) > 253:
+        elif cluster.own_pools and longest + 1 + len(node.name) > 253:
             yield error(
                 "IPC0535",
                 node.at,

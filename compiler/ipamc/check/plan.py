@@ -51,6 +51,6 @@ def review(plan: Plan) -> Iterator[Diagnostic]:
     if mode is Mode.MULTI_POOL and plan.cluster.pinning != "none":
         firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
         yield from default_pool_lacks_family(plan.cluster, firsts.values())
-    if mode is Mode.MULTI_POOL and plan.cluster.pinning == "node":
+    if plan.cluster.own_pools:
         yield from pre_allocation_too_large(plan)
         yield from pinned_mask_changed(plan)

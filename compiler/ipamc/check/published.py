@@ -36,18 +36,18 @@ def check_published(
         if str(each).startswith("pools/")
     ]
     held = next((line for line in lock.lines if line.state is State.HELD), None)
-    if held and cluster.pinning == "node" and masks and not shards:
+    if held and cluster.own_pools and masks and not shards:
         yield pinning_changed(
             cluster,
             held,
             Span(f"{folder}/{min(path for _, path in masks.values())}"),
             "shared pools were rendered here",
         )
-    elif held and cluster.pinning != "node" and shards:
+    elif held and cluster.shared_pools and shards:
         yield pinning_changed(
             cluster, held, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here"
         )
-    elif cluster.pinning != "node":
+    elif cluster.shared_pools:
         yield from _masks_changed(cluster, masks, folder)
 
 
@@ -74,7 +74,7 @@ def pinning_changed(cluster: Cluster, live: Line, at: Span, label: str) -> Diagn
         cluster.field("spec", "ipam", "pinning"),
         f"pinning: {cluster.pinning} would give the pool of {live.block} of node {live.node} another name while it is held",
         also=[Related(at, label)],
-        help=f"set pinning: {'pool' if cluster.pinning == 'node' else 'node'} again",
+        help=f"set pinning: {'pool' if cluster.own_pools else 'node'} again",
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
-from ipamc.model.selector import node_name_problem
+from ipamc.model.selector.label_syntax import subdomain_problem
 
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
 
@@ -36,7 +36,7 @@ def asked(text: str) -> Asked:
 
 def node_name(text: str, problem: str = "no node's name") -> str:
     """Read the name of a node. Raises UsageError."""
-    if why := node_name_problem(text):
+    if why := subdomain_problem(text):
         raise _usage(f"{text!r} is {problem}: it {why}")
     return text
 

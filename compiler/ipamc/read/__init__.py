@@ -1,8 +1,8 @@
-"""Documents to the model, whatever dialect they came in; and the places of findings to lines and columns.
+"""The bytes of input files in, one Cluster and findings out; places to lines and columns. Reads no disk and no lock.
 
 syntax/             bytes -> text -> documents: plain values; positions: paths -> lines and columns
-kinds/              documents -> items, each with its kind; one module a dialect: shapes -> the model
-decode              items -> typed shapes: the fast path; explain_shape: the slow path, which says what is wrong
+kinds/              documents -> items, each with its kind; one module for each dialect: structs -> the model
+decode              items -> typed structs: the fast path; explain_shape: the slow path, which finds what is wrong
 values              names, labels, CIDRs and selectors, the same in every dialect
 assemble            values -> one Cluster
 locate              places -> lines and columns
@@ -34,11 +34,11 @@ __all__ = ["locate", "read"]
 def read(
     name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str]
 ) -> tuple[Cluster, list[Diagnostic]]:
-    """Read the documents of one cluster: the model, and what is to be said about it beside.
+    """Read the documents of one cluster; return the model and the warnings.
 
-    `sources` are bytes by path; the order of files and documents does not matter. `name` is what the Cluster must be called, `folder` is shown
-    where a finding is about all of them. Raises Refused, with every finding of every file, if one of them is an error. Linear; some
-    0.15 s a megabyte of YAML, and a quarter of that for JSON. Who pauses the collector for longer saves it a look at what was read.
+    `sources` are bytes by path; the order of files and documents does not matter. `name` is the name that the Cluster must have, `folder`
+    the place of a finding about all files. Raises Refused, with every finding of every file, if one of them is an error. Linear: some
+    0.15 s for each megabyte of YAML, and a quarter of that for JSON. A caller that pauses the garbage collector for longer saves a pass.
     """
     with _no_garbage_collection():
         reading, harvest, shapes = Reading(), Harvest(), Schemas(schemas)
@@ -57,11 +57,11 @@ def read(
                 reading.found.extend(broken.diagnostics)
                 reading.complete = False
             if late:
-                texts = Texts(sources, [each.at for each in late])
-                reading.found.extend(mistyped(each, texts.source(each.at)) for each in late)
+                texts = Texts(sources, [value.at for value in late])
+                reading.found.extend(mistyped(value, texts.source(value.at)) for value in late)
         cluster, found = harvest.cluster(name, folder, complete=reading.complete)
     found = reading.found + found
-    if cluster is None or any(each.severity is Severity.ERROR for each in found):
+    if cluster is None or any(finding.severity is Severity.ERROR for finding in found):
         raise Refused(tuple(found))
     return cluster, found
 
@@ -73,7 +73,7 @@ def _documents(path: str, data: bytes) -> Iterator[Document]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Pause the cyclic collector: nothing here makes cycles, and looking for them among a million new values doubles the time."""
+    """Pause the garbage collector: nothing here makes cycles, and searching a million new values for them doubles the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

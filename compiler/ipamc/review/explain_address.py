@@ -59,8 +59,8 @@ def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[Vacancy]:
     """Yield what is kept from newcomers though no line says so."""
     standing = Reconciled(lock=lock, held={}, taken=Evidence(cluster).taken(list(lock.lines)))
-    for why, (block, at) in barriers(cluster, standing).values():
-        yield Vacancy(block, "", "", why, at)
+    for why, kept in barriers(cluster, standing).values():
+        yield Vacancy(kept.block, "", "", why, kept.at)
     for pool in cluster.pools:
         for node, pins in pool.pins.items():
             yield from (Vacancy(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)

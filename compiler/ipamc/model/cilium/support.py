@@ -1,15 +1,15 @@
-"""What each Cilium minor does, and what the kube-apiserver does, as tables of claims, each with what rests on it here.
+"""What each Cilium minor and the kube-apiserver do, as tables of claims, each with the parts of ipamc that depend on it.
 
-A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, that minor's server was seen to do so; *read*, so its
-source says, at the tag of `READ_AT`; *inferred*, its source and documentation are silent, and its neighbours speak. There is no agent in the tests with
-real servers, so what agents do is read at best. To note that a server was run, put its minor into the row's `run`, then
-`pytest tests/model/test_versions.py tests/test_cases.py --update`.
+A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the server of that minor did it in a
+test; *read*, its source at the tag of `READ_AT` says so; *inferred*, neither, and it follows from other minors. The tests with real
+servers run no agent, so the behaviour of agents is read at best. To record that a server was run, add its minor to the row's `run`, then
+run `pytest tests/model/test_versions.py tests/test_cases.py --update`.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cluster import Version
@@ -26,40 +26,41 @@ READ_AT = {
     19: "1.19.7",
     20: "1.20.2",
 }
-"""The release of each minor whose source was read; a row's `source` names paths in cilium/cilium at these tags, or its pull requests and issues."""
+"""The release of each minor whose source was read. A row's `source` names paths in cilium/cilium at these tags, pull requests or issues."""
 
 
 class Known(enum.StrEnum):
-    """How a claim is known, from the best to the weakest."""
+    """How a claim is known, the strongest first."""
 
     RUN = "run"
     READ = "read"
     INFERRED = "inferred"
 
 
-class Row(NamedTuple):
-    """One capability: which minors have it, how that is known of each, and what rests on it."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One capability: which minors have it, how that is known for each, and what depends on it."""
 
     capability: Capability
     modes: str
-    """The `ipam` modes that it is about."""
+    """The `ipam` modes that it concerns."""
     source: str
     since: int = FIRST[1]
     until: int = LAST[1]
     """The first and the last minor of Cilium 1 that have it."""
     run: tuple[int, ...] = ()
-    """The minors whose server was seen to do it, or not to do it."""
+    """The minors whose server was run to see whether they do it."""
     inferred: tuple[int, ...] = ()
-    """The minors of which nothing was run or read."""
+    """The minors for which nothing was run or read."""
     decides: str = ""
-    """The code or the files of ipamc that rest on it; "" where none does."""
+    """The rules or the rendered files that depend on it; "" for none."""
 
     def of(self, version: Version) -> bool:
-        """Tell whether a minor has it."""
+        """Return whether a minor has it."""
         return (1, self.since) <= version <= (1, self.until)
 
     def known(self, version: Version) -> Known:
-        """Tell how it is known whether a minor has it."""
+        """Return how it is known whether a minor has it."""
         minor = version[1]
         return Known.RUN if minor in self.run else Known.INFERRED if minor in self.inferred else Known.READ
 
@@ -260,14 +261,15 @@ TABLE = (
 )
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Claim:
     """Something that the kube-apiserver does."""
 
     text: str
     """In Markdown."""
     source: str
     decides: str
-    """The codes or the files of ipamc that rest on it."""
+    """The rules or the rendered files that depend on it."""
     known: Known = Known.RUN
 
 

@@ -67,7 +67,7 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
 def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], int], ...]]:
     """Give (family, CIDRs, mask) of the pools that the operator creates by its flag, by name. With `pinning: node` no pool is shared."""
     cluster = layout.plan.cluster
-    if cluster.mode is not Mode.MULTI_POOL or cluster.pinning == "node":
+    if not cluster.shared_pools:
         return {}
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):

@@ -44,8 +44,8 @@ def files(layout: Layout) -> Iterator[File]:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)
         elif nodes:
             yield File(f"ciliumnodes/{shard}/ciliumnodes.yaml", TEMPLATE, {"nodes": nodes})
-    if seeds and cluster.pinning == "node":
-        return  # its CiliumPodIPPools decide
+    if cluster.own_pools:
+        return  # the CiliumPodIPPools of the node are its file
     for node, lines in layout.renumbered():
         yield File(renumber_path(node.name), TEMPLATE, {"nodes": (values(node, lines),)}, applied=False)
 
@@ -80,7 +80,7 @@ def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
 def allocated(cluster: Cluster, node: Node, lines: tuple[Line, ...]) -> Allocated:
     """Give `pools.allocated` as that version's operator writes it back: pools by name, IPv4 first, then by text or by address."""
     order = texts if can(cluster.cilium, Capability.NUMERIC_ALLOCATED) else _by_text
-    name = pinned_name if cluster.pinning == "node" else lambda pool, _: pool
+    name = pinned_name if cluster.own_pools else lambda pool, _: pool
     return tuple(
         sorted(
             (

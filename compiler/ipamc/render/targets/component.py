@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 
-from ipamc.model.cluster import Mode
 from ipamc.render.targets import cilium_config
 from ipamc.render.targets.context import File, Layout
 
@@ -31,7 +30,7 @@ def files(layout: Layout) -> Iterator[File]:
         f"{FOLDER}/cilium-operator.yaml", TEMPLATE, {"namespace": namespace, "digest": digest}, applied=False
     )
     patches: list[dict[str, str]] = [{"path": "cilium-config.yaml"}, {"path": "cilium-operator.yaml"}]
-    if bystander(layout):
+    if layout.plan.cluster.bystander:
         operation = {
             "op": "add",
             "path": "/spec/template/spec/containers/0/args/-",
@@ -55,9 +54,3 @@ def files(layout: Layout) -> Iterator[File]:
         "patches": tuple(patches),
     }
     yield File(f"{FOLDER}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
-
-
-def bystander(layout: Layout) -> bool:
-    """Tell whether the operator is to hand out nothing."""
-    cluster = layout.plan.cluster
-    return cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "bystander"

@@ -29,13 +29,11 @@ Values = tuple[
 def files(layout: Layout) -> Iterator[File]:
     """Yield `cilium/nodeconfigs.yaml`, or with `pinning: node` `pools/<shard>/nodeconfigs.yaml`."""
     cluster = layout.plan.cluster
-    if cluster.mode is not Mode.MULTI_POOL:
-        return
-    if cluster.pinning == "pool":
+    if cluster.mode is Mode.MULTI_POOL and cluster.pinning == "pool":
         configs = tuple(_of_pool(name, selector) for name, selector in selectors(layout.plan.wants))
         if configs:
             yield _file(cluster, "cilium/nodeconfigs.yaml", configs)
-    elif cluster.pinning == "node":
+    elif cluster.own_pools:
         for shard, wants in layout.shards:
             configs = tuple(filter(None, (_of_node(layout, want) for want in wants)))
             if configs:
