@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.cli import main, plan, runner
+from ipamc.cli import main, runner
+from ipamc.model.plan import GATES
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan.markdown import LONGEST, code, mark
-from ipamc.review.diff.document import GATES, Document, Planned, Status
+from ipamc.review.diff.document import Document, Planned, Status
 from ipamc.workspace import disk
 from tests.support import casefile
 
@@ -303,7 +304,6 @@ def test_a_pool_that_runs_short_fails_where_it_gets_worse(
 def test_words_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--fail-on", "renumber,typo"]) == 64
     assert "'typo' is none of renumber, release, leave, capacity" in capsys.readouterr().err
-    assert plan.GATES == GATES
 
 
 def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(

@@ -47,8 +47,8 @@ def texts() -> dict[str, dict[str, str]]:
     """Give every text that a cluster or a case renders, by target and by place."""
     found: dict[str, dict[str, str]] = {target: {} for target in TARGETS}
     for name, each in everything().items():
-        for path, template, _, _ in arrange(each.plan):
-            found[template.removesuffix(".yaml.j2")][f"{name}: {path}"] = each.files[path]
+        for file in arrange(each.plan):
+            found[file.template.removesuffix(".yaml.j2")][f"{name}: {file.path}"] = each.files[file.path]
     return found
 
 

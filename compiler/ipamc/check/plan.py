@@ -1,4 +1,4 @@
-"""Rules that need the plan: what the live cluster shows against it, limits of the mode, room."""
+"""Rules that need the plan: the live cluster against it, limits of the mode, capacity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ipamc.model.plan import Plan
 
 
 def review(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield every finding about the plan."""
+    """Yield the findings about a plan."""
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
     yield from several_pod_cidrs(plan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 
 import click
@@ -110,7 +109,9 @@ def _start(text: str) -> None:
         else f"{disk.CLUSTERS}/{text}"
     )
     name = name_of(folder)
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
+    from ipamc.model.selector.label_syntax import subdomain_problem
+
+    if subdomain_problem(name):
         raise click.UsageError(
             f"{name!r} is no name for a cluster: lower-case letters, digits, '-' and '.'",
             click.get_current_context(),

@@ -13,6 +13,7 @@ from ipamc.cli.findings import print_findings, report_option
 from ipamc.cli.terminal import colour, say, today, trouble
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import State
+from ipamc.model.plan import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ipamc.review.diff.document import Document, Planned
 
 FORMATS = ("text", "markdown", "json")
-GATES = ("renumber", "release", "leave", "capacity")
 
 
 def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001 - click's signature

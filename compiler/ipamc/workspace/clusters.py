@@ -68,14 +68,14 @@ def _folder(text: str) -> str:
 
 
 def _hint(text: str) -> str:
-    from difflib import get_close_matches
+    from ipamc.model.wording import nearest
 
     try:
         names = [PurePath(each).name for each in disk.clusters()]
     except (disk.Trouble, OSError):
         return ""
-    near = get_close_matches(PurePath(text).name, names, 1)
-    return f". Did you mean {near[0]!r}?" if near else f". There are: {', '.join(names[:10])}"
+    near = nearest(PurePath(text).name, names)
+    return f". Did you mean {near!r}?" if near else f". There are: {', '.join(names[:10])}"
 
 
 def inputs_of(folder: str, *, today: str, consent: Consent, locked: bool = False) -> Inputs:

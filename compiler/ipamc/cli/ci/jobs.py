@@ -7,10 +7,10 @@ they are written anywhere: what stands here ends in YAML, in JSON and in shells.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.render.parts import FIRST
 
 GITHUB_JOBS = 256
@@ -22,13 +22,10 @@ LONGEST = 200
 LARGE = 8
 """Shards that one job still applies; a cluster with more gets a job for each."""
 
-_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
-
 
 def is_name(text: str) -> bool:
-    """Tell whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
-    return len(text) <= 253 and _NAME(text) is not None
+    """Return whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
+    return not subdomain_problem(text)
 
 
 def touched(paths: Iterable[str], below: str) -> list[str]:

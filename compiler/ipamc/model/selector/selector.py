@@ -8,6 +8,7 @@ from typing import Literal
 
 from ipamc.model.selector import calico, contradictions, kubernetes, to_label_selector
 from ipamc.model.selector.expression import Always, Expression, Matcher, Named, Test, leaves, matcher, weight
+from ipamc.model.selector.normal_form import Outcomes
 
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
 
@@ -44,6 +45,10 @@ class Selector:
     def negated_requirement(self) -> dict[str, object] | None:
         """Return the one entry of `matchExpressions` that selects exactly the other nodes, or None if one entry cannot."""
         return to_label_selector.negated_requirement(self.expression)
+
+    def outcomes(self) -> dict[str, Outcomes]:
+        """Return what each label must be, by key: the conditions that every selected node satisfies."""
+        return to_label_selector.outcomes(self.expression)
 
     def impossible(self) -> str:
         """Return why no node can match, or "" if a node may. A reason is certain; "" is not proof that a node can match."""

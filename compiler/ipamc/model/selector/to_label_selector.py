@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipamc.model.selector.expression import Always, Expression
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
-from ipamc.model.selector.normal_form import Condition, Joint, normal
+from ipamc.model.selector.normal_form import Condition, Joint, Outcomes, normal
 
 Entry = dict[str, object]
 """One entry of `matchExpressions`."""
@@ -34,6 +34,13 @@ def label_selector(expression: Expression) -> dict[str, object] | None:
             entries, key=lambda entry: (str(entry["key"]), str(entry["operator"]))
         )
     return selector
+
+
+def outcomes(expression: Expression) -> dict[str, Outcomes]:
+    """Return the conditions on single labels that a node must satisfy, by key."""
+    form = normal(expression)
+    parts = form.parts if isinstance(form, Joint) and form.every else (form,)
+    return {part.key: part.outcomes for part in parts if isinstance(part, Condition)}
 
 
 def negated_requirement(expression: Expression) -> Entry | None:

@@ -1,7 +1,8 @@
-"""A kustomize Component that patches what a rendered Cilium chart has: ConfigMap `cilium-config` and Deployment `cilium-operator`.
+"""A kustomize Component that patches two objects of a rendered Cilium chart: ConfigMap `cilium-config`, Deployment `cilium-operator`.
 
-Both patches are strategic, so a base without those objects fails the build. The operator reads its configuration at its start only: an annotation with
-the data's hash rolls it when the data changes. As a bystander it gets `--ipam=kubernetes`, which wins over the ConfigMap, and hands out nothing.
+Both patches are strategic, so a base without those objects fails the build. The operator reads its configuration only at its start: an
+annotation with the data's hash restarts it when the data changes. As a bystander it gets `--ipam=kubernetes`, which overrides the
+ConfigMap, and hands out nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ OPERATOR_ARGUMENT = "--ipam=kubernetes"
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield the files of `cilium/component/`, which no kustomization of ours names: the one that has Cilium in it does."""
+    """Yield the files of `cilium/component/`, for the user's kustomization that contains Cilium; ours does not name them."""
     namespace = layout.plan.cluster.namespace
     yield File(
         f"{FOLDER}/cilium-config.yaml", cilium_config.TEMPLATE, cilium_config.values(layout), applied=False

@@ -1,7 +1,7 @@
-"""CiliumNodeConfigs: which pool a node's pods come from unless they say otherwise, in multi-pool mode.
+"""CiliumNodeConfigs: the default pool of nodes in multi-pool mode, for pods that name no pool.
 
-Where two CiliumNodeConfigs select one node the last name wins in Cilium, so they are made disjoint, whatever the names. With `pinning: node` there is one
-a node.
+If two CiliumNodeConfigs select one node, the last name wins in Cilium, so their selectors are disjoint, whatever the names. With
+`pinning: node` each node has its own.
 """
 
 from __future__ import annotations
@@ -53,16 +53,18 @@ def _of_pool(name: str, selector: LabelSelector) -> Values:
 
 
 def _of_node(layout: Layout, want: Want) -> Values | None:
-    """Give the config of one node, or None if it holds no block of a pool.
+    """Return the config of one node, or None if it holds no block of a pool.
 
-    Its default pool is that of its first candidate of which it holds blocks. Left alone an agent would ask for 8 more addresses than it uses, and wait
-    for them at its start; a smaller pre-allocation asks for what the blocks have.
+    Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more addresses than it uses, and waits
+    for them when it starts; a smaller pre-allocation requests no more than its blocks have.
     """
     name, version = want.node.name, layout.plan.cluster.cilium
     groups = of_node(layout.held.get(name, ()))
     if not groups:
         return None
-    default = next((each.pool.name for each in want.offers if each.pool.name in groups), next(iter(groups)))
+    default = next(
+        (offer.pool.name for offer in want.offers if offer.pool.name in groups), next(iter(groups))
+    )
     wished = []
     for pool, families in groups.items():
         number = pre_allocation(

@@ -10,9 +10,6 @@ from ipamc.model.diagnostics import Diagnostic, count, names
 from ipamc.model.lock import State
 from ipamc.review.diff import Difference
 
-GATES = ("renumber", "release", "leave", "capacity")
-"""What `--fail-on` takes."""
-
 
 class Status(enum.StrEnum):
     """What became of a cluster since the base."""
