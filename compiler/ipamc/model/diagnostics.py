@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import msgspec
-
 T = TypeVar("T")
 
 
@@ -24,10 +22,11 @@ class Severity(enum.IntEnum):
     NOTE = 2
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding.
 
-    A Struct, because every node has one.
+    Every node has one. It is no Struct, because the command line imports this module even for `--help`, and msgspec is not small.
     """
 
     path: str

@@ -2,8 +2,8 @@
 
 A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the server of that minor did it in a
 test; *read*, its source at the tag of `READ_AT` says so; *inferred*, neither, and it follows from other minors. The tests with real
-servers run no agent, so the behaviour of agents is read at best. To record that a server was run, add its minor to the row's `run`, then
-run `pytest tests/model/test_versions.py tests/test_cases.py --update`.
+servers run no agent, so the behaviour of agents is read at best. After a run of a server add its minor to the row's `run`, and run
+`pytest tests/model/test_versions.py tests/test_cases.py --update`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Row:
 
     def known(self, version: Version) -> Known:
         """Return how it is known whether a minor has it."""
-        minor = version[1]
+        _, minor = version
         return Known.RUN if minor in self.run else Known.INFERRED if minor in self.inferred else Known.READ
 
 
@@ -263,10 +263,9 @@ TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that the kube-apiserver does."""
+    """Something that the kube-apiserver does, in Markdown."""
 
     text: str
-    """In Markdown."""
     source: str
     decides: str
     """The rules or the rendered files that depend on it."""
@@ -276,7 +275,7 @@ class Claim:
 APISERVER = "1.35.4"
 """The kube-apiserver that was run."""
 
-APISERVER_TABLE = (
+APISERVER_TABLE = (  # Nodes, then CIDRs
     Claim(
         "a Node's `podCIDRs` cannot be changed, extended or taken away: 422",
         "pkg/apis/core/validation, ValidateNodeUpdate",
@@ -299,4 +298,3 @@ APISERVER_TABLE = (
         Known.READ,
     ),
 )
-"""Order: Nodes, then CIDRs."""
