@@ -1,4 +1,6 @@
-"""A cluster, a plan or rendered files in, findings out. Each rule is a generator, and its docstring is its catalogue entry.
+"""A cluster, a plan or rendered files in, findings out.
+
+Each rule is a generator, and its docstring is its catalogue entry.
 
 Rules change nothing and choose no block.
 """

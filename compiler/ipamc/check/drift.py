@@ -13,8 +13,9 @@ from ipamc.model.plan import Plan
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it.
 
-    The field is immutable: the apiserver answers 422 to other values, or Cilium uses the old ones. In kubernetes mode a node gets another
-    block only if it is drained, deleted and joined again. In other modes this concerns clusters with `patchNodes: podCIDRs`.
+    The field is immutable: the apiserver answers 422 to other values, or Cilium uses the old ones. In
+    kubernetes mode a node gets another block only if it is drained, deleted and joined again. In other modes
+    this concerns clusters with `patchNodes: podCIDRs`.
     """
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
@@ -43,8 +44,9 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
 def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0513: a CiliumNode shows the blocks that the lock holds for its node.
 
-    In cluster-pool and crd mode the CiliumNode's `podCIDRs` are the blocks in use. If other blocks are applied to a running node, its agent
-    ignores them until it restarts, and from 1.19 on the operator reverts them.
+    In cluster-pool and crd mode the CiliumNode's `podCIDRs` are the blocks in use. If other blocks are
+    applied to a running node, its agent ignores them until it restarts, and from 1.19 on the operator reverts
+    them.
     """
     cluster = plan.cluster
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
@@ -68,8 +70,8 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
 def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0505: a node whose Node object is rendered has one block of each family.
 
-    `spec.podCIDRs` and Cilium's annotations allow one CIDR of each family (the apiserver: "may specify no more than one CIDR for each IP
-    family").
+    `spec.podCIDRs` and Cilium's annotations allow one CIDR of each family (the apiserver: "may specify no
+    more than one CIDR for each IP family").
     """
     if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
         return
@@ -88,7 +90,8 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0309: a pinned node holds another block.
 
-    A pin applies when a node gets a block; a node that holds another block keeps it. `ipamc lock --renumber NODE` moves it to its pin.
+    A pin applies when a node gets a block; a node that holds another block keeps it. `ipamc lock --renumber
+    NODE` moves it to its pin.
     """
     inventory = {node.name for node in plan.cluster.nodes}
     for pool in plan.cluster.pools:
@@ -110,9 +113,9 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
 def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0554: a node whose Node object is rendered has a uid.
 
-    With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one; without it a typo in a name creates a Node.
-    Export the inventory with `kubectl get nodes -o yaml`, mark nodes that do not exist yet `planned: true`, or set
-    `output.nodeObjects: create` if Nodes are to be created.
+    With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one; without it a
+    typo in a name creates a Node. Export the inventory with `kubectl get nodes -o yaml`, mark nodes that do
+    not exist yet `planned: true`, or set `output.nodeObjects: create` if Nodes are to be created.
     """
     cluster = plan.cluster
     if cluster.patch_nodes == "none" or cluster.node_objects == "create":

@@ -14,8 +14,8 @@ CONFIG_MAP = 1 << 20
 def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
     """IPC0529: cilium-config is at most 1 MiB.
 
-    The apiserver refuses a larger ConfigMap. Only `auto-create-cilium-pod-ip-pools` can grow so large: remove pools from `autoCreate`, and
-    they are rendered as manifests.
+    The apiserver refuses a larger ConfigMap. Only `auto-create-cilium-pod-ip-pools` can grow so large: remove
+    pools from `autoCreate`, and they are rendered as manifests.
     """
     size = len(files.get("cilium/configmap.yaml", "").encode())
     if size > CONFIG_MAP:

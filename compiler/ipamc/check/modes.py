@@ -30,7 +30,8 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
 def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0501: the Cilium version is one that ipamc supports.
 
-    The rendered manifests depend on what that version does with them. The behaviour of other versions was not examined.
+    The rendered manifests depend on what that version does with them. The behaviour of other versions was not
+    examined.
     """
     if not FIRST <= cluster.cilium <= LAST:
         yield error(
@@ -44,9 +45,9 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0511: in cluster-pool and crd mode every family of the cluster has a pool.
 
-    An agent waits forever for an address of each family. In cluster-pool mode the operator does not start without CIDRs of an enabled
-    family (`cluster-pool-ipv6-cidr must be provided`). Other modes have rules of their own: for the default pool in multi-pool mode, for
-    each node in kubernetes mode.
+    An agent waits forever for an address of each family. In cluster-pool mode the operator does not start
+    without CIDRs of an enabled family (`cluster-pool-ipv6-cidr must be provided`). Other modes have rules of
+    their own: for the default pool in multi-pool mode, for each node in kubernetes mode.
     """
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return
@@ -63,9 +64,10 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
     """IPC0512: `operator: adopt` needs an `unlisted` pool with the operator's block size.
 
-    With `adopt` the operator gives blocks of the first listed ranges to nodes that are in no inventory. Without an `unlisted` pool it would
-    give them blocks of the ranges that ipamc gives out, and two allocators on one range collide. The operator has one mask for all ranges,
-    the longest prefix length of the cluster, so the pool's `blockSize` must be that length.
+    With `adopt` the operator gives blocks of the first listed ranges to nodes that are in no inventory.
+    Without an `unlisted` pool it would give them blocks of the ranges that ipamc gives out, and two
+    allocators on one range collide. The operator has one mask for all ranges, the longest prefix length of
+    the cluster, so the pool's `blockSize` must be that length.
     """
     if not cluster.operator_adopts:
         return
@@ -112,7 +114,8 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
 def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0532: crd mode has no tunnel routing.
 
-    Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) lists only native routing for `ipam: crd`.
+    Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) lists only native
+    routing for `ipam: crd`.
     """
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
         yield error(
@@ -126,8 +129,8 @@ def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
 def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0552: blocks of one or two addresses need Cilium 1.17.
 
-    Before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618), so a node with such a block starts no pod. In crd
-    mode every address of such a block is usable.
+    Before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618), so a node with such a
+    block starts no pod. In crd mode every address of such a block is usable.
     """
     if cluster.mode is Mode.CRD or can(cluster.cilium, Capability.TINY_BLOCKS):
         return
@@ -160,9 +163,10 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18.
 
-    The CiliumNode of a planned node must exist before the node joins. The operator deletes a CiliumNode without a Node (by default from 1.13
-    on, in 1.12 with `nodes-gc-interval`; a cluster that names 1.11 may already run a newer one), and only from 1.18 on does
-    `cilium.io/do-not-gc` prevent it. Without the CiliumNode the node's block looks free to an operator that hands out addresses itself.
+    The CiliumNode of a planned node must exist before the node joins. The operator deletes a CiliumNode
+    without a Node (by default from 1.13 on, in 1.12 with `nodes-gc-interval`; a cluster that names 1.11 may
+    already run a newer one), and only from 1.18 on does `cilium.io/do-not-gc` prevent it. Without the
+    CiliumNode the node's block looks free to an operator that hands out addresses itself.
     """
     if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return
@@ -180,8 +184,8 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: in kubernetes mode kube-controller-manager must not set podCIDRs.
 
-    `spec.podCIDRs` is immutable, and kube-controller-manager sets it within seconds of a node's first heartbeat. It must run with
-    `--allocate-node-cidrs=false`. With kubeadm:
+    `spec.podCIDRs` is immutable, and kube-controller-manager sets it within seconds of a node's first
+    heartbeat. It must run with `--allocate-node-cidrs=false`. With kubeadm:
 
         apiVersion: kubeadm.k8s.io/v1beta4
         kind: ClusterConfiguration
@@ -201,8 +205,9 @@ def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
 def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0515: with `operator: bystander` the operator must run with `--ipam=kubernetes`.
 
-    That flag overrides the ConfigMap, and an operator without an allocator changes no CiliumNode. With `managedBy: none` you must set it
-    yourself: in the Deployment cilium-operator, as the last argument of the container.
+    That flag overrides the ConfigMap, and an operator without an allocator changes no CiliumNode. With
+    `managedBy: none` you must set it yourself: in the Deployment cilium-operator, as the last argument of the
+    container.
     """
     if cluster.bystander and cluster.managed_by == "none":
         yield note(

@@ -35,7 +35,8 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0521: multi-pool mode needs Cilium 1.14.
 
-    `ipam: multi-pool` and CiliumPodIPPool are new in 1.14 (PR #25824); an older agent does not start (`Unknown IPAM backend`).
+    `ipam: multi-pool` and CiliumPodIPPool are new in 1.14 (PR #25824); an older agent does not start
+    (`Unknown IPAM backend`).
     """
     if not can(cluster.cilium, Capability.MULTI_POOL):
         yield error(
@@ -64,7 +65,8 @@ def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
 def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0523: `pinning` needs Cilium 1.15.
 
-    `ipam-default-ip-pool` in a CiliumNodeConfig sets a node's default pool; agents read it from 1.15 on (PR #28818).
+    `ipam-default-ip-pool` in a CiliumNodeConfig sets a node's default pool; agents read it from 1.15 on (PR
+    #28818).
     """
     if cluster.pinning != "none" and not can(cluster.cilium, Capability.DEFAULT_IP_POOL):
         yield error(
@@ -78,8 +80,8 @@ def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0525: `pinning: none` needs a pool named `default`.
 
-    Agents take their router, health and ingress addresses, and those of every pod without an annotation, from the pool `default`. They wait
-    until it exists.
+    Agents take their router, health and ingress addresses, and those of every pod without an annotation, from
+    the pool `default`. They wait until it exists.
     """
     if cluster.pinning == "none" and not any(pool.name == "default" for pool in cluster.pools):
         yield error(
@@ -93,7 +95,8 @@ def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Iterator[Diagnostic]:
     """IPC0526: a node's default pool has every family of the cluster.
 
-    The agent takes its own addresses (router, health, ingress) of each family from the default pool, and waits forever for a missing one.
+    The agent takes its own addresses (router, health, ingress) of each family from the default pool, and
+    waits forever for a missing one.
     """
     for pool in sorted(defaults, key=lambda pool: pool.name):
         missing = [family for family in cluster.families if family not in pool.families]
@@ -110,8 +113,8 @@ def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Ite
 def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0528: with `pinning: pool` a pool has one block size and `blocksPerNode: 1`.
 
-    The operator gives out blocks of the pool's maskSize, as many as a node requests, so it keeps no other size and no fixed number. With
-    `pinning: node` both are possible.
+    The operator gives out blocks of the pool's maskSize, as many as a node requests, so it keeps no other
+    size and no fixed number. With `pinning: node` both are possible.
     """
     if cluster.pinning != "pool":
         return
@@ -135,7 +138,8 @@ def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0530: with `pinning: node` a pool's name has no dot.
 
-    Each node gets a CiliumPodIPPool `<pool>.<node>`: pool "a" of node "b.c" and pool "a.b" of node "c" would be the same object.
+    Each node gets a CiliumPodIPPool `<pool>.<node>`: pool "a" of node "b.c" and pool "a.b" of node "c" would
+    be the same object.
     """
     if not cluster.own_pools:
         return
@@ -152,8 +156,9 @@ def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
 def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Related) -> Diagnostic:
     """IPC0524: in multi-pool mode a pool keeps its block size while it is rendered or has lines in the lock.
 
-    `maskSize` of a CiliumPodIPPool is immutable: up to 1.19 the operator refuses a new one (`cannot change IPv4 mask size in existing
-    pool`), from 1.20 on the apiserver does. Write a new pool with the new size, and disable this one.
+    `maskSize` of a CiliumPodIPPool is immutable: up to 1.19 the operator refuses a new one (`cannot change
+    IPv4 mask size in existing pool`), from 1.20 on the apiserver does. Write a new pool with the new size,
+    and disable this one.
     """
     return error(
         "IPC0524",
@@ -167,7 +172,8 @@ def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Rela
 def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0533: with `pinning: node` there is no `autoCreate`.
 
-    Every node has pools of its own with exactly its blocks; a shared pool over the same ranges would give them out a second time.
+    Every node has pools of its own with exactly its blocks; a shared pool over the same ranges would give
+    them out a second time.
     """
     if cluster.own_pools and cluster.auto_create:
         yield error(
@@ -182,8 +188,8 @@ def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
 def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0534: with `pinning: pool` or `node` no two nodes have the same `kubernetes.io/hostname`.
 
-    A CiliumNodeConfig selects its nodes by that label. Two nodes with the same value would both get both configs, and the last name would
-    win for both.
+    A CiliumNodeConfig selects its nodes by that label. Two nodes with the same value would both get both
+    configs, and the last name would win for both.
     """
     first: dict[str, Node] = {}
     for node in cluster.nodes:
@@ -202,8 +208,8 @@ def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
 def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0535: names that `pinning` derives from node names keep Kubernetes' limits.
 
-    A node without the label `kubernetes.io/hostname` is selected by its name as label value, of at most 63 characters. The name of a
-    CiliumPodIPPool `<pool>.<node>` has at most 253.
+    A node without the label `kubernetes.io/hostname` is selected by its name as label value, of at most 63
+    characters. The name of a CiliumPodIPPool `<pool>.<node>` has at most 253.
     """
     longest = max((len(pool.name) for pool in cluster.pools), default=0)
     for node in cluster.nodes:

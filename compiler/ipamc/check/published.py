@@ -25,7 +25,10 @@ _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 def check_published(
     cluster: Cluster, lock: Lock, files: Mapping[str, bytes], folder: str
 ) -> Iterator[Diagnostic]:
-    """Yield changes of what was rendered below `folder` and cannot change. A file that cannot be read is ignored: it is written again."""
+    """Yield changes of what was rendered below `folder` and cannot change.
+
+    A file that cannot be read is ignored: it is written again.
+    """
     if cluster.mode is not Mode.MULTI_POOL:
         return
     masks = published_masks(files)
@@ -65,9 +68,10 @@ def _masks_changed(
 def pinning_changed(cluster: Cluster, held: Line, at: Span, label: str) -> Diagnostic:
     """IPC0536: `pinning` does not change to or from `node` while nodes hold blocks.
 
-    With `pinning: node` a node's blocks belong to pools of its own, `<pool>.<node>`; otherwise to shared pools. Running agents keep them
-    under the name of their pool; under another name the operator would give the same addresses to other nodes. Choose `pinning` when you
-    start a cluster, or drain all nodes and delete `rendered/` and their CiliumNodes.
+    With `pinning: node` a node's blocks belong to pools of its own, `<pool>.<node>`; otherwise to shared
+    pools. Running agents keep them under the name of their pool; under another name the operator would give
+    the same addresses to other nodes. Choose `pinning` when you start a cluster, or drain all nodes and
+    delete `rendered/` and their CiliumNodes.
     """
     return error(
         "IPC0536",
@@ -79,7 +83,7 @@ def pinning_changed(cluster: Cluster, held: Line, at: Span, label: str) -> Diagn
 
 
 def published_masks(files: Mapping[str, bytes]) -> dict[tuple[str, int], tuple[int, str]]:
-    """Return the mask size and the file, by pool and family, of CiliumPodIPPools and of the auto-create flag."""
+    """Return mask size and file, by pool and family, of CiliumPodIPPools and the auto-create flag."""
     masks: dict[tuple[str, int], tuple[int, str]] = {}
     for document in _documents(files, POOLS):
         name = _member(document, "metadata", "name")

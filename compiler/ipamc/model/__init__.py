@@ -1,1 +1,1 @@
-"""Values that all stages share, without input or output: reads nothing, writes nothing, imports no other room of ipamc."""
+"""Values that all stages share: this room reads nothing, writes nothing and imports no other room."""

@@ -16,7 +16,7 @@ from ipamc.model.selector.selector import Selector
 Version = tuple[int, int]
 """Major and minor; compared as a tuple."""
 
-# Words of the Cluster document. As Literal types, a misspelt word in a comparison is an error of mypy's strict_equality.
+# Words of the Cluster document. They are Literal types, so that mypy refuses a misspelt word in a comparison.
 ManagedBy = Literal["helm", "kustomize", "none"]
 RoutingMode = Literal["native", "tunnel"]
 OperatorRole = Literal["bystander", "adopt"]
@@ -38,7 +38,7 @@ class Mode(enum.StrEnum):
 
     @property
     def one_block(self) -> bool:
-        """Return whether a node has exactly one block of each family: Cilium routes more but gives pods only the first."""
+        """Return whether a node has one block of each family: Cilium gives pods only the first one."""
         return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL}
 
 
@@ -182,12 +182,12 @@ class Cluster:
 
     @property
     def shared_pools(self) -> bool:
-        """Return whether nodes share CiliumPodIPPools (multi-pool mode, other pinning): the operator chooses their blocks."""
+        """Return whether nodes share CiliumPodIPPools, so that the operator chooses their blocks."""
         return self.mode is Mode.MULTI_POOL and self.pinning != "node"
 
     @property
     def operator_adopts(self) -> bool:
-        """Return whether Cilium's operator gives blocks of `unlisted` pools to nodes outside the inventory."""
+        """Return whether Cilium's operator gives blocks of `unlisted` pools to other nodes."""
         return self.mode is Mode.CLUSTER_POOL and self.operator == "adopt"
 
     @property
@@ -196,7 +196,7 @@ class Cluster:
         return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"
 
     def field(self, *keys: str) -> Place:
-        """Return the place of a field of the Cluster document, even if the document does not have the field."""
+        """Return the place of a field of the Cluster document, whether or not the field is there."""
         at = self.at
         for key in keys:
             at /= key

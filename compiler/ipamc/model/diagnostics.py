@@ -1,7 +1,8 @@
 """Findings as data: the problem, its place, related places, and a fix.
 
-A stage reports all its findings, then the compile stops: `Log.add` records them and raises `Refused` if one of them is an error. A *rule*
-is a function that yields or returns `Diagnostic`s and whose docstring starts with its code (`IPC0207: …`): `ipamc explain` prints it.
+A stage reports all its findings, then the compile stops: `Log.add` records them and raises `Refused` if one
+of them is an error. A *rule* is a function that yields or returns `Diagnostic`s and whose docstring starts
+with its code (`IPC0207: …`): `ipamc explain` prints it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Severity(enum.IntEnum):
 class Place:
     """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding.
 
-    Every node has one. It is no Struct, because the command line imports this module even for `--help`, and msgspec is not small.
+    Every node has one. It is no Struct, because the command line imports this module even for `--help`, and
+    msgspec is not small.
     """
 
     path: str
@@ -71,7 +73,10 @@ class Related:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One finding. Messages are in lower case, name the value before the rule, and have no full stop at the end."""
+    """One finding.
+
+    Messages are in lower case, name the value before the rule, and have no full stop at the end.
+    """
 
     severity: Severity
     code: str
@@ -113,7 +118,7 @@ class Log:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
-        """Record the findings of one stage; raise `Refused` with all findings so far if one of them is an error."""
+        """Record the findings of a stage; raise `Refused` with all findings so far if one is an error."""
         new = list(found)
         self.diagnostics.extend(new)
         if any(finding.severity is Severity.ERROR for finding in new):

@@ -16,7 +16,10 @@ def shown(text: str) -> str:
 
 
 def near(word: str, known: Iterable[str], limit: int) -> list[str]:
-    """Return at most `limit` known words that `word` may have been meant to be, the nearest first. Case does not count."""
+    """Return at most `limit` known words that `word` may have been meant to be, the nearest first.
+
+    Case does not count.
+    """
     by_lower = {name.lower(): name for name in sorted(known, reverse=True)}
     close = difflib.get_close_matches(word[:100].lower(), sorted(by_lower), limit)
     return [by_lower[name] for name in close]

@@ -1,8 +1,10 @@
-"""The bytes of input files in, one Cluster and findings out; places to lines and columns. Reads no disk and no lock.
+"""The bytes of input files in, one Cluster and findings out; places to lines and columns.
+
+Reads no disk and no lock.
 
 syntax/             bytes -> text -> documents: plain values; positions: paths -> lines and columns
 kinds/              documents -> items, each with its kind; one module for each dialect: structs -> the model
-decode              items -> typed structs: the fast path; explain_shape: the slow path, which finds what is wrong
+decode              items -> typed structs: the fast path; explain_shape: the slow path, with findings
 values              names, labels, CIDRs and selectors, the same in every dialect
 assemble            values -> one Cluster
 locate              places -> lines and columns
@@ -36,9 +38,10 @@ def read(
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
 
-    `sources` are bytes by path; the order of files and documents does not matter. `name` is the name that the Cluster must have, `folder`
-    the place of a finding about all files. Raises Refused, with every finding of every file, if one of them is an error. Linear: some
-    0.15 s for each megabyte of YAML, and a quarter of that for JSON. A caller that pauses the garbage collector for longer saves a pass.
+    `sources` are bytes by path; the order of files and documents does not matter. `name` is the name that the
+    Cluster must have, `folder` the place of a finding about all files. Raises Refused, with every finding of
+    every file, if one of them is an error. Linear: some 0.15 s for each megabyte of YAML, and a quarter of
+    that for JSON. A caller that pauses the garbage collector for longer saves a pass.
     """
     with _no_garbage_collection():
         reading, harvest, shapes = Reading(), Harvest(), Schemas(schemas)
@@ -73,7 +76,7 @@ def _documents(path: str, data: bytes) -> Iterator[Document]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector: nothing here makes cycles, and searching a million new values for them doubles the time."""
+    """Pause the garbage collector: nothing here makes cycles, and looking for them doubles the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

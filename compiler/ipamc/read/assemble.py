@@ -51,7 +51,8 @@ class Harvest:
     def cluster(self, name: str, folder: str, *, complete: bool) -> tuple[Cluster | None, list[Diagnostic]]:
         """Return the Cluster called `name` with everything that was added, and the findings.
 
-        `complete`: no unreadable document may have been the Cluster, so that a folder without one is reported.
+        `complete`: no unreadable document may have been the Cluster, so that a folder without one is
+        reported.
         """
         found = list(self.twice)
         for plan in self.planned.values():

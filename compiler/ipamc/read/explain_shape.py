@@ -48,7 +48,7 @@ class _Refusal:
 
 
 def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mistyped]:
-    """Yield everything that is wrong with the shape of one document, whose root is at `root`; a wrong type is reported once.
+    """Yield everything that is wrong with the shape of a document with its root at `root`, a wrong type once.
 
     Costs some fifty times the typed decode, and as much again for the first document.
     """
@@ -187,7 +187,7 @@ def _field(keys: Keys) -> str:
 
 
 def _owner(root: Schema, keys: Keys) -> str:
-    """Return the path of a mapping from the document's root: `spec.ipv4`, `nodes[3]`; for the root the kind."""
+    """Return the path of a mapping from the document's root, `spec.ipv4` or `nodes[3]`, or the kind."""
     if not keys:
         return str(root.get("title", "the document"))
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:_SHOWN]}" for key in keys).removeprefix(

@@ -19,8 +19,9 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Diagnostic, ...]:
     """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
 
-    A value that the document does not have is shown at its nearest parent that exists: at that mapping's first key. A file that is not
-    among the sources is shown as a whole (line 0). Costs one pass over each file that has a Place.
+    A value that the document does not have is shown at its nearest parent that exists: at that mapping's
+    first key. A file that is not among the sources is shown as a whole (line 0). Costs one pass over each
+    file that has a Place.
     """
     found = list(diagnostics)
     texts = Texts(
@@ -107,7 +108,7 @@ def _inside(text: str, spot: Spot, offset: int) -> int:
 
 
 def _inside_block(text: str, start: int, end: int, offset: int) -> int:
-    """Do the same in a block scalar, where a line begins after its indentation and a line break is one character."""
+    """Do the same in a block scalar: lines begin after their indentation, a line break is one character."""
     line, indent = text.find("\n", start, end) + 1, -1
     while line:
         newline = text.find("\n", line, end)

@@ -9,8 +9,9 @@ from ipamc.model.wording import shown
 def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains.
 
-    Lower-case letters, digits, `-` and `.`, with a letter or digit at both ends, at most 253 characters: the kube-apiserver refuses any
-    other name (apimachinery, validation of names). A namespace has no dot and at most 63 characters.
+    Lower-case letters, digits, `-` and `.`, with a letter or digit at both ends, at most 253 characters: the
+    kube-apiserver refuses any other name (apimachinery, validation of names). A namespace has no dot and at
+    most 63 characters.
     """
     return error(
         "IPC0101",
@@ -23,8 +24,9 @@ def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
 def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     """IPC0102: labels are valid in Kubernetes.
 
-    No node can have an invalid label, so no selector could match it. A key is an optional DNS prefix and a name of at most 63 characters;
-    a value is empty, or at most 63 characters of letters, digits, `-`, `_` and `.`.
+    No node can have an invalid label, so no selector could match it. A key is an optional DNS prefix and a
+    name of at most 63 characters; a value is empty, or at most 63 characters of letters, digits, `-`, `_` and
+    `.`.
     """
     return error(
         "IPC0102",
@@ -37,8 +39,8 @@ def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
 def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
     """IPC0103: no two nodes, pools, CiliumNodes or Clusters of a folder have the same name.
 
-    The lock identifies nodes and pools by name. A `v1 Node` may have the name of a `planned` entry of an inventory, and replaces it. Pools
-    of all dialects share one space of names.
+    The lock identifies nodes and pools by name. A `v1 Node` may have the name of a `planned` entry of an
+    inventory, and replaces it. Pools of all dialects share one space of names.
     """
     return error(
         "IPC0103",
@@ -52,8 +54,8 @@ def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
 def other_folder(at: At, name: str, folder: str) -> Diagnostic:
     """IPC0104: a Cluster has the name of its folder.
 
-    The lock and the rendered tree are found by the folder, and commands accept either name. Rename the folder with `git mv`, or change
-    `metadata.name`.
+    The lock and the rendered tree are found by the folder, and commands accept either name. Rename the folder
+    with `git mv`, or change `metadata.name`.
     """
     return error(
         "IPC0104",
@@ -66,8 +68,8 @@ def other_folder(at: At, name: str, folder: str) -> Diagnostic:
 def no_cluster(at: At, name: str) -> Diagnostic:
     """IPC0105: a folder has exactly one Cluster.
 
-    It names the Cilium version and the IPAM mode of the output, which have no safe defaults. `ipamc init NAME` writes a Cluster to start
-    from.
+    It names the Cilium version and the IPAM mode of the output, which have no safe defaults. `ipamc init
+    NAME` writes a Cluster to start from.
     """
     way_out = f"run `ipamc init {name}`, or write a document with apiVersion: ipamc/v1alpha1, kind: Cluster, metadata: {{name: {name}}}"
     return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
@@ -76,8 +78,8 @@ def no_cluster(at: At, name: str) -> Diagnostic:
 def namespace_selector(at: At, text: str) -> Diagnostic:
     """IPC0106: a Calico pool has no `namespaceSelector`.
 
-    A block belongs to a node, and pods of every namespace on that node share it. None of Cilium's IPAM modes that ipamc supports can
-    select a pool by namespace. Remove the field, or leave the pool out.
+    A block belongs to a node, and pods of every namespace on that node share it. None of Cilium's IPAM modes
+    that ipamc supports can select a pool by namespace. Remove the field, or leave the pool out.
     """
     return error(
         "IPC0106",
@@ -90,8 +92,8 @@ def namespace_selector(at: At, text: str) -> Diagnostic:
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0201: a CIDR has no bits set beyond its prefix length.
 
-    Kubernetes refuses these from 1.36 on (StrictIPCIDRValidation), Calico always. Either the address or the length may be wrong, so ipamc
-    does not guess.
+    Kubernetes refuses these from 1.36 on (StrictIPCIDRValidation), Calico always. Either the address or the
+    length may be wrong, so ipamc does not guess.
     """
     return error("IPC0201", at, reason, help=f"write {better}" if better else "")
 
@@ -99,7 +101,8 @@ def host_bits(at: At, reason: str, better: str) -> Diagnostic:
 def wrong_family(at: At, text: str, family: int) -> Diagnostic:
     """IPC0202: an IPv4 field has IPv4 CIDRs, an IPv6 field has IPv6 CIDRs.
 
-    Move the CIDR to the other field. Lists such as `excludedCIDRs`, `reserved` and `pins` accept both families.
+    Move the CIDR to the other field. Lists such as `excludedCIDRs`, `reserved` and `pins` accept both
+    families.
     """
     return error(
         "IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"move it to ipv{10 - family}"
@@ -109,8 +112,8 @@ def wrong_family(at: At, text: str, family: int) -> Diagnostic:
 def mapped(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0203: no CIDR is an IPv4-mapped IPv6 address.
 
-    `::ffff:10.0.0.0/104` is an IPv4 range to some programs and an IPv6 range to others. Kubernetes refuses it from 1.36 on. Write the IPv4
-    range.
+    `::ffff:10.0.0.0/104` is an IPv4 range to some programs and an IPv6 range to others. Kubernetes refuses it
+    from 1.36 on. Write the IPv4 range.
     """
     return error("IPC0203", at, reason, help=f"write {better}" if better else "write the IPv4 range")
 
@@ -118,7 +121,8 @@ def mapped(at: At, reason: str, better: str) -> Diagnostic:
 def not_for_pods(at: At, reason: str) -> Diagnostic:
     """IPC0204: pods have no link-local, multicast or loopback addresses.
 
-    Routers do not forward these. Use a range of unicast addresses: private (RFC 1918), shared (RFC 6598), unique local (RFC 4193) or public.
+    Routers do not forward these. Use a range of unicast addresses: private (RFC 1918), shared (RFC 6598),
+    unique local (RFC 4193) or public.
     """
     return error("IPC0204", at, reason, help="use a range of unicast addresses")
 
@@ -126,7 +130,8 @@ def not_for_pods(at: At, reason: str) -> Diagnostic:
 def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
     """IPC0205: a CIDR is in canonical form (RFC 5952).
 
-    ipamc reads other forms and renders the canonical one. Kubernetes compares podCIDRs as text, so another spelling counts as a change.
+    ipamc reads other forms and renders the canonical one. Kubernetes compares podCIDRs as text, so another
+    spelling counts as a change.
     """
     return warning("IPC0205", at, f"{shown(text)} is not canonical", help=f"write {canonical}")
 
@@ -134,7 +139,8 @@ def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
 def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0206: a CIDR is an address, a slash and a prefix length.
 
-    Leading zeros (`010.0.0.0/8`) are octal to some programs, so they are refused. Write a single address with the length 32 or 128.
+    Leading zeros (`010.0.0.0/8`) are octal to some programs, so they are refused. Write a single address with
+    the length 32 or 128.
     """
     return error(
         "IPC0206",
@@ -147,7 +153,7 @@ def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
 def selector_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
     """IPC0301: a selector is valid in its language.
 
-    A text is in Calico's language, and is read exactly as Calico reads it: `rack == "r1" && has(gpu)`. An object is a Kubernetes
-    NodeSelector if it has nodeSelectorTerms, else a LabelSelector.
+    A text is in Calico's language, and is read exactly as Calico reads it: `rack == "r1" && has(gpu)`. An
+    object is a Kubernetes NodeSelector if it has nodeSelectorTerms, else a LabelSelector.
     """
     return error("IPC0301", at, problem, help=way_out)

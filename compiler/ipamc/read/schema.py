@@ -61,7 +61,7 @@ def types(schema: Schema) -> list[str]:
 
 
 def wants_text(root: Schema, keys: Keys) -> bool:
-    """Return whether the value at a path is free text, without an enum or a pattern that would refuse a misread value."""
+    """Return whether the value at a path is free text, without an enum or pattern that would refuse it."""
     schema = at(root, keys)
     return schema is not None and "string" in types(schema) and not schema.keys() & {"enum", "pattern"}
 

@@ -1,4 +1,4 @@
-"""What all dialects share: names, labels, CIDRs and selectors, each turned into its part of the model or into a finding."""
+"""What all dialects share: names, labels, CIDRs and selectors, turned into the model or into findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ipamc.read.syntax.document import Keys
 
 @dataclass(slots=True)
 class Reading:
-    """The state of reading a folder: the findings so far, and the texts seen, so that equal texts are checked once."""
+    """The state of reading a folder: findings so far, and valid texts, so that each is checked once."""
 
     found: list[Diagnostic] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
@@ -34,7 +34,10 @@ class Reading:
             self.found.append(rules.bad_name(_down(at, keys), f"the name of a {what}", name, problem))
 
     def labels(self, labels: Mapping[str, str | None] | None, at: Place, *keys: str) -> dict[str, str]:
-        """Return labels with equal texts shared, and report invalid ones. A null value is "", as the apiserver stores it."""
+        """Return labels with equal texts shared, and report invalid ones.
+
+        A null value is "", as the apiserver stores it.
+        """
         good_keys, good_values = self.keys, self.values
         result = {}
         for key, text in labels.items() if labels else ():
@@ -63,7 +66,10 @@ class Reading:
     def block(
         self, text: str, at: Place, *keys: str | int, family: int = 0, pods: bool = True
     ) -> Block | None:
-        """Return a CIDR, or None and report what is wrong. `family` 0 accepts both; `pods`: its addresses are for pods."""
+        """Return a CIDR, or None and report what is wrong.
+
+        `family` 0 accepts both; `pods`: its addresses are for pods.
+        """
         try:
             block = parse_block(text, pods=pods)
         except CidrError as problem:
@@ -77,7 +83,7 @@ class Reading:
         return block
 
     def blocks(self, texts: Iterable[str], at: Place, *keys: str | int) -> tuple[Block, ...]:
-        """Return a list of CIDRs of either family, not necessarily for pods; an invalid one is reported and left out."""
+        """Return CIDRs of either family, also such as pods cannot use; an invalid one is reported."""
         result = []
         for index, text in enumerate(texts):
             try:
@@ -93,7 +99,7 @@ class Reading:
     def ranges(
         self, texts: Iterable[str], at: Place, *, family: int = 0, pods: bool = True
     ) -> tuple[Range, ...]:
-        """Return a list of CIDRs with their places, in the order of the file; an invalid one is reported and left out."""
+        """Return CIDRs with places, in the order of the file; an invalid one is reported and left out."""
         found = (
             (self.block(text, at / index, family=family, pods=pods), at / index)
             for index, text in enumerate(texts)

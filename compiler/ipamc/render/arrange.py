@@ -1,7 +1,8 @@
 """A plan in, files out: which object is in which file.
 
-`kustomize build` takes quadratic time in the number of objects, so nodes are divided into shards, each a kustomization of its own. A
-node's shard depends only on its name and on the shard count in the lock: joining and leaving nodes do not move the objects of others.
+`kustomize build` takes quadratic time in the number of objects, so nodes are divided into shards, each a
+kustomization of its own. A node's shard depends only on its name and on the shard count in the lock: joining
+and leaving nodes do not move the objects of others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ipamc.render.targets.kustomization import files as kustomizations
 
 
 def arrange(plan: Plan) -> tuple[File, ...]:
-    """Return every file below `rendered/`: kustomizations, then the others in the order in which they are applied. O(nodes + lines)."""
+    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines)."""
     layout = Layout(
         plan=plan,
         shards=_shards(plan),
@@ -58,7 +59,7 @@ def _shards(plan: Plan) -> tuple[tuple[str, tuple[Want, ...]], ...]:
 def _rendered(
     plan: Plan, held: Mapping[str, tuple[Line, ...]], outside: Iterable[Line]
 ) -> Mapping[str, tuple[Line, ...]]:
-    """Return held lines by node without those that no object is written for, because of lines `outside` every pool (see `Layout.held`)."""
+    """Return held lines by node, without nodes that no object is written for (see `Layout.held`)."""
     nodes = {line.node for line in outside}
     if not nodes:
         return held
@@ -70,7 +71,8 @@ def _rendered(
 def _coming(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
     """Return the future lines of each node with pending lines: these replace held ones.
 
-    A pending line replaces the held lines of its family; in modes with several pools for a node, of its family and pool.
+    A pending line replaces the held lines of its family; in modes with several pools for a node, of its
+    family and pool.
     """
     one = plan.cluster.mode.one_block
     fresh: dict[str, list[Line]] = defaultdict(list)

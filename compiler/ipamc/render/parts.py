@@ -19,7 +19,9 @@ def is_part(text: str) -> bool:
 
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the parts among paths below `rendered/` in the order of application: `cilium`, then pools, nodes and ciliumnodes by shard."""
+    """Return the parts among paths below `rendered/` in order: `cilium`, pools, nodes, ciliumnodes by
+    shard.
+    """
     return tuple(
         sorted(
             filter(is_part, set(paths)),

@@ -1,8 +1,9 @@
-"""Rendered text against a schema for each template: an error of a template becomes a finding and never reaches a cluster.
+"""Rendered text against a schema for each template: a template's error becomes a finding, never a manifest.
 
-The text is parsed again, because a cluster gets text. Documents of one shape, which differ only in the values of their scalars, come from
-the same lines of a template, so one of them is checked: a compile has a handful of shapes, whatever the number of nodes. The schemas
-`schemas/<target>.emitted.json` are strict and describe only what ipamc writes.
+The text is parsed again, because a cluster gets text. Documents of one shape, which differ only in the values
+of their scalars, come from the same lines of a template, so one of them is checked: a compile has a handful
+of shapes, whatever the number of nodes. The schemas `schemas/<target>.emitted.json` are strict and describe
+only what ipamc writes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _KINDS = tuple(
         r"(?!(?i:true|false|null|yes|no|on|off|y|n)(?:\n|\Z))[A-Za-z][A-Za-z0-9_./-]*+",
     )
 )
-"""Kinds of scalars as `emit` writes them: quoted, a CIDR, an address, a name. Every other scalar (number, truth value) is its own kind."""
+"""Kinds of scalars as `emit` writes them: quoted, a CIDR, an address, a name. Every other scalar (number,
+truth value) is its own kind."""
 _NAME = _KINDS[-1]
 _LONGEST = 300
 """Characters of a message; a validator may quote a whole document."""
@@ -46,8 +48,8 @@ def verify(
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with one document of each shape, located below `folder`.
 
-    Raises KeyError for a template without a schema, which is a bug of ipamc. Costs one fast pass over all text, and for each shape less
-    than a millisecond, or 4 microseconds for each line.
+    Raises KeyError for a template without a schema, which is a bug of ipamc. Costs one fast pass over all
+    text, and for each shape less than a millisecond, or 4 microseconds for each line.
     """
     known: dict[str, list[str]] = defaultdict(list)
     for file in files:
@@ -62,9 +64,9 @@ def verify(
 def malformed(at: At, problem: str) -> Diagnostic:
     """IPC0601: rendered files match their schemas, or nothing is written.
 
-    Every kind of object that ipamc writes has a strict schema. A text that does not match it comes from a template or from the code that
-    fills it, whatever the input was: this is a bug of ipamc. The finding shows the line as it would have been written. Please report it
-    with the finding and, if you can, the input.
+    Every kind of object that ipamc writes has a strict schema. A text that does not match it comes from a
+    template or from the code that fills it, whatever the input was: this is a bug of ipamc. The finding shows
+    the line as it would have been written. Please report it with the finding and, if you can, the input.
     """
     cut = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…"
     way_out = "report it with the lines above: this is a bug of ipamc, not of your input; nothing was written"
@@ -72,7 +74,7 @@ def malformed(at: At, problem: str) -> Diagnostic:
 
 
 def problems(path: str, text: str, schema: str) -> Iterator[tuple[At, str]]:
-    """Yield (place, problem) of a text with one document: for scalars that YAML readers read differently, and for what its schema refuses."""
+    """Yield (place, problem) of a text that should be one document, unambiguous and valid for its schema."""
     try:
         documents = list(yaml_documents(path, text))
     except Unreadable as unreadable:
@@ -93,7 +95,7 @@ def problems(path: str, text: str, schema: str) -> Iterator[tuple[At, str]]:
 
 
 def _problems(refusal: ValidationError) -> Iterator[tuple[Keys, bool, str]]:
-    """Yield a refusal as (keys, whether the last key itself is wrong, problem); for a pattern the problem names what has the pattern."""
+    """Yield a refusal as (keys, whether the last key is wrong, problem); it names a pattern's property."""
     keys, rule = tuple(refusal.instance_path), ["", *refusal.schema_path]
     if unexpected := getattr(refusal.kind, "unexpected", ()):
         yield from (((*keys, name), True, "no such field") for name in unexpected)
@@ -111,9 +113,10 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 def samples(text: str, known: list[str]) -> Iterator[str]:
-    """Yield one document of each shape that is not yet `known`, after as many blank lines as there are lines before it.
+    """Yield a document of each shape that is not yet `known`, after as many blank lines as lines before it.
 
-    Adds the shapes to `known`. Of consecutive lines that differ only in their values, the sample has the first two and blanks the others.
+    Adds the shapes to `known`. Of consecutive lines that differ only in their values, the sample has the
+    first two and blanks the others.
     """
     if not text:
         yield text
@@ -142,13 +145,16 @@ def _compiled(shape: str) -> re.Pattern[str]:
 
 
 def _run_of(runs: Iterable[tuple[str, list[str]]]) -> str:
-    """Return the pattern of consecutive documents of one shape: these lines, with one line of a kind, or several, as here."""
+    """Return the pattern of consecutive documents of one shape: each kind of line once, or several times."""
     document = "".join(shape if len(lines) == 1 else f"(?:{shape}){{2,}}+" for shape, lines in runs)
     return rf"(?:(?:---\n)?{document}(?=---\n|\Z))++"
 
 
 def _shape(line: str) -> str:
-    """Return the pattern of lines that differ from this one only in their values. A line without indentation is matched as it is."""
+    """Return the pattern of lines that differ from this one only in their values.
+
+    A line without indentation is matched as it is.
+    """
     match = _LINE(line.removesuffix("\n"))
     if match is None or not match[1]:
         return re.escape(line)

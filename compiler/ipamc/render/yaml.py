@@ -1,7 +1,8 @@
 """Files in, YAML texts out: one render for each file, every scalar quoted.
 
-The environment's `finalize` hook quotes everything that a template writes, so no template can forget to. The style is that of `kustomize
-build`: sorted keys, two spaces, no further indentation of list items, `---` between documents.
+The environment's `finalize` hook quotes everything that a template writes, so no template can forget to. The
+style is that of `kustomize build`: sorted keys, two spaces, no further indentation of list items, `---`
+between documents.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def emit(files: Iterable[File], templates: Mapping[str, str]) -> dict[str, str]:
     """Render files; return text by path below `rendered/`, in the order of `files`.
 
-    Templates write `---` before each document; the first one of a file is removed. Raises KeyError for a missing template, ValueError for
-    two files with one path, and Jinja2's own errors, such as UndefinedError: all are bugs of ipamc.
+    Templates write `---` before each document; the first one of a file is removed. Raises KeyError for a
+    missing template, ValueError for two files with one path, and Jinja2's own errors, such as UndefinedError:
+    all are bugs of ipamc.
     """
     renders: dict[str, Callable[..., str]] = {}
     texts: dict[str, str] = {}
@@ -54,7 +56,9 @@ def compiled(template: str) -> Callable[..., str]:
 
 
 def scalar(value: Any) -> str:
-    """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers. Text stays text; integers and truth values are plain.
+    """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
+
+    Text stays text; integers and truth values are plain.
 
     Raises TypeError for other values.
     """

@@ -9,10 +9,10 @@ from ipamc.model.lock import Line
 
 
 def longest_prefix(cluster: Cluster, family: int, lines: Iterable[Line] = ()) -> int:
-    """Return the longest prefix length among sizes, pins and held or pending lines of a family; 0 if no pool has the family.
+    """Return the longest prefix length of a family among sizes, pins and lines in use; 0 without a pool.
 
-    Cilium's operator books in units of its mask: a block smaller than the mask takes a whole unit. With the longest prefix as mask it
-    books every block exactly.
+    Cilium's operator books in units of its mask: a block smaller than the mask takes a whole unit. With the
+    longest prefix as mask it books every block exactly.
     """
     sizes = [0]
     for pool in cluster.pools:

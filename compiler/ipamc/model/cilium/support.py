@@ -1,9 +1,10 @@
-"""What each Cilium minor and the kube-apiserver do, as tables of claims, each with the parts of ipamc that depend on it.
+"""What Cilium minors and the kube-apiserver do: tables of claims, each with the parts of ipamc that need it.
 
-A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the server of that minor did it in a
-test; *read*, its source at the tag of `READ_AT` says so; *inferred*, neither, and it follows from other minors. The tests with real
-servers run no agent, so the behaviour of agents is read at best. After a run of a server add its minor to the row's `run`, and run
-`pytest tests/model/test_versions.py tests/test_cases.py --update`.
+A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the
+server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
+neither, and it follows from other minors. The tests with real servers run no agent, so the behaviour of
+agents is read at best. After a run of a server add its minor to the row's `run`, and run `pytest
+tests/model/test_versions.py tests/test_cases.py --update`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ READ_AT = {
     19: "1.19.7",
     20: "1.20.2",
 }
-"""The release of each minor whose source was read. A row's `source` names paths in cilium/cilium at these tags, pull requests or issues."""
+"""The release whose source was read; a row's `source` names paths at these tags, pull requests or issues."""
 
 
 class Known(enum.StrEnum):
@@ -272,8 +273,7 @@ class Claim:
     known: Known = Known.RUN
 
 
-APISERVER = "1.35.4"
-"""The kube-apiserver that was run."""
+APISERVER = "1.35.4"  # the kube-apiserver that was run
 
 APISERVER_TABLE = (  # Nodes, then CIDRs
     Claim(
@@ -284,13 +284,11 @@ APISERVER_TABLE = (  # Nodes, then CIDRs
     Claim("a Node has at most one CIDR of each family: 422", "ValidateNode in the same file", "IPC0505"),
     Claim("applying a Node that does not exist creates it", "server-side apply", "IPC0554"),
     Claim(
-        "with `metadata.uid` it does not, and a Node that was created anew is not written to: 409, 422",
+        "with `metadata.uid` it does not, and a re-created Node is not changed: 409, 422",
         "staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go",
         "`nodes/`, IPC0554",
     ),
-    Claim(
-        "bits beyond the prefix length are taken, with a warning", "feature StrictIPCIDRValidation", "IPC0201"
-    ),
+    Claim("CIDRs with host bits are accepted, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
     Claim(
         "from 1.36 on they are refused",
         "feature StrictIPCIDRValidation, on by default in 1.36",

@@ -1,4 +1,4 @@
-"""Questions about Cilium minors, answered from the table in `support`, and the names and numbers that differ between minors."""
+"""Answers about Cilium minors from the table in `support`, and names and numbers that differ between them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def node_config_api(version: Version) -> str:
 
 
 def pod_cidr_annotation(version: Version, family: int) -> str:
-    """Return the Node annotation that holds a block in that minor if `podCIDRs` has none of the family (pkg/k8s/node.go)."""
+    """Return the Node annotation for a block of a family that `podCIDRs` does not have (pkg/k8s/node.go)."""
     return (
         f"network.cilium.io/ipv{family}-pod-cidr"
         if can(version, Capability.NETWORK_ANNOTATIONS)
@@ -66,11 +66,12 @@ def usable_addresses(version: Version, blocks: Iterable[Block]) -> int:
 INFRASTRUCTURE = 3
 """Addresses of each family that an agent takes from its default pool for itself: router, health, ingress."""
 PRE_ALLOCATION = 8
-"""What agents pre-allocate of their default pool without a setting (pkg/option/config.go@1.15.19 to 1.20.2)."""
+"""What agents pre-allocate of their default pool without a setting (pkg/option/config.go@1.15.19 to 1.20.2).
+"""
 
 
 def needed_addresses(in_use: int, pre_allocation: int) -> int:
-    """Return how many addresses of a pool an agent in multi-pool mode requests: the next multiple but one of its pre-allocation.
+    """Return how many addresses an agent requests of a pool: the next multiple but one of its pre-allocation.
 
     `neededIPCeil` in pkg/ipam/multipool_manager.go@1.20.2; pkg/ipam/multipool.go before.
     """
@@ -81,10 +82,11 @@ def needed_addresses(in_use: int, pre_allocation: int) -> int:
 
 
 def pre_allocation(version: Version, blocks: Iterable[Block], *, default: bool) -> int | None:
-    """Return the largest pre-allocation, at most 8, with which an idle agent requests no more than a node's blocks of one pool hold.
+    """Return the largest pre-allocation, up to 8, with which an idle agent needs only a node's blocks.
 
-    `default`: the agent takes its own addresses from this pool. Each family must suffice by itself. None if even 1 requests too much: the
-    agent would wait for an address that the operator cannot give. The arithmetic is read; that it suffices is inferred.
+    `default`: the agent takes its own addresses from this pool. Each family must suffice by itself. None if
+    even 1 requests too much: the agent would wait for an address that the operator cannot give. The
+    arithmetic is read; that it suffices is inferred.
     """
     room: dict[int, int] = {}
     for block in blocks:

@@ -1,9 +1,10 @@
-"""Calico's selector texts and Kubernetes' selector objects in, one kind of selector out; knows no node and no pool.
+"""Calico's selector texts and Kubernetes' selector objects in, one kind of selector out; knows no pool.
 
 selector            the value, and how texts and objects become one
 calico              text to expression and back; calico_tokens: its words; calico_hints: its errors
 kubernetes          objects to expression
-to_label_selector   expression to what a LabelSelector can say; contradictions: expression to why no node can satisfy it
+to_label_selector   expression to an equivalent LabelSelector
+contradictions      expression to why no node can satisfy it
 normal_form         negation normal form, with one condition for each label
 expression          the meaning that all languages share, and its evaluation
 label_syntax        what Kubernetes allows in keys, values and names

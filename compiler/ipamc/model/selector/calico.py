@@ -1,7 +1,8 @@
 """Calico's selector language: text to expression, and back to Calico's own canonical text.
 
-The grammar and the rendering are those of libcalico-go (`lib/selector/parser`), down to the trailing comma in a set; a pool's own bounds
-(`MAX_CALICO_LENGTH`, no `global()`) are those of `api/pkg/apis/projectcalico/v3/ippool.go`.
+The grammar and the rendering are those of libcalico-go (`lib/selector/parser`), down to the trailing comma in
+a set; a pool's own bounds (`MAX_CALICO_LENGTH`, no `global()`) are those of
+`api/pkg/apis/projectcalico/v3/ippool.go`.
 
     selector = [ or ]                                   empty or blank: every node
     or       = and { "||" and }
@@ -33,7 +34,8 @@ from ipamc.model.selector.expression import (
 )
 
 MAX_CALICO_LENGTH = 1024
-"""Characters of a selector in Calico's IPPool. Only Calico's CRD refuses longer text, so the reader of such pools checks it."""
+"""Characters of a selector in Calico's IPPool. Only Calico's CRD refuses longer text, so the reader of such
+pools checks it."""
 
 _ALWAYS = Always()
 
@@ -62,7 +64,10 @@ class _Parentheses:
         self.parts = []
 
     def close(self) -> tuple[Expression, int]:
-        """Return the expression and its height. A single part stays as it is: parentheses alone mean nothing."""
+        """Return the expression and its height.
+
+        A single part stays as it is: parentheses alone mean nothing.
+        """
         self.end_alternative()
         if len(self.alternatives) > 1:
             self.alternatives = [Or(tuple(self.alternatives))]
@@ -75,7 +80,10 @@ class _Parentheses:
 
 
 def parse(text: str) -> Expression:
-    """Read a selector as Calico does for an IPPool. Linear time, no recursion. Raises SelectorError with the offending offset."""
+    """Read a selector as Calico does for an IPPool.
+
+    Linear time, no recursion. Raises SelectorError with the offending offset.
+    """
     if (at := text.find("global(")) >= 0:
         raise SelectorError(
             "global() is for policies and not for pools", offset=at, help="write all() for every node"
@@ -99,7 +107,10 @@ def parse(text: str) -> Expression:
 
 
 def _after_operand(cursor: Cursor, opened: list[_Parentheses]) -> bool:
-    """Close parentheses, then take the connective. Return whether another operand must follow; if not, the text has ended."""
+    """Close parentheses, then take the connective.
+
+    Return whether another operand must follow; if not, the text has ended.
+    """
     while True:
         inner = opened[-1]
         if cursor.ended:
@@ -175,7 +186,7 @@ def _unclosed(cursor: Cursor, at: int) -> SelectorError | None:
 
 
 def render(expression: Expression) -> str:
-    """Return the text that Calico's `String()` prints: double quotes unless the value contains one, groups in parentheses."""
+    """Return the text of Calico's `String()`: values in double quotes if possible, groups in parentheses."""
     match expression:
         case Always():
             return "all()"

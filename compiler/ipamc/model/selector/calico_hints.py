@@ -1,4 +1,4 @@
-"""Errors of Calico's language with a fix to type, for the usual mistakes: the syntax of kubectl, SQL, Go and YAML."""
+"""Errors of Calico's language for usual mistakes (kubectl, SQL, Go and YAML habits), with a fix to type."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The tokens of Calico's selector language, read one at a time from a text.
 
-As in libcalico-go's tokenizer: only space and tab are blanks; `has(` and `all(` are one token each; strings have no escapes; a word is
-an operator only after a label, so every keyword may be a label.
+As in libcalico-go's tokenizer: only space and tab are blanks; `has(` and `all(` are one token each; strings
+have no escapes; a word is an operator only after a label, so every keyword may be a label.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _string = re.compile(_STRING).match
 _anything = re.compile(rf"{_STRING}|[{_LETTER}]+|==?|!=?|&&?|\|\|?|[<>]=?|.", re.DOTALL).match
 
 _SPELLING = {"s": "starts with", "e": "ends with", "n": "not in"}
-"""Canonical spelling, by first letter, of the operators of two words, which may have any blanks between them."""
+"""Canonical spelling, by first letter, of the operators of two words, which may have any blanks between them.
+"""
 
 
 class Cursor:

@@ -1,4 +1,7 @@
-"""Why no node can satisfy a selector. Only certain reasons, from the names, label keys and label values that Kubernetes allows."""
+"""Why no node can satisfy a selector.
+
+Only certain reasons, from the names, label keys and label values that Kubernetes allows.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def _why(form: Normal) -> str:
 
 
 def _together(parts: tuple[Normal, ...]) -> str:
-    """Return why the parts of one conjunction cannot hold together: the node's name first, then label by label."""
+    """Return why parts of one conjunction exclude each other: the node's name first, then the labels."""
     outcomes = {part.key: part.outcomes for part in parts if isinstance(part, Condition)}
     tests: dict[str, list[tuple[Test, bool]]] = {key: [] for key in outcomes}
     wanted, unwanted = set[str](), set[str]()
@@ -101,7 +104,10 @@ def _listed(key: str, outcomes: Outcomes, tests: list[tuple[Test, bool]]) -> str
 
 
 def _interval(key: str, needed: list[Test]) -> str:
-    """Return why no int64 is between the bounds. Label values begin with a letter or digit, so none is negative."""
+    """Return why no int64 is between the bounds.
+
+    Label values begin with a letter or digit, so none is negative.
+    """
     above = [int(test.values[0]) for test in needed if test.operator is Operator.ABOVE]
     below = [int(test.values[0]) for test in needed if test.operator is Operator.BELOW]
     if max([-1, *above]) + 1 < min([_INT64_MAX + 1, *below]):

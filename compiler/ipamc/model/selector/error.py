@@ -6,7 +6,10 @@ _SHOWN = 60
 
 
 class SelectorError(ValueError):
-    """A selector that its language does not allow. Messages are worded as in a Diagnostic: lower case, the value first, no full stop."""
+    """A selector that its language does not allow.
+
+    Messages are worded as in a Diagnostic: lower case, the value first, no full stop.
+    """
 
     def __init__(
         self,
@@ -20,9 +23,9 @@ class SelectorError(ValueError):
         super().__init__(message)
         self.message = message
         self.offset = offset
-        """Offset in characters, from 0, of the offending token; the text's length if the text ends too early; 0 for objects."""
+        """Offset in characters, from 0, of the offending token or of the text's end; 0 for objects."""
         self.keys = keys
-        """Keys and indices from a selector object to the offending value; () for a text and for the whole object."""
+        """Keys and indices from a selector object to the offending value; () for a text."""
         self.at_key = at_key
         """The problem is the last of `keys` itself, not its value."""
         self.help = help

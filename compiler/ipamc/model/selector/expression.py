@@ -1,4 +1,4 @@
-"""The meaning of a selector in any language: tests of one label or of the node's name, joined by and, or, not; and its evaluation.
+"""The meaning of a selector in any language: tests of a label or the node's name, joined by and, or, not.
 
 The parsers limit trees to `MAX_HEIGHT` levels, so recursion here stays within Python's stack.
 """
@@ -20,7 +20,10 @@ Matcher = Callable[[Mapping[str, str], str], bool]
 
 
 class Operator(enum.StrEnum):
-    """How a label is tested, in Calico's spelling where Calico has one. All but `!=` and `not in` are false without the label."""
+    """How a label is tested, in Calico's spelling where Calico has one.
+
+    All but `!=` and `not in` are false without the label.
+    """
 
     EQUAL = "=="
     UNEQUAL = "!="
@@ -102,7 +105,7 @@ def leaves(expression: Expression) -> Iterator[Leaf]:
 
 
 def weight(expression: Expression, *, negated: bool = False) -> int:
-    """Return the number of requirements: 1 for each test, `and` sums, `or` takes the smallest, `not` goes inward by De Morgan."""
+    """Return the number of requirements: 1 for each test, `and` sums, `or` takes the smallest (De Morgan)."""
     match expression:
         case Always() | Never():
             return 0

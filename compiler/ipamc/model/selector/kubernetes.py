@@ -1,11 +1,11 @@
-"""Kubernetes' LabelSelector and NodeSelector objects: validated as the apiserver and apimachinery do, then turned into expressions.
+"""Kubernetes' LabelSelector and NodeSelector objects: validated as by the apiserver, then made expressions.
 
-Sources: apimachinery `pkg/apis/meta/v1/helpers.go`, `pkg/labels/selector.go`; component-helpers `scheduling/corev1/nodeaffinity`; core
-validation for `matchFields`. A null field counts as absent, as the apiserver prunes it. An unknown field is refused: a misspelled
-`matchLabel` would otherwise select every node.
+Sources: apimachinery `pkg/apis/meta/v1/helpers.go`, `pkg/labels/selector.go`; component-helpers
+`scheduling/corev1/nodeaffinity`; core validation for `matchFields`. A null field counts as absent, as the
+apiserver prunes it. An unknown field is refused: a misspelled `matchLabel` would otherwise select every node.
 
-The canonical text is like `labels.Selector.String()`, with sorted requirements: `rack in (r1,r2),!spot`; `metadata.name=…` for fields;
-terms sorted and joined by ` || `; `!all()` for a selector that selects nothing.
+The canonical text is like `labels.Selector.String()`, with sorted requirements: `rack in (r1,r2),!spot`;
+`metadata.name=…` for fields; terms sorted and joined by ` || `; `!all()` for a selector that selects nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class Parsed:
 
 
 def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
-    """Read a LabelSelector: all its parts must hold; an empty one selects every node, null selects none. Raises SelectorError."""
+    """Read a LabelSelector: all its parts must hold; an empty one selects every node, null selects none.
+
+    Raises SelectorError.
+    """
     if obj is None:
         return Parsed("!all()", Never("a null LabelSelector selects nothing"))
     fields = _fields(obj, (), "a LabelSelector", ("matchLabels", "matchExpressions"), misplaced_labels=True)
@@ -63,7 +66,9 @@ def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
 
 
 def read_node_selector(obj: Mapping[str, object]) -> Parsed:
-    """Read a NodeSelector: all parts of one of its terms must hold. An empty term selects nothing, and so does an empty list.
+    """Read a NodeSelector: all parts of one of its terms must hold.
+
+    An empty term selects nothing, and so does an empty list.
 
     Raises SelectorError.
     """
@@ -169,7 +174,7 @@ def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:
 
 
 def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Return (key, operator, values) of a requirement: a known operator with the number of values that it takes."""
+    """Return (key, operator, values) of a requirement with a known operator and its number of values."""
     fields = _fields(obj, keys, "a requirement", ("key", "operator", "values"))
     key, operator = (_text(fields.get(name), (*keys, name), name) for name in ("key", "operator"))
     if operator not in operators:
@@ -236,7 +241,10 @@ def _mapping(obj: object, keys: Keys, name: str) -> Mapping[str, object]:
 def _fields(
     obj: object, keys: Keys, name: str, known: Sequence[str], *, misplaced_labels: bool = False
 ) -> Mapping[str, object]:
-    """Return the fields of an object. With `misplaced_labels` an unknown field with a scalar value is taken for a label."""
+    """Return the fields of an object.
+
+    With `misplaced_labels` an unknown field with a scalar value is taken for a label.
+    """
     if obj is None:
         raise SelectorError(f"{name} is null", keys=keys, help="remove it, or say what it selects")
     fields = _mapping(obj, keys, name)

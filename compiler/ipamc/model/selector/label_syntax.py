@@ -1,4 +1,4 @@
-"""What Kubernetes allows as label key, label value and object name (apimachinery `pkg/api/validate/content`), and its integers."""
+"""What Kubernetes allows in labels and names (apimachinery `pkg/api/validate/content`), and its integers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PART = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_PART}(?:\.{_PART})*"
 _SHORT_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
-# `fullmatch` instead of `$`, which accepts a trailing line break. Every character class is ASCII, so characters are bytes.
+# `fullmatch`, because `$` accepts a trailing line break. Every character class is ASCII, so characters are bytes.
 _is_key = re.compile(rf"(?:(?=[^/]{{1,253}}/){_SUBDOMAIN}/)?{_SHORT_NAME}").fullmatch
 _is_value = re.compile(rf"(?:{_SHORT_NAME})?").fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
@@ -21,24 +21,26 @@ _INT64 = 1 << 63
 
 
 def label_key_problem(key: str) -> str:
-    """Return what is wrong with a label key, as a predicate ("has more than one slash"), or "" for a valid key.
+    """Return what is wrong with a label key as a predicate ("is empty"), or "" for a valid key.
 
-    A valid key is a name of 1 to 63 characters after an optional DNS subdomain and slash. Costs one compiled match for a valid key.
+    A valid key is a name of 1 to 63 characters after an optional DNS subdomain and slash. Costs one compiled
+    match for a valid key.
     """
     return "" if _is_key(key) else _key_problem(key)
 
 
 def label_value_problem(value: str) -> str:
-    """Return what is wrong with a label value, as a predicate, or "" for a valid one: empty, or a name of 1 to 63 characters."""
+    """Return what is wrong with a label value as a predicate, or "" if it is empty or a valid name."""
     if _is_value(value):
         return ""
     return "is longer than 63 characters" if len(value) > 63 else f"is not made of {_CHARACTERS}"
 
 
 def subdomain_problem(name: str) -> str:
-    """Return what is wrong with a DNS-1123 subdomain, as a predicate, or "" for a valid one of at most 253 characters.
+    """Return what is wrong with a DNS-1123 subdomain as a predicate, or "" for a valid one.
 
-    The kube-apiserver's rule for the names of nodes and most other objects, and ipamc's for clusters and pools.
+    The kube-apiserver's rule for the names of nodes and most other objects, and ipamc's for clusters and
+    pools.
     """
     if not name:
         return "is empty"
@@ -48,7 +50,10 @@ def subdomain_problem(name: str) -> str:
 
 
 def integer(text: str) -> int | None:
-    """Return the int64 that Go's ParseInt reads, or None. Only digits and a sign: Python's own `int` accepts more."""
+    """Return the int64 that Go's ParseInt reads, or None.
+
+    Only digits and a sign: Python's own `int` accepts more.
+    """
     match = _integer(text)
     if match is None:
         return None

@@ -1,8 +1,9 @@
 """Expressions in negation normal form, with all conditions on one label merged into one.
 
-A test by equality, set or presence is a set of outcomes of one label: some values, or all but some, with or without the label's absence.
-Such sets are closed under and, or and not, so the conditions on one label in a conjunction or alternative become one condition. Other
-tests (`contains`, `Gt`, the node's name, …) stay as they were written. Nothing is distributed: the form is no larger than its source.
+A test by equality, set or presence is a set of outcomes of one label: some values, or all but some, with or
+without the label's absence. Such sets are closed under and, or and not, so the conditions on one label in a
+conjunction or alternative become one condition. Other tests (`contains`, `Gt`, the node's name, …) stay as
+they were written. Nothing is distributed: the form is no larger than its source.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ Normal = Always | Never | Condition | OtherTest | Joint
 
 
 def normal(expression: Expression, *, negated: bool = False) -> Normal:
-    """Return the normal form of an expression or of its opposite. It means the same for every mapping of labels, also impossible ones."""
+    """Return the normal form of an expression or of its opposite.
+
+    It means the same for every mapping of labels, also impossible ones.
+    """
     match expression:
         case Always():
             return Never("it is the opposite of all()") if negated else expression
@@ -120,7 +124,7 @@ def _condition(key: str, outcomes: Outcomes) -> Normal:
 
 
 def _join(parts: Iterable[Normal], *, every: bool) -> Normal:
-    """Join parts: flatten them, merge conditions on one label, drop neutral parts; one deciding part is the result."""
+    """Join parts: flatten them, merge conditions on one label, drop neutral parts, stop at a deciding one."""
     flat: list[Normal] = []
     by_key: dict[str, list[Outcomes]] = {}
     for part in parts:

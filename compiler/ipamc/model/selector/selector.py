@@ -19,9 +19,9 @@ class Selector:
 
     language: Language
     canonical: str
-    """The same text for every spelling: Calico's own rendering, or a text like `labels.Selector.String()` (see `kubernetes`)."""
+    """One text for all spellings: Calico's rendering, or one like `labels.Selector.String()`."""
     requirements: int = field(compare=False)
-    """How specific it is: 1 for each test, entry or field; `&&` sums, `||` takes the smallest, `!` goes inward."""
+    """How specific it is: 1 for each test, entry or field; `&&` sums, `||` takes the smallest."""
     keys: frozenset[str] = field(compare=False)
     """Label keys that it tests; other labels of a node do not matter."""
     names: frozenset[str] = field(compare=False)
@@ -30,20 +30,23 @@ class Selector:
     _matches: Matcher = field(compare=False, repr=False)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Return whether a node with these labels and this name is selected. Compiled once; no parsing, no allocation."""
+        """Return whether a node with these labels and this name is selected.
+
+        Compiled once; no parsing, no allocation.
+        """
         return self._matches(labels, name)
 
     def label_selector(self) -> dict[str, object] | None:
-        """Return an equivalent Kubernetes LabelSelector, sorted by key; {} for every node, None if there is none.
+        """Return an equivalent LabelSelector, sorted by key; {} for every node, None if there is none.
 
-        Equality with one value goes to `matchLabels`, everything else to `matchExpressions`. Alternatives on one label become one `In`.
-        There is none for other alternatives, tests of a part of a value, Gt and Lt, names, keys and values that Kubernetes does not allow,
-        and a selector of no node.
+        Equality with one value goes to `matchLabels`, everything else to `matchExpressions`. Alternatives on
+        one label become one `In`. There is none for other alternatives, tests of a part of a value, Gt and
+        Lt, names, keys and values that Kubernetes does not allow, and a selector of no node.
         """
         return to_label_selector.label_selector(self.expression)
 
     def negated_requirement(self) -> dict[str, object] | None:
-        """Return the one entry of `matchExpressions` that selects exactly the other nodes, or None if one entry cannot."""
+        """Return one entry of `matchExpressions` that selects exactly the other nodes, or None."""
         return to_label_selector.negated_requirement(self.expression)
 
     def outcomes(self) -> dict[str, Outcomes]:
@@ -51,22 +54,28 @@ class Selector:
         return to_label_selector.outcomes(self.expression)
 
     def impossible(self) -> str:
-        """Return why no node can match, or "" if a node may. A reason is certain; "" is not proof that a node can match."""
+        """Return why no node can match, or "" if a node may.
+
+        A reason is certain; "" is not proof that a node can match.
+        """
         return contradictions.impossible(self.expression)
 
 
 def parse_calico(text: str) -> Selector:
-    """Read Calico's language exactly as Calico reads it in an IPPool; empty and blank text selects every node.
+    """Read Calico's language exactly as Calico does for an IPPool; blank text selects every node.
 
-    Raises SelectorError with the offset of the offending token: for what Calico refuses, `global(`, and more than 200 levels. The reader
-    of Calico's own pools refuses text longer than `MAX_CALICO_LENGTH`.
+    Raises SelectorError with the offset of the offending token: for what Calico refuses, `global(`, and more
+    than 200 levels. The reader of Calico's own pools refuses text longer than `MAX_CALICO_LENGTH`.
     """
     expression = calico.parse(text)
     return _selector("calico", calico.render(expression), expression)
 
 
 def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
-    """Read a Kubernetes LabelSelector; {} is `EVERY`, None selects nothing. Raises SelectorError with the keys of the offending value."""
+    """Read a Kubernetes LabelSelector; {} is `EVERY`, None selects nothing.
+
+    Raises SelectorError with the keys of the offending value.
+    """
     parsed = kubernetes.read_label_selector(obj)
     if isinstance(parsed.expression, Always):
         return EVERY

@@ -1,4 +1,6 @@
-"""Documents in, items of a known kind out; the kind decides about schema, shape and reader. File names have no meaning.
+"""Documents in, items of a known kind out; the kind decides about schema, shape and reader.
+
+File names have no meaning.
 
 One module for each dialect; `base` has the structs that they share.
 """
@@ -80,7 +82,9 @@ class Item(msgspec.Struct, frozen=True):
 
 
 def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
-    """Yield the items of a document, or of a list in its order. A Place is yielded for a list that is continued elsewhere.
+    """Yield the items of a document, or of a list in its order.
+
+    A Place is yielded for a list that is continued elsewhere.
 
     Empty documents and those of kustomize, Argo CD and Flux are skipped. An unknown kind is reported.
     """
@@ -128,7 +132,10 @@ def _walk(
 def _walk_list(
     value: Mapping[str, Any], at: Place, odd: tuple[Odd, ...], typed: Mapping[str, str], reading: Reading
 ) -> Iterator[Item | Place]:
-    """Yield the items of a List. Items of a typed list, such as NodeList, need no apiVersion and kind of their own."""
+    """Yield the items of a List.
+
+    Items of a typed list, such as NodeList, need no apiVersion and kind of their own.
+    """
     metadata, items = value.get("metadata"), value.get("items")
     if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
         yield at / "metadata" / "continue"

@@ -1,4 +1,4 @@
-"""The bases of all decoded structs: ipamc's own kinds allow exactly their fields, foreign kinds allow any others."""
+"""The bases of all decoded structs: ipamc's kinds allow exactly their fields, foreign kinds allow any."""
 
 from __future__ import annotations
 

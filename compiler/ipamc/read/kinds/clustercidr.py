@@ -1,4 +1,4 @@
-"""`ClusterCIDR` of networking.x-k8s.io/v1 (node-ipam-controller) and networking.k8s.io/v1alpha1 (KEP-2593)."""
+"""`ClusterCIDR` of networking.x-k8s.io/v1 (node-ipam-controller) or networking.k8s.io/v1alpha1 (KEP-2593)."""
 
 from __future__ import annotations
 

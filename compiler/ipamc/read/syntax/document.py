@@ -1,4 +1,7 @@
-"""Documents as they come out of a file: plain values, and the scalars that readers take differently. No value keeps its position."""
+"""Documents as they come out of a file: plain values, and the scalars that readers take differently.
+
+No value keeps its position.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,16 @@ class Document:
 
     at: Place
     value: Any
-    """dict (keys are source text), list, str, int, float, bool or None. In a JSON list `items` may be an iterator, to be read once."""
+    """dict (keys are source text), list, str, int, float, bool or None. In a JSON list `items` may be an
+    iterator, to be read once."""
     odd: tuple[Odd, ...] = ()
 
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on a file, not a failure of ipamc
-    """A file cannot be read, or not to its end; `diagnostics` say why. Documents that were yielded before are good."""
+    """A file cannot be read, or not to its end; `diagnostics` say why.
+
+    Documents that were yielded before are good.
+    """
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(f"{len(diagnostics)} findings")

@@ -32,7 +32,10 @@ class Lines:
         return [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(self._text)]
 
     def span(self, start: int, end: int) -> Span:
-        """Return the span from one offset to another, cut at the end of its first line. Equal offsets are a point."""
+        """Return the span from one offset to another, cut at the end of its first line.
+
+        Equal offsets are a point.
+        """
         starts, ends = self._bounds
         number = bisect_right(starts, start)
         first, last = starts[number - 1], ends[number - 1]

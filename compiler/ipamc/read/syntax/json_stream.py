@@ -1,4 +1,7 @@
-"""JSON to documents: one value for each file. The items of a list are decoded one by one, so a large dump is never in memory as a whole."""
+"""JSON to documents: one value for each file.
+
+The items of a list are decoded one by one, so a large dump is never in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _BLANKS = " \t\n\r"
 
 
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
-    """Yield the one document of a JSON file in UTF-8. Raises Unreadable; for a list also while its items are read."""
+    """Yield the one document of a JSON file in UTF-8.
+
+    Raises Unreadable; for a list also while its items are read.
+    """
     data = data.removeprefix(BOM)
     try:
         yield Document(Place(path), _value(path, data))
@@ -55,7 +61,10 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 
 
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
-    """Return a decoded part of the file. Raises Unreadable if it is nested too deep, or if a key is there twice: it then prints differently."""
+    """Return a decoded part of the file.
+
+    Raises Unreadable if it is nested too deep, or if a key is there twice: it then prints differently.
+    """
     value = msgspec.json.decode(part)
     if _TOO_DEEP in msgspec.json.format(part, indent=1):
         raise Unreadable(
@@ -67,7 +76,7 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
 
 
 def _has_duplicates(data: bytes) -> bool:
-    """Return whether a mapping has a key twice: a text can also print differently for its escapes or exponents."""
+    """Return whether a mapping has a key twice: escapes and exponents alone also print differently."""
     found = False
 
     def look(pairs: list[tuple[str, Any]]) -> None:
@@ -90,7 +99,7 @@ def _duplicates(path: str, data: bytes) -> list[Diagnostic]:
 
 
 def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
-    """Return the finding for a text that is not JSON, with the words and the offset of the standard library's reader."""
+    """Return the finding for a text that is not JSON, in the words of the standard library's reader."""
     text = data.decode()
     lines = Lines(path, text)
     too_deep = rules.too_much(Place(path), f"more than {MAX_DEPTH} levels of nesting", "flatten the document")

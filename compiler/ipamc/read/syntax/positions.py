@@ -1,7 +1,8 @@
 """Finds the positions of values by reading a text again along the wanted paths; everything else is skipped.
 
-Values do not carry positions through the compile: every compile would pay for what only a finding needs. One pass finds any number of
-positions: from parser events for YAML, and with the C decoder of the standard library, one value at a time, for JSON.
+Values do not carry positions through the compile: every compile would pay for what only a finding needs. One
+pass finds any number of positions: from parser events for YAML, and with the C decoder of the standard
+library, one value at a time, for JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Twice = Callable[[Keys, tuple[int, int], tuple[int, int]], None]
 
 
 class Spot:
-    """A wanted value, or a step on the way to one; offsets in characters, -1 if the document has no such value."""
+    """A wanted value, or a step on the way to one; offsets in characters, -1 if there is no such value."""
 
     __slots__ = ("children", "end", "key_end", "key_start", "start", "style")
 
@@ -63,7 +64,10 @@ class Spot:
 
 
 def scan_yaml(text: str, wanted: Spot) -> None:
-    """Fill in the spots of a YAML stream; their first key is the document's index. Stops silently at a syntax error."""
+    """Fill in the spots of a YAML stream; their first key is the document's index.
+
+    Stops silently at a syntax error.
+    """
     scan = _YamlScan(text)
     last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
     index = -1
@@ -85,7 +89,10 @@ class _YamlScan:
         self.next = parser(text).get_event
 
     def visit(self, event: Any, spot: Spot) -> None:
-        """Fill in a spot and the spots below it. The spot of a container is its first key, or its text up to the closing bracket."""
+        """Fill in a spot and the spots below it.
+
+        The spot of a container is its first key, or its text up to the closing bracket.
+        """
         spot.start, spot.end = self.offsets(event)
         if type(event) is ScalarEvent:
             spot.style = event.style or ""

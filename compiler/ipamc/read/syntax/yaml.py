@@ -1,4 +1,4 @@
-"""YAML text to documents, straight from the parser's events, which takes half the time of composing nodes and keeps no positions."""
+"""YAML text to documents, from the parser's events: half the time of composing nodes, no positions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ _WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose th
 
 
 def yaml_documents(path: str, text: str) -> Iterator[Document]:
-    """Yield the documents of a YAML text, empty ones as None. Raises Unreadable, for problems of single documents after the last one."""
+    """Yield the documents of a YAML text, empty ones as None.
+
+    Raises Unreadable, for problems of single documents after the last one.
+    """
     builder = _Builder(path, text)
     try:
         for event in builder.starts():
@@ -116,7 +119,7 @@ class _Builder:
         result: dict[str, Any] = {}
         get, known = self.next, self.plain.get
         while type(event := get()) is not MappingEndEvent:
-            # Most keys and values are plain text that was seen before; without a function call this takes half the time.
+            # Most keys and values are plain text that was seen before, so this is written without function calls.
             key = (
                 known(event.value)
                 if type(event) is ScalarEvent and not event.style and event.tag is None
@@ -183,7 +186,7 @@ class _Builder:
         return text
 
     def tagged(self, event: Any, text: str) -> Scalar:
-        """Return the value of a scalar with a tag: a core tag that agrees with the value, or !!str or !, which act like quotes."""
+        """Return the value of a scalar whose tag agrees with it, or is !!str or !, which act like quotes."""
         value = text if event.style else resolve(text)
         wanted = _TAGS.get(event.tag)
         if wanted is str:

@@ -15,6 +15,9 @@ class Parser(Protocol):
 
 
 def parser(text: str) -> Parser:
-    """Return libyaml's parser, or without libyaml PyYAML's own (some fifteen times slower). Both count offsets in characters."""
+    """Return libyaml's parser, or without libyaml PyYAML's own (some fifteen times slower).
+
+    Both count offsets in characters.
+    """
     made: Parser = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
     return made

@@ -1,7 +1,8 @@
 """The value of an unquoted YAML scalar to YAML 1.1 readers, to YAML 1.2 readers, and to ipamc.
 
-If both kinds of readers see a number, a truth value or null, it is that. If they differ it stays text and is marked: a warning in a field
-of text, an error in any other. YAML 1.1 is read as PyYAML reads it (yaml.org/type), YAML 1.2 by the core schema (spec 1.2.2, section 10.3).
+If both kinds of readers see a number, a truth value or null, it is that. If they differ it stays text and is
+marked: a warning in a field of text, an error in any other. YAML 1.1 is read as PyYAML reads it
+(yaml.org/type), YAML 1.2 by the core schema (spec 1.2.2, section 10.3).
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ _DIGITS = 18
 
 
 def resolve(text: str) -> Scalar:
-    """Return the value of a plain scalar: a str, int, float, bool or None, or `Ambiguous` text. Costs two look-ups for most texts."""
+    """Return the value of a plain scalar: a str, int, float, bool or None, or `Ambiguous` text.
+
+    Costs two look-ups for most texts.
+    """
     if text in _WORDS:
         if text in _NULL:
             return None
@@ -72,7 +76,7 @@ def resolve(text: str) -> Scalar:
 
 
 def readings(text: str) -> str:
-    """Return how both kinds of readers read an ambiguous text: `true to YAML 1.1 readers and text to YAML 1.2 readers`."""
+    """Return how both kinds of readers read a text: `true to YAML 1.1 readers and text to YAML 1.2 …`."""
     old: Scalar = _yaml_11(text)
     if text in _TRUE_11 or text in _FALSE_11:
         old = text in _TRUE_11

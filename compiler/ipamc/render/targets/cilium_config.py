@@ -1,7 +1,7 @@
 """A partial ConfigMap `cilium-config`: the keys that decide where addresses come from.
 
-Values are strings; lists are joined by a space, which every version accepts (a comma only from 1.20 on). Keys of a disabled family are
-left out: the operator does not start with CIDRs of such a family.
+Values are strings; lists are joined by a space, which every version accepts (a comma only from 1.20 on). Keys
+of a disabled family are left out: the operator does not start with CIDRs of such a family.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def data(layout: Layout) -> dict[str, str]:
 def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     """Return (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges in the order of the file.
 
-    `unlisted` pools come first, because the operator serves nodes outside the inventory from the first range that is not full. The mask is
-    the longest prefix in use: with a shorter one the operator would book more addresses than a block has.
+    `unlisted` pools come first, because the operator serves nodes outside the inventory from the first range
+    that is not full. The mask is the longest prefix in use: with a shorter one the operator would book more
+    addresses than a block has.
     """
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.CLUSTER_POOL:
@@ -82,7 +83,9 @@ def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], 
 
 
 def _spec(families: tuple[tuple[int, tuple[str, ...], int], ...]) -> str:
-    """Return a pool in the flag's grammar and Helm's order (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec)."""
+    """Return a pool in the flag's grammar and Helm's order
+    (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec).
+    """
     return ";".join(
         f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}"
         for family, cidrs, mask in families

@@ -1,7 +1,9 @@
-"""CiliumNodes with their blocks and nothing else: agents replace labels, annotations and owners, and write the rest of the spec.
+"""CiliumNodes with their blocks and nothing else.
 
-In multi-pool mode operator and agent own the list of blocks after the agent's first start, and applying it again would take blocks away
-from running pods. There the CiliumNodes are seeds, to be applied once, before that start.
+Agents replace labels, annotations and owners, and write the rest of the spec.
+In multi-pool mode operator and agent own the list of blocks after the agent's first start, and applying it
+again would take blocks away from running pods. There the CiliumNodes are seeds, to be applied once, before
+that start.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ Values = tuple[str, bool, tuple[str, ...], tuple[str, ...], Allocated]
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml` (in multi-pool mode `seeds/<shard>.yaml`) and `renumber/<node>.yaml`."""
+    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml`, or `seeds/<shard>.yaml`, and `renumber/<node>.yaml`."""
     cluster = layout.plan.cluster
     if cluster.mode is Mode.KUBERNETES:
         return  # there agents copy a Node's podCIDRs
@@ -51,7 +53,7 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def _between_blocks(layout: Layout) -> frozenset[str]:
-    """Return the nodes with pending blocks whose CiliumNode does not show the held ones; IPC0513 warns about them."""
+    """Return nodes with pending blocks whose CiliumNode does not show the held ones (IPC0513 warns)."""
     return frozenset(
         seen.name
         for seen in layout.plan.cluster.cilium_nodes
@@ -63,7 +65,9 @@ def _between_blocks(layout: Layout) -> frozenset[str]:
 
 
 def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
-    """Return the function from a node to the template's values, by mode. The operator must keep a planned node's CiliumNode.
+    """Return the function from a node to the template's values, by mode.
+
+    The operator must keep a planned node's CiliumNode.
 
     IPv4 comes first, as the operator writes it back.
     """
@@ -81,7 +85,7 @@ def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
 
 
 def allocated(cluster: Cluster, node: Node, lines: tuple[Line, ...]) -> Allocated:
-    """Return `pools.allocated` as that version's operator writes it back: pools by name, IPv4 first, then by text or by address."""
+    """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
     order = texts if can(cluster.cilium, Capability.NUMERIC_ALLOCATED) else _by_text
     name = pinned_name if cluster.own_pools else lambda pool, _: pool
     return tuple(
@@ -100,6 +104,6 @@ def _by_text(blocks: tuple[Block, ...]) -> tuple[str, ...]:
 
 
 def single(block: Block) -> Iterator[str]:
-    """Yield the addresses of a block that crd mode lists, in order: without the first and the last if there are more than two."""
+    """Yield the addresses that crd mode lists, in order: of more than two without the first and the last."""
     first, last = (block.first + 1, block.last - 1) if block.size > 2 else (block.first, block.last)
     return (address_text(block.family, number) for number in range(first, last + 1))

@@ -1,8 +1,8 @@
-"""A kustomize Component that patches two objects of a rendered Cilium chart: ConfigMap `cilium-config`, Deployment `cilium-operator`.
+"""A kustomize Component that patches ConfigMap `cilium-config` and Deployment `cilium-operator` of a chart.
 
-Both patches are strategic, so a base without those objects fails the build. The operator reads its configuration only at its start: an
-annotation with the data's hash restarts it when the data changes. As a bystander it gets `--ipam=kubernetes`, which overrides the
-ConfigMap, and hands out nothing.
+Both patches are strategic, so a base without those objects fails the build. The operator reads its
+configuration only at its start: an annotation with the data's hash restarts it when the data changes. As a
+bystander it gets `--ipam=kubernetes`, which overrides the ConfigMap, and hands out nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OPERATOR_ARGUMENT = "--ipam=kubernetes"
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield the files of `cilium/component/`, for the user's kustomization that contains Cilium; ours does not name them."""
+    """Yield the files of `cilium/component/`, which the user's kustomization with Cilium names, not ours."""
     namespace = layout.plan.cluster.namespace
     yield File(
         f"{FOLDER}/cilium-config.yaml", cilium_config.TEMPLATE, cilium_config.values(layout), applied=False

@@ -1,4 +1,4 @@
-"""Disjoint LabelSelectors of pools: exactly one of them selects a node, the one of the node's first candidate."""
+"""Disjoint LabelSelectors of pools: exactly one selects a node, that of the node's first candidate."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ class SameOffers:
 
 
 def hostname(node: Node) -> str:
-    """Return the value of a node's label `kubernetes.io/hostname`; for a node without it its name, which it will have there."""
+    """Return a node's `kubernetes.io/hostname`; without the label its name, which the label will have."""
     return node.labels.get(HOSTNAME, node.name)
 
 
 def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
     """Yield (pool, selector) for every pool that is the first candidate of a node, by name.
 
-    A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools (because of one label, or
-    with their opposite added), and then selects exactly the nodes whose first candidate the pool is. Otherwise the selector lists hostnames.
-    O(pools² + groups x pools + nodes), where groups are nodes with the same offers.
+    A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
+    (because of one label, or with their opposite added), and then selects exactly the nodes whose first
+    candidate the pool is. Otherwise the selector lists hostnames. O(pools² + groups x pools + nodes), where
+    groups are nodes with the same offers.
     """
     groups = _groups(wants)
     members: dict[str, list[Node]] = defaultdict(list)
@@ -60,7 +61,10 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
 
 
 def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
-    """Return nodes grouped by their offers, which nodes that look alike to the selectors share by identity. One step for each node."""
+    """Return nodes grouped by their offers, which nodes that look alike to the selectors share by identity.
+
+    One step for each node.
+    """
     groups: dict[int, SameOffers] = {}
     for want in wants:
         group = groups.get(id(want.offers))
@@ -77,7 +81,7 @@ def _by_hostname(nodes: Iterable[Node]) -> LabelSelector:
 def _by_labels(
     pool: Pool, higher: Sequence[Pool], own: Mapping[str, Own | None], groups: Iterable[SameOffers]
 ) -> LabelSelector | None:
-    """Return a selector by labels of the nodes whose first candidate a pool is, or None if no such selector can be proved."""
+    """Return a selector by labels of the nodes with this first candidate, or None if none can be proved."""
     mine = own[pool.name]
     if mine is None or pool.disabled:
         return None
@@ -98,7 +102,7 @@ def _by_labels(
 
 
 def _exact(pool: Pool, higher: Sequence[Pool], minus: set[str], group: SameOffers) -> bool:
-    """Return whether a pool's selector, less those in `minus`, selects all nodes of a group if the pool is their first candidate, else none.
+    """Return whether a pool's selector, less those in `minus`, selects exactly its nodes of a group.
 
     Offers show which selectors match, except after a pin.
     """

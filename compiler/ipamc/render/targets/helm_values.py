@@ -1,4 +1,4 @@
-"""The settings of `cilium_config` as values of Cilium's Helm chart, with the switches that restart agents and operator on a change."""
+"""The settings of `cilium_config` as Helm values, with the switches that restart agents and operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kustomizations: one for each folder, so that each shard builds and applies alone, and the root with all of them in order.
+"""Kustomizations: one for each folder, so that each shard builds alone, and the root with all in order.
 
 `sortOptions: fifo` keeps that order; kustomize's own order puts CiliumNodes before CiliumPodIPPools.
 """
@@ -12,11 +12,14 @@ from ipamc.render.targets.context import File
 TEMPLATE = "kustomization.yaml.j2"
 
 ALWAYS = "cilium"
-"""The folder that exists even with nothing to apply; its kustomization then builds to nothing, with exit code 0."""
+"""A folder that exists even with nothing to apply; then it builds to nothing, with exit code 0."""
 
 
 def files(others: Iterable[File]) -> Iterator[File]:
-    """Yield the kustomization of the root and of each folder with files to apply. `others` are in the order of application."""
+    """Yield the kustomization of the root and of each folder with files to apply.
+
+    `others` are in the order of application.
+    """
     folders: dict[str, list[str]] = {ALWAYS: []}
     for file in others:
         if file.applied:

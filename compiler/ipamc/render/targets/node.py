@@ -1,7 +1,8 @@
 """Partial Nodes for server-side apply: `spec.podCIDRs`, or the annotations that Cilium reads instead.
 
-With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one. Annotations keep Argo CD and Flux from deleting
-a Node whose manifest is gone. A planned node has no Node object: its kubelet creates one.
+With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one. Annotations keep
+Argo CD and Flux from deleting a Node whose manifest is gone. A planned node has no Node object: its kubelet
+creates one.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
 
 
 def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
-    """Return whether the apiserver accepts the Node: at most one block of each family, and no change of existing podCIDRs.
+    """Return whether the apiserver accepts the Node: one block of each family, no change of podCIDRs.
 
     A Node with other podCIDRs is left out while its renumber is pending; IPC0503 warns about it.
     """

@@ -1,7 +1,7 @@
 """CiliumNodeConfigs: the default pool of nodes in multi-pool mode, for pods that name no pool.
 
-If two CiliumNodeConfigs select one node, the last name wins in Cilium, so their selectors are disjoint, whatever the names. With
-`pinning: node` each node has its own.
+If two CiliumNodeConfigs select one node, the last name wins in Cilium, so their selectors are disjoint,
+whatever the names. With `pinning: node` each node has its own.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def _of_pool(name: str, selector: LabelSelector) -> Values:
 def _of_node(layout: Layout, want: Want) -> Values | None:
     """Return the config of one node, or None if it holds no block of a pool.
 
-    Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more addresses than it uses, and waits
-    for them when it starts; a smaller pre-allocation requests no more than its blocks have.
+    Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more
+    addresses than it uses, and waits for them when it starts; a smaller pre-allocation requests no more than
+    its blocks have.
     """
     name, version = want.node.name, layout.plan.cluster.cilium
     groups = of_node(layout.held.get(name, ()))
