@@ -1,8 +1,6 @@
 """A cluster, a plan or rendered files in, findings out.
 
-Each rule is a generator, and its docstring is its catalogue entry.
-
-Rules change nothing and choose no block.
+Rules change nothing and choose no block. Each is a generator, and its docstring is its catalogue entry.
 """
 
 from __future__ import annotations

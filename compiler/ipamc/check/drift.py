@@ -25,18 +25,18 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
         if not node.pod_cidrs:
             continue
         lines = plan.held.get(node.name, ())
-        wished = tuple(
+        wanted = tuple(
             line.block for family in cluster.families for line in lines if line.block.family == family
         )
-        if wished != node.pod_cidrs:
+        if wanted != node.pod_cidrs:
             shown = ", ".join(map(str, node.pod_cidrs))
             make = warning if node.name in pending else error
             yield make(
                 "IPC0503",
                 node.at,
-                f"node {node.name} has podCIDRs {shown}, but the lock holds {', '.join(map(str, wished)) or 'none'}; the field is immutable",
+                f"node {node.name} has podCIDRs {shown}, but the lock holds {', '.join(map(str, wanted)) or 'none'}; the field is immutable",
                 help="write ipFamilies in the order of the Nodes' podCIDRs"
-                if sorted(wished) == sorted(node.pod_cidrs)
+                if sorted(wanted) == sorted(node.pod_cidrs)
                 else f"drain {node.name}, run kubectl delete node {node.name}, and let it join again",
             )
 

@@ -58,9 +58,7 @@ def compiled(template: str) -> Callable[..., str]:
 def scalar(value: Any) -> str:
     """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
 
-    Text stays text; integers and truth values are plain.
-
-    Raises TypeError for other values.
+    Text stays text; integers and truth values are plain. Raises TypeError for other values.
     """
     if isinstance(value, str):
         return quoted(value)

@@ -68,9 +68,7 @@ def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
 def read_node_selector(obj: Mapping[str, object]) -> Parsed:
     """Read a NodeSelector: all parts of one of its terms must hold.
 
-    An empty term selects nothing, and so does an empty list.
-
-    Raises SelectorError.
+    An empty term selects nothing, and so does an empty list. Raises SelectorError.
     """
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
     if fields.get("nodeSelectorTerms") is None:

@@ -1,8 +1,7 @@
-"""Documents in, items of a known kind out; the kind decides about schema, shape and reader.
+"""Documents in, items of a known kind out; the kind determines schema, shape and reader, the file name
+nothing.
 
-File names have no meaning.
-
-One module for each dialect; `base` has the structs that they share.
+Each dialect has a module; `base` has the structs that they share. Chooses no pool and no block.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ KINDS = (
     Kind(("cilium.io/v2",), "CiliumNode", "ciliumnode.schema.json", RawCiliumNode, read_cilium_node),
 )
 _BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}
-_PASSED_OVER = ("kustomize.config.k8s.io", "argoproj.io")
+_SKIPPED = ("kustomize.config.k8s.io", "argoproj.io")
 _FLUX = ".toolkit.fluxcd.io"
 
 
@@ -84,9 +83,8 @@ class Item(msgspec.Struct, frozen=True):
 def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
     """Yield the items of a document, or of a list in its order.
 
-    A Place is yielded for a list that is continued elsewhere.
-
-    Empty documents and those of kustomize, Argo CD and Flux are skipped. An unknown kind is reported.
+    A Place is yielded for a list that is continued elsewhere. Empty documents and those of kustomize, Argo CD
+    and Flux are skipped. An unknown kind is reported.
     """
     if document.value is not None:
         yield from _walk(document.value, document.at, document.odd, {}, reading)
@@ -117,7 +115,7 @@ def _walk(
                 )
         return
     group = version.partition("/")[0]
-    if group in _PASSED_OVER or group.endswith(_FLUX):
+    if group in _SKIPPED or group.endswith(_FLUX):
         return
     if known := _BY_NAME.get((version, kind)):
         yield Item(known, at, {**inherited, **value} if inherited else value, odd)

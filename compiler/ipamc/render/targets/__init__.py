@@ -1,10 +1,9 @@
 """A layout in, the files of one kind of manifest out.
 
-A target is a module, a template of the same name, and an entry in `TARGETS`.
-
-Targets import no other stage's decisions and write no file. The order of `TARGETS` is the order of
-application: the root kustomization lists folders, and each folder its files, in that order. CiliumNodes come
-last: an operator in multi-pool mode that sees one before its CiliumPodIPPools empties it.
+A target is a module, a template of the same name, and an entry in `TARGETS`; it chooses no block. The order
+of `TARGETS` is the order of application: the root kustomization lists folders, and each folder its files, in
+that order. CiliumNodes come last: an operator in multi-pool mode that sees one before its CiliumPodIPPools
+empties it.
 """
 
 from __future__ import annotations

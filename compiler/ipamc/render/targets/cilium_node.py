@@ -67,9 +67,7 @@ def _between_blocks(layout: Layout) -> frozenset[str]:
 def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
     """Return the function from a node to the template's values, by mode.
 
-    The operator must keep a planned node's CiliumNode.
-
-    IPv4 comes first, as the operator writes it back.
+    The operator must keep a planned node's CiliumNode. IPv4 comes first, as the operator writes it back.
     """
     if cluster.mode is Mode.MULTI_POOL:
         return lambda node, lines: (node.name, node.planned, (), (), allocated(cluster, node, lines))

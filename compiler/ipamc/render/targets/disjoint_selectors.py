@@ -79,7 +79,7 @@ def _by_hostname(nodes: Iterable[Node]) -> LabelSelector:
 
 
 def _by_labels(
-    pool: Pool, higher: Sequence[Pool], own: Mapping[str, Own | None], groups: Iterable[SameOffers]
+    pool: Pool, higher: Sequence[Pool], own: Mapping[str, OwnSelector | None], groups: Iterable[SameOffers]
 ) -> LabelSelector | None:
     """Return a selector by labels of the nodes with this first candidate, or None if none can be proved."""
     mine = own[pool.name]
@@ -106,44 +106,44 @@ def _exact(pool: Pool, higher: Sequence[Pool], minus: set[str], group: SameOffer
 
     Offers show which selectors match, except after a pin.
     """
-    wished = bool(group.offers) and group.offers[0].pool is pool
+    wanted = bool(group.offers) and group.offers[0].pool is pool
     if not any(offer.pinned for offer in group.offers):
         names = {offer.pool.name for offer in group.offers}
-        return (pool.name in names and not names & minus) == wished
+        return (pool.name in names and not names & minus) == wanted
     less = [other for other in higher if other.name in minus]
     return all(
         (
             pool.selector.matches(node.labels, node.name)
             and not any(other.selector.matches(node.labels, node.name) for other in less)
         )
-        == wished
+        == wanted
         for node in group.nodes
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnSelector:
     """A pool's own selector as a LabelSelector, and what each label must be for it."""
 
     selector: LabelSelector
     outcomes: Mapping[str, Outcomes]
 
 
-def _own(pool: Pool) -> Own | None:
+def _own(pool: Pool) -> OwnSelector | None:
     """Return a pool's own selector; None if there is no equivalent LabelSelector."""
     shape: Any = pool.selector.label_selector()
     if shape is None:
         return None
     labels = tuple(sorted(shape.get("matchLabels", {}).items()))
     expressions = tuple(sorted(map(_expression, shape.get("matchExpressions", ()))))
-    return Own(LabelSelector(expressions, labels), pool.selector.outcomes())
+    return OwnSelector(LabelSelector(expressions, labels), pool.selector.outcomes())
 
 
 def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
     return requirement["key"], requirement["operator"], tuple(sorted(requirement.get("values") or ()))
 
 
-def _disjoint(one: Own, other: Own) -> bool:
+def _disjoint(one: OwnSelector, other: OwnSelector) -> bool:
     """Return whether the two selectors have no outcome of some label in common."""
     return any(
         key in other.outcomes and outcomes.both(other.outcomes[key]) == NOTHING

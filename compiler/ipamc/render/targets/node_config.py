@@ -66,14 +66,14 @@ def _of_node(layout: Layout, want: Want) -> Values | None:
     default = next(
         (offer.pool.name for offer in want.offers if offer.pool.name in groups), next(iter(groups))
     )
-    wished = []
+    settings = []
     for pool, families in groups.items():
         number = pre_allocation(
             version, (block for blocks in families.values() for block in blocks), default=pool == default
         )
-        wished.append(f"{pinned_name(pool, name)}={number or 0}")
+        settings.append(f"{pinned_name(pool, name)}={number or 0}")
     defaults = (
         ("ipam-default-ip-pool", pinned_name(default, name)),
-        ("ipam-multi-pool-pre-allocation", ",".join(wished)),
+        ("ipam-multi-pool-pre-allocation", ",".join(settings)),
     )
     return name, defaults, (), ((HOSTNAME, hostname(want.node)),)
