@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ import yaml
 
 from ipamc.cli import main
 from ipamc.cli.ci import STEPS
+from tests.support import in_process
 from tests.support.pipelines import ROOT, Repository, bash, inventory, steps, workflow
 
 FILES = {"gitlab": ".gitlab-ci.yml", "github": ".github/workflows/ipamc.yml"}
@@ -183,15 +183,13 @@ def main_prints(*arguments: str) -> str:
 
 
 def names(repository: Repository, *options: str) -> list[str]:
-    out = subprocess.run(
-        ["ipamc", "ci", "matrix", "--format", "names", *options],
+    done = in_process.ipamc(
+        *("ci", "matrix", "--format", "names", *options),
         cwd=repository.folder,
-        env=repository.environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        environment=repository.environment,
     )
-    return out.stdout.split()
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,20 @@ def test_a_failure_of_the_surroundings_is_in_the_report(
     assert sarif(repository)["invocations"][0]["executionSuccessful"] is False
 
 
+def test_many_processes_write_the_same_reports(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Findings and failures that come from another process included."""
+    assert main(["lock", "blue"]) == 0
+    capsys.readouterr()
+    (repository / "clusters/blue/rendered").symlink_to(repository)
+    spoil(repository)
+    assert main(["compile", "--jobs", "2", *ALL]) == 1
+    many = capsys.readouterr(), texts(repository)
+    assert main(["compile", "--jobs", "1", *ALL]) == 1
+    assert (capsys.readouterr(), texts(repository)) == many
+    assert "error: clusters/blue/rendered is a link" in many[0].err
+    assert paths(repository) == ["infra/网络/clusters/blue", "infra/网络/clusters/red/cluster.yaml"]
+
+
 def test_a_plan_that_failed_does_not_pass_for_a_clean_one(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.cli import main, runner
+from ipamc.cli import main
 from ipamc.model.plan import GATES
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan.markdown import LONGEST, code, mark
@@ -53,20 +54,32 @@ def commit(message: str = "a change") -> None:
     git("-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-q", "--allow-empty", "-m", message)
 
 
+SURROUNDINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a repository with two compiled clusters on its branch main."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SURROUNDINGS.items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        for name in ("blue", "red"):
+            start(folder, name)
+        git("init", "-q", "-b", "main")
+        assert main(["compile"]) == 0
+        commit("both clusters")
+    return folder
+
+
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """Give a repository with two compiled clusters on its branch main, as the working directory."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(runner, "_processors", lambda: 1)
+def repository(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a repository of one's own, as copied from one that was made once; it is the working directory."""
+    for name, value in SURROUNDINGS.items():
+        monkeypatch.setenv(name, value)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for name in ("blue", "red"):
-        start(tmp_path, name)
-    git("init", "-q", "-b", "main")
-    assert main(["compile"]) == 0
-    commit("both clusters")
-    capsys.readouterr()
     return tmp_path
 
 

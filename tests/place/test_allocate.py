@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import cache
 from itertools import pairwise
 from random import Random
 
@@ -26,6 +27,7 @@ NODES = ("a", "b", "c", "d", "e")
 DAYS = ("2026-11-10", "2026-11-17", "2026-11-18", "2026-11-20", TODAY)
 
 
+@cache  # hypothesis takes longer to make a strategy than to draw from it
 def blocks(
     family: int, shortest: int = 24, longest: int = 32, slots: tuple[int, int] = (0, 256)
 ) -> st.SearchStrategy[Block]:
@@ -103,6 +105,7 @@ def worlds(draw: st.DrawFn) -> World:
     )
 
 
+@cache
 @st.composite
 def a_pool(draw: st.DrawFn, name: str, families: tuple[int, ...], slots: tuple[int, int]) -> Pool:
     has = draw(st.lists(st.sampled_from(families), min_size=1, unique=True))
@@ -139,10 +142,11 @@ def wants(
         )
 
     offers = []
-    for each in draw(st.lists(st.sampled_from(pools), unique_by=lambda each: each.name)):
-        others = draw(st.lists(st.sampled_from(pools), max_size=2, unique_by=lambda each: each.name))
+    number = st.sampled_from(range(len(pools)))
+    for each in draw(st.lists(number, unique=True)):
+        others = draw(st.lists(number, max_size=2, unique=True))
         offers.append(
-            some_offer(each, tuple(some_offer(other) for other in others if other.name != each.name))
+            some_offer(pools[each], tuple(some_offer(pools[other]) for other in others if other != each))
         )
     made = want(node, *offers)
     if not mode.one_block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -85,10 +86,10 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
 
-@pytest.fixture(autouse=True)
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three commits: blue alone; red beside it; blue's node replaced, and red gone. The work tree has a cluster that was never committed."""
-    made = Repository(tmp_path / "here")
+    made = Repository(tmp_path_factory.mktemp("made"))
     made.cluster("blue", "n1")
     made.commit("one")
     made.cluster("red", "r1", "r2")
@@ -97,8 +98,15 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     made.git("rm", "-rq", "clusters/red")
     made.commit("three")
     made.cluster("green", "g1")
-    monkeypatch.chdir(made.folder)
-    return made
+    return made.folder
+
+
+@pytest.fixture(autouse=True)
+def repository(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """Give a repository of one's own, as copied from one that was made once; it is the working directory."""
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return Repository(tmp_path / "here")
 
 
 def nodes(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], list[str]]:
