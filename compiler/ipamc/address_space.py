@@ -22,7 +22,8 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.range_index import RangeIndex
-from ipamc.read import locate, read
+from ipamc.read.locate import locate
+from ipamc.read.read import read
 
 _FIELD = b"addressSpace"
 Held = tuple[Block, Line | Record]

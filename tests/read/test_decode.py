@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity, Span
-from ipamc.read import locate, read
 from ipamc.read.explain_shape import Mistyped, explain, mistyped
 from ipamc.read.kinds import KINDS, Kind
+from ipamc.read.locate import locate
+from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 
 SCHEMAS = {name: text for name, text in assets("schemas").items() if name.endswith(".schema.json")}

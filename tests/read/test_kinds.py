@@ -15,7 +15,8 @@ from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import Cluster, Dialect, Mode, Range
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity, Span
 from ipamc.model.selector.selector import EVERY, parse_calico, parse_label_selector, parse_node_selector
-from ipamc.read import locate, read
+from ipamc.read.locate import locate
+from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 
 SCHEMAS = assets("schemas")

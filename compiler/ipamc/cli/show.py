@@ -83,7 +83,8 @@ def survey(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock as they stand; place nothing. Raises Refused where a compile would refuse what was read."""
     from ipamc.check import check
     from ipamc.lock.file import load
-    from ipamc.read import locate, read
+    from ipamc.read.locate import locate
+    from ipamc.read.read import read
 
     log = Log()
     try:

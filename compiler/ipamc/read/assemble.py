@@ -16,7 +16,7 @@ T = TypeVar("T", Cluster, Pool, Node, CiliumNode)
 
 
 @dataclass(slots=True)
-class Harvest:
+class Assembly:
     """The values that were read, in the order of the files."""
 
     clusters: dict[str, Cluster] = field(default_factory=dict)

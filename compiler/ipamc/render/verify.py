@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ipamc.model.diagnostics import At, Diagnostic, Place, count, error
 from ipamc.model.wording import shown
-from ipamc.read import locate
+from ipamc.read.locate import locate
 from ipamc.read.syntax.document import Keys, Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.render.targets.context import File

@@ -97,7 +97,7 @@ def _survey(folder: str) -> Claims | Unread | None:
 def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours) -> None:
     """Raise Refused where a cluster, as it was compiled, shares addresses with another one of its address space."""
     from ipamc.address_space import check_neighbours, claims, lines_of
-    from ipamc.read import locate
+    from ipamc.read.locate import locate
 
     mine = claims(compilation.plan.cluster, lines_of(compilation.plan.lock), inputs.lock_path, inputs.lock)
     found = list(check_neighbours(mine, others))

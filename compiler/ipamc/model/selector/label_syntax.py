@@ -49,6 +49,13 @@ def subdomain_problem(name: str) -> str:
     return "" if _is_subdomain(name) else f"is not made of {_DNS}"
 
 
+def dns_label_problem(name: str) -> str:
+    """Return what is wrong with a DNS-1123 label, such as a namespace, as a predicate, or "" for a valid one."""
+    if len(name) > 63:
+        return "is longer than 63 characters"
+    return "has a dot" if "." in name else subdomain_problem(name)
+
+
 def integer(text: str) -> int | None:
     """Return the int64 that Go's ParseInt reads, or None.
 

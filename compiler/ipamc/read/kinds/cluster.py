@@ -26,7 +26,7 @@ from ipamc.model.cluster import (
     Version,
 )
 from ipamc.model.diagnostics import Place
-from ipamc.model.selector.label_syntax import subdomain_problem
+from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.read import rules
 from ipamc.read.kinds.base import Metadata, Natural, Own, Positive, Text
 from ipamc.read.values import Reading
@@ -112,11 +112,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
     """Return the cluster, still without pools and nodes."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
     reading.name(raw.metadata.name, "cluster", at, "metadata", "name")
-    if (
-        problem := subdomain_problem(cilium.namespace)
-        or ("." in cilium.namespace and "has a dot")
-        or ("is too long" if len(cilium.namespace) > 63 else "")
-    ):
+    if problem := dns_label_problem(cilium.namespace):
         reading.found.append(
             rules.bad_name(here / "cilium" / "namespace", "a namespace", cilium.namespace, problem)
         )
