@@ -20,10 +20,8 @@ from ipamc.place.reconcile import adopt, held_blocks, leavers, reconcile, renumb
 from ipamc.read import rules as read_rules
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.render import verify
-from ipamc.workspace import disk
 
 MODULES: tuple[ModuleType, ...] = (
-    disk,
     syntax_rules,
     read_rules,
     pools,
@@ -60,7 +58,7 @@ class Entry:
     title: str
     """The rule, in one sentence."""
     body: str
-    """Why it matters, and what to do."""
+    """Why it matters and what to do."""
 
 
 def catalogue() -> dict[str, Entry]:

@@ -1,4 +1,4 @@
-"""The command line: exit codes, streams, help, and what the surroundings can do to it."""
+"""The command line: exit codes, streams, help, and what the environment can do to it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import ipamc.cli
 from ipamc import __version__
 from ipamc.cli import VERBS, main
 from ipamc.cli.init import ATTRIBUTES, DRIVERS, with_attributes
-from ipamc.cli.terminal import colour, today
+from ipamc.cli.terminal import colour
 from ipamc.workspace import disk
-from ipamc.workspace.disk import Trouble
+from ipamc.workspace.environment import today
+from ipamc.workspace.trouble import Trouble
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1
@@ -112,7 +113,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["explain", "IPC0170"], "Did you mean"),
         (["schema", "Poool"], "there is no schema of 'Poool'"),
         (["completion", "tcsh"], "tcsh"),
-        (["init", "Not_A_Name"], "is no name for a cluster"),
+        (["init", "Not_A_Name"], "cannot be the name of a cluster"),
     ],
 )
 def test_usage_errors_exit_64(
@@ -169,7 +170,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
         (MemoryError(), "error: out of memory\n"),
     ],
 )
-def test_the_surroundings_fail_in_one_line(
+def test_the_environment_fails_in_one_line(
     problem: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(monkeypatch, problem)

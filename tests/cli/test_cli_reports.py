@@ -104,7 +104,7 @@ def test_what_was_is_shown_where_it_is_today(repository: Path) -> None:
     assert " --> HEAD:infra/网络/clusters/red/cluster.yaml:12" in texts(repository)["full"]
 
 
-def test_a_failure_of_the_surroundings_is_in_the_report(
+def test_a_failure_of_the_environment_is_in_the_report(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lock", "blue"]) == 0

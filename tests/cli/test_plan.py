@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.cli import main
-from ipamc.model.plan import GATES
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan.markdown import LONGEST, code, mark
 from ipamc.review.diff.document import Document, Planned, Status
+from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from tests.support import casefile
 
@@ -242,7 +242,7 @@ def test_a_revert_is_refused_after_the_whole_plan(
     assert captured.out.endswith("2 clusters: 1 vanished · 0 renumbered · +0 · −0 · 4 unchanged\n")  # noqa: RUF001 - a minus
     assert "refused: blue: 1 line vanished from the lock: n3 (10.0.0.64/27)\n" in captured.err
     assert (
-        "to have it back: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue"
+        "to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue"
         in captured.err
     )
     git("checkout", "HEAD~1", "--", "clusters/blue/ipam.lock")
@@ -317,6 +317,7 @@ def test_a_pool_that_runs_short_fails_where_it_gets_worse(
 def test_words_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--fail-on", "renumber,typo"]) == 64
     assert "'typo' is none of renumber, release, leave, capacity" in capsys.readouterr().err
+    assert main(["plan", "--fail-on", ",".join(GATES)]) == 0
 
 
 def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(
@@ -327,9 +328,9 @@ def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(
     assert main(["plan", "--detailed-exitcode", "--base", "HEAD"]) == 1
     captured = capsys.readouterr()
     assert "+ n3 10.0.0.64/27 a first fit\n" in captured.out
-    assert "red: refused: 1 error, and so there is nothing to compare\n" in captured.out
+    assert "red: refused: 1 error, so there is nothing to compare\n" in captured.out
     assert "error[IPC0410]" in captured.err
-    assert captured.err.endswith("error: red: refused: 1 error, and so there is nothing to compare\n")
+    assert captured.err.endswith("error: red: refused: 1 error, so there is nothing to compare\n")
 
 
 # Clusters that come, go, and change their names.
@@ -352,7 +353,7 @@ def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
         "red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster."
         in captured.out
     )
-    assert captured.err.endswith("To have it back: git checkout HEAD -- clusters/red\n")
+    assert captured.err.endswith("To restore it: git checkout HEAD -- clusters/red\n")
     assert main(["plan", "--base", "HEAD", "--detailed-exitcode", "red"]) == 2
     assert main(["plan", "--base", "HEAD", "--fail-on", "leave", "red"]) == 1
     assert main(["plan", "--base", "HEAD", "blu"]) == 64
@@ -398,7 +399,7 @@ def test_no_repository(
     assert main(["plan", "--base", "main"]) == 1
     assert capsys.readouterr() == (
         "",
-        "error: this is no git repository, and --base needs one: leave it away to compare with the disk\n",
+        "error: this is no git repository, and --base needs one: omit it to compare with the disk\n",
     )
 
 
@@ -427,7 +428,7 @@ def test_a_shallow_clone_without_the_base(
     capsys.readouterr()
     assert main(["plan", "--base", first]) == 1
     assert (
-        f"error: this clone is shallow, and lacks {first!r}: git fetch --unshallow" in capsys.readouterr().err
+        f"error: this clone is shallow and has no {first!r}: git fetch --unshallow" in capsys.readouterr().err
     )
     git("fetch", "-q", "--unshallow")
     assert main(["plan", "--base", first]) == 0

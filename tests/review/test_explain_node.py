@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from ipamc.cli.show import survey
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent, Lock
-from ipamc.pipeline import Inputs, compile_cluster
+from ipamc.pipeline import Inputs, compile_cluster, load_cluster
 from ipamc.review.explain_node import Trace, trace
 from tests.support import casefile
 from tests.test_cases import CASES
@@ -38,7 +37,7 @@ def read(path: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
     for each in list(case.each.values())[-1:] or (case,):
         inputs = replace(casefile.inputs(each), consent=Consent(), locked=False)
         try:
-            yield inputs, *survey(inputs)
+            yield inputs, *load_cluster(inputs)
         except Refused:
             continue
 

@@ -233,7 +233,11 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
             1,
             "error: 2026-11-18 is before the first commit, which is of 2026-11-19 23:30:00 UTC: name a later date\n",
         ),
-        ("2026-11-31", 64, "--at 2026-11-31: no such date; write it as 2026-11-21 or 2026-11-21T09:30"),
+        (
+            "2026-11-31",
+            64,
+            "--at 2026-11-31: there is no such date; write it as 2026-11-21 or 2026-11-21T09:30",
+        ),
         ("2026-11-21T25:00", 64, "no such date"),
     ],
 )
@@ -256,11 +260,11 @@ def test_a_shallow_clone_says_where_it_ends(
     monkeypatch.chdir(tmp_path / "shallow")
     assert nodes(capsys, "--at", "2026-11-21")[0] == ["blue/n2"]
     assert main(["which", "10.0.0.1", "--at", "2026-11-20"]) == 1
-    begins = "error: 2026-11-20 is before all that this shallow clone has, which begins at 2026-11-21 06:00:00 UTC: git fetch --unshallow\n"
+    begins = "error: 2026-11-20 is before the history of this shallow clone, which begins at 2026-11-21 06:00:00 UTC: git fetch --unshallow\n"
     assert capsys.readouterr().err == begins
     assert main(["which", "10.0.0.1", "--at", "HEAD~1"]) == 1
     assert capsys.readouterr().err.endswith(
-        "; this clone is shallow, perhaps it ends before: git fetch --unshallow\n"
+        "; this clone is shallow and may end before it: git fetch --unshallow\n"
     )
 
 

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ipamc.cli.terminal import colour, say, trouble
-from ipamc.model.diagnostics import At, Diagnostic, Refused, Related
+from ipamc.model.diagnostics import Diagnostic, Refused, Related
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def _parse(
             raise click.BadParameter(
                 f"{text!r} is not FORMAT=FILE; formats are {', '.join(NAMES)}", context, option
             )
-        if Path(path).is_symlink() or (Path(path).exists() and not Path(path).is_file()):
+        if not disk.is_replaceable(path):
             raise click.BadParameter(
                 f"{path!r} is no file that can be put in place; stderr has what --format says",
                 context,
@@ -154,12 +153,17 @@ def _text(
 
     chosen = format_of(name)
     if chosen.rooted:
-        rooted = _Rooted()
+        from ipamc.workspace.rooted import Rooted
+
+        rooted = Rooted()
         findings = [
             replace(
                 each,
-                at=rooted.at(each.at),
-                also=tuple(Related(rooted.at(other.at), other.label) for other in each.also),
+                at=replace(each.at, path=rooted.path(each.at.path)),
+                also=tuple(
+                    Related(replace(other.at, path=rooted.path(other.at.path)), other.label)
+                    for other in each.also
+                ),
             )
             for each in findings
         ]
@@ -172,41 +176,3 @@ def _rules() -> dict[str, Rule]:
     from ipamc.report.findings import Rule
 
     return {code: Rule(entry.title, entry.body) for code, entry in catalogue().items()}
-
-
-class _Rooted:
-    """Paths below the root of the repository that we are in, else of the one that they are in; without one, below the working directory."""
-
-    def __init__(self) -> None:
-        here = _root(".")
-        self._roots = [here] if here else []
-        self._folders: dict[Path, Path] = {}
-
-    def at(self, at: At) -> At:
-        """Give a place with such a path."""
-        return replace(at, path=self.path(at.path))
-
-    def path(self, text: str) -> str:
-        """Give a path below its root, with forward slashes; outside of all that, the absolute path."""
-        _, colon, below = text.partition(":")
-        if colon and not Path(text).exists():  # REVISION:PATH, which is below the root already
-            return below
-        folder, name = Path(text).parent, Path(text).name
-        if folder not in self._folders:
-            self._folders[folder] = self._below(folder.resolve())
-        return (self._folders[folder] / name).as_posix()
-
-    def _below(self, folder: Path) -> Path:
-        if not any(folder.is_relative_to(root) for root in self._roots) and (root := _root(str(folder))):
-            self._roots.append(root)
-        return next(
-            (folder.relative_to(root) for root in (*self._roots, Path.cwd()) if folder.is_relative_to(root)),
-            folder,
-        )
-
-
-def _root(folder: str) -> Path | None:
-    from ipamc.workspace import git
-
-    top = git.root(folder)
-    return Path(top).resolve() if top else None

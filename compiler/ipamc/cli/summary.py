@@ -11,7 +11,7 @@ from ipamc.review.diff.lock_lines import renumbered
 
 if TYPE_CHECKING:
     from ipamc.model.plan import Plan
-    from ipamc.workspace.disk import Changes
+    from ipamc.workspace.output import Changes
 
 LISTED = 5
 """Files that are named where something on the disk is out of date."""

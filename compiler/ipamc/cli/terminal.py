@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from typing import TextIO
 import click
 
 from ipamc.report.terminal_text import visible
-from ipamc.workspace.disk import Trouble
+from ipamc.workspace.trouble import one_line
 
 PATIENCE = 0.3
 """Seconds before progress is shown."""
@@ -34,28 +32,11 @@ def say(text: str) -> None:
     click.echo(text, err=True, color=True)  # True: whoever made the text knew whether to colour it
 
 
-def today() -> str:
-    """Give the day in UTC, ISO 8601: SOURCE_DATE_EPOCH if it is set, else the clock's. The only place where ipamc asks for the time."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    if epoch is None:
-        return datetime.datetime.now(datetime.UTC).date().isoformat()
-    if not re.fullmatch(r"\d{1,12}", epoch, re.ASCII):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {visible(epoch)!r}, which is no number of seconds since 1970")
-    try:
-        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
-    except (OverflowError, ValueError, OSError):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {epoch}, after the year 9999") from None
-
-
 def trouble(problem: BaseException) -> str:
-    """Give the one line for a failure of the surroundings; "" for anything else, which is then a bug of ours."""
-    if isinstance(problem, Trouble | click.ClickException):
+    """Return the line for a failure of the environment or a usage error; "" for any other exception, which is a bug of ipamc."""
+    if isinstance(problem, click.ClickException):
         return visible(str(problem))
-    if isinstance(problem, OSError):
-        path = problem.filename2 or problem.filename
-        reason = (problem.strerror or "").lower() or str(problem) or type(problem).__name__
-        return visible(f"{os.fsdecode(path)}: {reason}" if path and not isinstance(path, int) else reason)
-    return "out of memory" if isinstance(problem, MemoryError) else ""
+    return one_line(problem)
 
 
 @contextmanager

@@ -12,9 +12,6 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool, Range
 from ipamc.model.lock import Line, Lock
 
-GATES = ("renumber", "release", "leave", "capacity")
-"""Changes of a plan that `--fail-on` refuses."""
-
 
 class Offer(msgspec.Struct, frozen=True):
     """A pool as a node sees it. Shared by all nodes that look alike to the selectors."""

@@ -89,6 +89,16 @@ def namespace_selector(at: At, text: str) -> Diagnostic:
     )
 
 
+def not_a_regular_file(at: At, name: str, problem: str) -> Diagnostic:
+    """IPC0107: an input is a regular file inside its cluster's folder, of at most 256 MiB.
+
+    Everything that decides a cluster's addresses is in its folder, so that a review sees every cause of a
+    change. A link may point to another file of the same folder. Links that leave the folder, links to
+    folders, links to nothing, pipes and devices are refused: put a copy of the file there instead.
+    """
+    return error("IPC0107", at, f"{name!r} {problem}", help="put a regular file there")
+
+
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0201: a CIDR has no bits set beyond its prefix length.
 
