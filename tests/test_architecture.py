@@ -186,6 +186,6 @@ def test_a_code_belongs_to_one_function() -> None:
 
 
 def test_every_rule_is_explained() -> None:
-    for code, title, body in catalogue().values():
-        assert title.endswith("."), code
-        assert len(body) > 40, code
+    for entry in catalogue().values():
+        assert entry.title.endswith("."), entry.code
+        assert len(entry.body) > 40, entry.code

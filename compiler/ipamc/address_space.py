@@ -26,7 +26,8 @@ from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.range_index import RangeIndex
 from ipamc.pipeline import Inputs
-from ipamc.read import locate, read
+from ipamc.read.locate import locate
+from ipamc.read.read import read
 
 _FIELD = b"addressSpace"
 HeldBlock = tuple[Block, Line | Record]

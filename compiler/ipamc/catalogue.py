@@ -1,12 +1,12 @@
-"""The catalogue of rules: every function whose docstring starts with a code, in the modules that have rules."""
+"""The catalogue of rules: every function of the modules with rules whose docstring starts with a code."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import NamedTuple
 
 from ipamc import address_space
 from ipamc.check import bgp, capacity, drift, limits, modes, multi_pool, pools, published
@@ -50,20 +50,22 @@ MODULES: tuple[ModuleType, ...] = (
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch
 
 
-class Entry(NamedTuple):
-    """A rule, as `ipamc explain` prints it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A rule as `ipamc explain` prints it."""
 
     code: str
     title: str
-    """One sentence: the rule."""
+    """The rule, in one sentence."""
     body: str
     """Why it matters and what to do."""
 
 
 def catalogue() -> dict[str, Entry]:
-    """Return all rules by code, in order. Two rules with one code are a bug."""
+    """Return all rules by code, in order. Raises ValueError for two rules with one code."""
     entries: dict[str, Entry] = {}
-    for entry in sorted(entry for module in MODULES for entry in _entries(module)):
+    found = (entry for module in MODULES for entry in _entries(module))
+    for entry in sorted(found, key=lambda entry: entry.code):
         if entry.code in entries:
             raise ValueError(f"two rules have the code {entry.code}")
         entries[entry.code] = entry
@@ -74,14 +76,14 @@ def _entries(module: ModuleType) -> Iterator[Entry]:
     for function in _functions(module):
         if match := _DOC(inspect.getdoc(function) or ""):
             code, title, body = match.groups()
-            yield Entry(code, " ".join(title.split()), body or "")
+            yield Entry(code=code, title=" ".join(title.split()), body=body or "")
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:
-    """Yield the functions of a module and the methods of its classes, not those that it imports."""
-    for value in vars(module).values():
-        if getattr(value, "__module__", None) == module.__name__:
-            if isinstance(value, FunctionType):
-                yield value
-            elif isinstance(value, type):
-                yield from (method for method in vars(value).values() if isinstance(method, FunctionType))
+    """Yield the functions of a module and the methods of its classes, without imported ones."""
+    for member in vars(module).values():
+        if getattr(member, "__module__", None) == module.__name__:
+            if isinstance(member, FunctionType):
+                yield member
+            elif isinstance(member, type):
+                yield from (method for method in vars(member).values() if isinstance(method, FunctionType))

@@ -18,7 +18,8 @@ from ipamc.model.plan import Plan
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.reconcile import settle
-from ipamc.read import locate, read
+from ipamc.read.locate import locate
+from ipamc.read.read import read
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit

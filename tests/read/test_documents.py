@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ipamc.model.diagnostics import Located
-from ipamc.read import locate
+from ipamc.read.locate import locate
 from ipamc.read.syntax.document import MAX_DEPTH, Document, Unreadable
 from ipamc.read.syntax.encoding import decode
 from ipamc.read.syntax.json_stream import json_documents

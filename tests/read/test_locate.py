@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Place, Related, Span, error, note, warning
-from ipamc.read import locate
+from ipamc.read.locate import locate
 
 YAML = """\
 # a comment

@@ -120,7 +120,7 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full it
     goes on with the next ranges, in which ipamc gives out blocks too: add a CIDR before that.
     """
-    if plan.cluster.operator != "adopt":
+    if not plan.cluster.operator_adopts:
         return
     for pool_use in utilisation(plan.cluster, plan.lock):
         if pool_use.pool.unlisted:

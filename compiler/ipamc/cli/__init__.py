@@ -53,11 +53,11 @@ class Verbs(Lazy):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as problem:
-            from difflib import get_close_matches
+            from ipamc.model.wording import nearest
 
-            near = get_close_matches(args[0], VERBS, 1)
+            near = nearest(args[0], VERBS)
             raise click.UsageError(
-                f"No such command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""), ctx
+                f"No such command '{args[0]}'." + (f" Did you mean '{near}'?" if near else ""), ctx
             ) from problem
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

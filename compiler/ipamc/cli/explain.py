@@ -36,10 +36,10 @@ def command(*, code: str | None) -> int:
         return DONE
     wanted = code.upper() if code.upper().startswith("IPC") else f"IPC{code.zfill(4)}"
     if wanted not in entries:
-        from difflib import get_close_matches
+        from ipamc.model.wording import near
 
-        near = get_close_matches(wanted, entries, 3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else " 'ipamc explain' lists all codes."
+        meant = near(wanted, entries, 3)
+        hint = f" Did you mean {' or '.join(meant)}?" if meant else " 'ipamc explain' lists all codes."
         raise click.UsageError(f"there is no code {code!r}.{hint}", click.get_current_context())
     click.echo(f"{wanted}: {entries[wanted].title}")
     if entries[wanted].body:

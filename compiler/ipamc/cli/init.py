@@ -104,7 +104,7 @@ def command(*, cluster: str | None) -> int:
 
 
 def _start(text: str) -> None:
-    from ipamc.model.selector import node_name_problem
+    from ipamc.model.selector.label_syntax import subdomain_problem
 
     folder = (
         PurePath(text).as_posix()
@@ -112,7 +112,7 @@ def _start(text: str) -> None:
         else f"{disk.CLUSTERS}/{text}"
     )
     name = name_of(folder)
-    if problem := node_name_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
+    if problem := subdomain_problem(name):
         raise click.UsageError(
             f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )

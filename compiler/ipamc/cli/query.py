@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
-from ipamc.model.selector import node_name_problem
+from ipamc.model.selector.label_syntax import subdomain_problem
 
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
 
@@ -39,7 +39,7 @@ def parse_query(text: str) -> Query:
 
 def node_name(text: str, problem: str = "not a node's name") -> str:
     """Read the name of a node. Raises UsageError."""
-    if why := node_name_problem(text):
+    if why := subdomain_problem(text):
         raise _usage(f"{text!r} is {problem}: it {why}")
     return text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 BITS = {4: 32, 6: 128}
 
@@ -59,13 +59,16 @@ class Block(NamedTuple):
         return f"{address_text(self.family, self.first)}/{self.prefix}"
 
 
+CidrRule = Literal["syntax", "host bits", "mapped", "not for pods"]
+
+
 class CidrError(ValueError):
     """A text that is not accepted as a CIDR.
 
     `reason` is a sentence, `rule` its short name; `better` is what may have been meant, or "".
     """
 
-    def __init__(self, rule: str, reason: str, better: str = "") -> None:
+    def __init__(self, rule: CidrRule, reason: str, better: str = "") -> None:
         super().__init__(reason)
         self.rule = rule
         self.reason = reason
@@ -129,7 +132,7 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
     block = Block(family, number, prefix)
     for kind, forbidden in _FORBIDDEN_BLOCKS if pods else ():
         if block.overlaps(forbidden):
-            raise CidrError(kind, f"{text!r} overlaps {kind} addresses ({forbidden})")
+            raise CidrError("not for pods", f"{text!r} overlaps {kind} addresses ({forbidden})")
     return block
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
-from ipamc.model.selector import Selector
+from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement, never
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy

@@ -49,10 +49,10 @@ def _folder(text: str) -> str:
 
 
 def _hint(text: str) -> str:
-    from difflib import get_close_matches
+    from ipamc.model.wording import nearest
 
     names = known_names()
     if not names:
         return ""
-    near = get_close_matches(PurePath(text).name, names, 1)
-    return f". Did you mean {near[0]!r}?" if near else f". There are: {', '.join(names[:10])}"
+    near = nearest(PurePath(text).name, names)
+    return f". Did you mean {near!r}?" if near else f". There are: {', '.join(names[:10])}"

@@ -89,7 +89,7 @@ def _survey(folder: str) -> ClusterPrefixes | Unread | None:
 def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours) -> None:
     """Raise Refused where a cluster, as it was compiled, shares addresses with another one of its space."""
     from ipamc.address_space import check_neighbours, held_lines, prefixes_of
-    from ipamc.read import locate
+    from ipamc.read.locate import locate
 
     plan = compilation.plan
     mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ipamc.model.selector import node_name_problem
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.render.parts import FIRST
 
 GITHUB_JOBS = 256
@@ -29,7 +29,7 @@ LARGE = 8
 
 def is_name(text: str) -> bool:
     """Tell whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
-    return not node_name_problem(text)
+    return not subdomain_problem(text)
 
 
 def touched(paths: Iterable[str], below: str) -> list[str]:

@@ -10,7 +10,7 @@ from ipamc.cli.ci.pipelines import put, rendered
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
-from ipamc.model.selector import node_name_problem
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.rendered import parts_of
@@ -96,7 +96,7 @@ def there() -> dict[str, str]:
     """
     found = {name_of(folder): folder for folder in disk.clusters()}
     for name in found:
-        if problem := node_name_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
+        if problem := subdomain_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
             raise Trouble(f"{name!r} below {disk.CLUSTERS}/ cannot be the name of a cluster: it {problem}")
     return found
 

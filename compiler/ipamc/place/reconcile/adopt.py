@@ -33,7 +33,7 @@ class Evidence:
 
     def __init__(self, cluster: Cluster) -> None:
         self._mode = cluster.mode
-        self._pinned = cluster.pinning == "node"
+        self._own_pools = cluster.own_pools
         self._cilium_nodes = {each.name: each for each in cluster.cilium_nodes}
         self._nodes = {node.name for node in cluster.nodes}
         self._pins = {
@@ -58,7 +58,7 @@ class Evidence:
     def _shown(self, seen: CiliumNode) -> Iterator[Claim]:
         for block, pool in seen.allocated if self._mode is Mode.MULTI_POOL else seen.blocks:
             yield Claim(
-                block, seen.name, seen.at, pool.removesuffix(f".{seen.name}") if self._pinned else pool
+                block, seen.name, seen.at, pool.removesuffix(f".{seen.name}") if self._own_pools else pool
             )
 
     def _beside(self, lines: list[Line]) -> Iterator[Claim]:

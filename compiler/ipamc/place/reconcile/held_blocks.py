@@ -83,7 +83,7 @@ def judge_held(
     yield from other_family(cluster, foreign, where, pending)
     if cluster.mode is Mode.MULTI_POOL:
         yield from renamed_while_held(renamed, where, pools)
-    if cluster.mode is Mode.MULTI_POOL and cluster.pinning != "node":
+    if cluster.shared_pools:
         yield from _other_mask(resized, where, pools)
     yield from no_longer_selected(unselected, where, pools)
     yield from other_size(resized, where, pools)

@@ -17,7 +17,7 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.reuse import last_day
-from ipamc.read import read
+from ipamc.read.read import read
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
