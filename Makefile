@@ -22,7 +22,7 @@ test: .venv/.made-for-tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python -m pytest -n 2
+	build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.
 OPERATORS ?= 1.15

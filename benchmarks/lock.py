@@ -19,7 +19,7 @@ from ipamc.model.lock import Consent
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.read import read
+from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 
 POOLS = 10

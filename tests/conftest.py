@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +26,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking at thousands of tests, which live as long as the run, again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def update(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_processor() -> Iterator[None]:
+    """Let ipamc see one processor: it starts further processes only where a test asks for them, each of which takes half a second to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+        yield

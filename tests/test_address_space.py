@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.address_space import Claim, Claims, Neighbours, check_neighbours, overlapping_clusters
+from ipamc.address_space import (
+    ClusterPrefixes,
+    Neighbours,
+    Prefix,
+    check_neighbours,
+    overlapping_clusters,
+)
 from ipamc.cli import main
 from ipamc.model.cidr import BITS, Block, parse_block
 from ipamc.model.diagnostics import Place
@@ -104,7 +110,7 @@ def test_both_ends_are_shown_and_a_way_out(fabric: Path, capsys: pytest.CaptureF
         "  |\n"
         "5 |   ipv4: {cidrs: [10.1.0.0/24], blockSize: 27}\n"
         "  |                  ^^^^^^^^^^^\n"
-        " ::: clusters/red/ippools.yaml:5:31: 10.1.0.0/25 claimed by cluster red here\n"
+        " ::: clusters/red/ippools.yaml:5:31: 10.1.0.0/25 belongs to cluster red here\n"
         " ::: clusters/blue/cluster.yaml:7:17: address space fabric named here\n"
         " = help: split 10.1.0.0/24 around 10.1.0.0/25 in cluster blue, or use another range in one of the two\n"
     ) in text
@@ -224,8 +230,8 @@ def test_a_block_that_was_left_counts_until_it_is_released(capsys: pytest.Captur
     assert main(["compile", "blue"]) == 1
     text = capsys.readouterr().err
     assert "overlaps 10.2.0.0/27 of node red-1 of cluster red" in text
-    assert " ::: clusters/red/ipam.lock:2:1: 10.2.0.0/27 claimed by cluster red here\n" in text
-    assert " = help: once nobody has it: ipamc lock red --release 10.2.0.0/27\n" in text
+    assert " ::: clusters/red/ipam.lock:2:1: 10.2.0.0/27 belongs to cluster red here\n" in text
+    assert " = help: once no pod uses it: ipamc lock red --release 10.2.0.0/27\n" in text
     assert main(["lock", "red", "--release", "10.2.0.0/27"]) == 0
     assert main(ALL) == 0
 
@@ -280,10 +286,10 @@ def test_nothing_is_written_beside_it(
     assert refused("compile blue", capsys) == {"blue": ["IPC0702 cluster.yaml"]}
     assert main(["compile", "blue"]) == 1
     text = capsys.readouterr().err
-    assert "cluster red may claim the same addresses, and cannot be read: " in text
+    assert "cluster red may have the same addresses, and cannot be read: " in text
     assert said in text
     assert f" ::: clusters/red/{path}:" in text
-    assert " = help: mend it; all that is wrong: ipamc compile red --check\n" in text
+    assert " = help: mend it; all of its findings: ipamc compile red --check\n" in text
 
 
 def test_a_lost_lock_and_a_link_are_said_too(fabric: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -328,19 +334,19 @@ def test_two_clusters_change_their_mode_one_after_the_other() -> None:
 # The sweep.
 
 
-def claimed(cluster: str, *cidrs: str, space: str = "fabric") -> Claims:
+def using(cluster: str, *cidrs: str, space: str = "fabric") -> ClusterPrefixes:
     blocks = [parse_block(cidr) for cidr in cidrs]
-    return Claims(
+    return ClusterPrefixes(
         cluster=cluster,
         space=space,
         at=AT,
-        claims=tuple(Claim(block, AT, f"pool-{block}") for block in blocks),
+        prefixes=tuple(Prefix(block=block, at=AT, owner=f"pool-{block}") for block in blocks),
     )
 
 
 def test_a_range_over_many_of_another_cluster_is_one_finding() -> None:
-    mine, red = claimed("blue", "10.0.0.0/8"), claimed("red", "10.1.0.0/16", "10.2.0.0/16", "fd00::/64")
-    green = claimed("green", "10.3.0.0/16")
+    mine, red = using("blue", "10.0.0.0/8"), using("red", "10.1.0.0/16", "10.2.0.0/16", "fd00::/64")
+    green = using("green", "10.3.0.0/16")
     texts = [each.message for each in overlapping_clusters(mine, [red, green])]
     assert [
         re.findall(r"overlaps (\S+) of pool \S+?(?:, and (\d) more)? of cluster (\w+)", text)
@@ -352,8 +358,8 @@ def test_a_range_over_many_of_another_cluster_is_one_finding() -> None:
 
 
 def test_a_cluster_without_a_space_has_no_neighbours() -> None:
-    mine, red = claimed("blue", "10.0.0.0/8", space=""), claimed("red", "10.1.0.0/16", space="")
-    assert not list(check_neighbours(mine, Neighbours(claims=(red,))))
+    mine, red = using("blue", "10.0.0.0/8", space=""), using("red", "10.1.0.0/16", space="")
+    assert not list(check_neighbours(mine, Neighbours(clusters=(red,))))
 
 
 @st.composite
@@ -373,15 +379,17 @@ def disjoint(draw: st.DrawFn) -> list[Block]:
 @given(st.lists(disjoint(), min_size=2, max_size=4))
 def test_a_cluster_has_a_finding_if_and_only_if_it_shares_an_address(worlds: list[list[Block]]) -> None:
     every = [
-        Claims(
+        ClusterPrefixes(
             cluster=f"c{index}",
             space="fabric",
             at=AT,
-            claims=tuple(Claim(block, AT, "p") for block in blocks),
+            prefixes=tuple(Prefix(block=block, at=AT, owner="p") for block in blocks),
         )
         for index, blocks in enumerate(worlds)
     ]
     for mine in every:
         others = [each for each in every if each is not mine]
-        shares = any(a.block.overlaps(b.block) for other in others for a in mine.claims for b in other.claims)
+        shares = any(
+            a.block.overlaps(b.block) for other in others for a in mine.prefixes for b in other.prefixes
+        )
         assert bool(list(overlapping_clusters(mine, others))) == shares

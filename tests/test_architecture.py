@@ -1,4 +1,4 @@
-"""What keeps the code as it is meant to be: layers, size, one door to the disk, a core without clock or chance, a complete catalogue."""
+"""What keeps the code as it is meant to be: rooms in layers, size, I/O in one room, a core without clock or chance, a complete catalogue."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from ipamc.catalogue import catalogue
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "compiler" / "ipamc"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-OUTER = {PACKAGE / "cli", PACKAGE / "workspace"}
-"""Rooms that know of files and terminals."""
+CLI, WORKSPACE = PACKAGE / "cli", PACKAGE / "workspace"
+"""The room that prints, and the room that does all other I/O."""
 JOBS = PACKAGE / "cli" / "ci" / "jobs.py"
 CORE = [
-    path for path in MODULES if path == JOBS or not (OUTER & set(path.parents) or path.name == "__main__.py")
+    path
+    for path in MODULES
+    if path == JOBS or not ({CLI, WORKSPACE} & set(path.parents) or path.name == "__main__.py")
 ]
 
 IO = {
@@ -35,10 +37,16 @@ IO = {
     "urllib",
     "http",
     "importlib.resources",
-    "logging",
-    "click",
-    "rich",
+    "signal",
+    "multiprocessing",
+    "concurrent",
 }
+PRINTING = {"logging", "click", "rich"}
+TERMINAL = {(CLI / "terminal.py", "import of os")}
+"""Exempt: NO_COLOR, FORCE_COLOR and TERM say what the terminal can show, and are no data."""
+LONGEST = 350
+"""Lines of a module. More is a hint that it has two subjects; a whole module of 340 is better than two halves."""
+
 CHANCE = {"time", "random", "secrets", "uuid", "platform", "getpass", "locale"}
 CODE = re.compile(r"IPC\d{4}").fullmatch
 
@@ -47,6 +55,7 @@ def label(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
@@ -75,27 +84,62 @@ def test_layers_are_one_way() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("path", MODULES, ids=label)
-def test_small_is_kept_small(path: Path) -> None:
-    assert len(path.read_text().splitlines()) < 300
+def test_the_rooms_are_one_list_of_a_dozen() -> None:
+    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert (contract["containers"], contract["exhaustive"]) == (["ipamc"], True)
+    assert len(contract["layers"]) <= 12
 
 
-@pytest.mark.parametrize("path", CORE, ids=label)
-def test_the_core_has_no_door_of_its_own(path: Path) -> None:
+def test_small_is_kept_small() -> None:
+    lengths = {label(path): len(path.read_text().splitlines()) for path in MODULES}
+    large = [f"{path}: {length} lines" for path, length in lengths.items() if length > LONGEST]
+    assert not large, "\n".join(large)
+
+
+def doors(path: Path, modules: set[str], calls: set[str]) -> Iterator[str]:
+    """Yield what a file imports of these modules or, where `os` is one of them, of real paths; and what it calls of these functions."""
     for module, name in imports(path):
-        assert module not in IO | CHANCE
-        assert module.partition(".")[0] not in IO | CHANCE
-        assert module != "pathlib" or name == "PurePosixPath"
-    assert not {"open", "print", "input", "now", "utcnow", "today", "getenv"} & set(called(path))
+        path_on_disk = module == "pathlib" and not name.startswith("Pure") and "os" in modules
+        if path_on_disk or module in modules or module.partition(".")[0] in modules:
+            yield f"import of {module} {name}".rstrip()
+    yield from sorted(calls & set(called(path)))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=label)
-def test_every_exemption_has_a_reason(path: Path) -> None:
-    for line in path.read_text().splitlines():
-        if "# noqa" in line:
-            assert re.search(r"# noqa: [A-Z]+\d+(, [A-Z]+\d+)* - \S", line), line
-        if "# type: ignore" in line:
-            assert re.search(r"# type: ignore\[[\w, -]+\] +# \S", line), line
+def test_the_core_does_no_io_and_gives_every_run_the_same() -> None:
+    calls = {"open", "print", "input", "now", "utcnow", "today", "getenv"}
+    found = [f"{label(path)}: {door}" for path in CORE for door in doors(path, IO | CHANCE | PRINTING, calls)]
+    assert not found, "\n".join(found)
+
+
+def test_io_is_in_workspace_alone_which_prints_nothing() -> None:
+    found = [
+        f"{label(path)}: {door}"
+        for path in MODULES
+        for door in (
+            doors(path, PRINTING, {"print", "input"})
+            if WORKSPACE in path.parents
+            else doors(path, IO | CHANCE, {"open", "input", "now", "utcnow", "getenv"})
+        )
+        if (path, door) not in TERMINAL
+    ]
+    assert not found, "\n".join(found)
+
+
+def lacks_a_reason(line: str) -> bool:
+    """Tell whether a line has an exemption that does not say what it is from and why."""
+    return ("# noqa" in line and not re.search(r"# noqa: [A-Z]+\d+(, [A-Z]+\d+)* - \S", line)) or (
+        "# type: ignore" in line and not re.search(r"# type: ignore\[[\w, -]+\] +# \S", line)
+    )
+
+
+def test_every_exemption_has_a_reason() -> None:
+    bare = [
+        f"{label(path)}: {line}"
+        for path in MODULES
+        for line in path.read_text().splitlines()
+        if lacks_a_reason(line)
+    ]
+    assert not bare, "\n".join(bare)
 
 
 def functions(path: Path) -> Iterator[tuple[ast.AST, str]]:
@@ -124,15 +168,24 @@ def test_the_catalogue_has_every_rule() -> None:
     assert sorted(code for path in MODULES for _, code in functions(path) if code) == list(catalogue())
 
 
-@pytest.mark.parametrize("path", MODULES, ids=label)
-def test_a_code_belongs_to_one_function(path: Path) -> None:
-    rules = [(node, code) for node, code in functions(path) if code]
-    for node, code in rules:
-        assert made_in(node) <= {code}
-    assert made_in(tree(path)) <= {code for _, code in rules}
+def test_a_code_belongs_to_one_function() -> None:
+    """A function that explains a code makes findings of no other, and no other function makes any."""
+    strays: list[str] = []
+    for path in MODULES:
+        rules = [(node, code) for node, code in functions(path) if code]
+        strays += [
+            f"{label(path)}: the function of {code} makes {other}"
+            for node, code in rules
+            for other in made_in(node) - {code}
+        ]
+        strays += [
+            f"{label(path)}: no function here explains {other}"
+            for other in made_in(tree(path)) - {code for _, code in rules}
+        ]
+    assert not strays, "\n".join(sorted(strays))
 
 
 def test_every_rule_is_explained() -> None:
-    for code, title, body in catalogue().values():
-        assert title.endswith("."), code
-        assert len(body) > 40, code
+    for entry in catalogue().values():
+        assert entry.title.endswith("."), entry.code
+        assert len(entry.body) > 40, entry.code

@@ -1,12 +1,12 @@
-"""The catalogue of rules: every function whose docstring starts with a code, found in the modules that hold rules."""
+"""The catalogue of rules: every function of the modules with rules whose docstring starts with a code."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import NamedTuple
 
 from ipamc import address_space
 from ipamc.check import bgp, capacity, drift, limits, modes, multi_pool, pools, published
@@ -20,10 +20,8 @@ from ipamc.place.reconcile import adopt, held_blocks, leavers, reconcile, renumb
 from ipamc.read import rules as read_rules
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.render import verify
-from ipamc.workspace import disk
 
 MODULES: tuple[ModuleType, ...] = (
-    disk,
     syntax_rules,
     read_rules,
     pools,
@@ -52,20 +50,22 @@ MODULES: tuple[ModuleType, ...] = (
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch
 
 
-class Entry(NamedTuple):
-    """A rule, as `ipamc explain` prints it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A rule as `ipamc explain` prints it."""
 
     code: str
     title: str
-    """One sentence: what holds."""
+    """The rule, in one sentence."""
     body: str
-    """Why it matters, and what to do."""
+    """Why it matters and what to do."""
 
 
 def catalogue() -> dict[str, Entry]:
-    """Give all rules by code, in order. Two rules of one code are a bug."""
+    """Return all rules by code, in order. Raises ValueError for two rules with one code."""
     entries: dict[str, Entry] = {}
-    for entry in sorted(entry for module in MODULES for entry in _entries(module)):
+    found = (entry for module in MODULES for entry in _entries(module))
+    for entry in sorted(found, key=lambda entry: entry.code):
         if entry.code in entries:
             raise ValueError(f"two rules have the code {entry.code}")
         entries[entry.code] = entry
@@ -76,14 +76,14 @@ def _entries(module: ModuleType) -> Iterator[Entry]:
     for function in _functions(module):
         if match := _DOC(inspect.getdoc(function) or ""):
             code, title, body = match.groups()
-            yield Entry(code, " ".join(title.split()), body or "")
+            yield Entry(code=code, title=" ".join(title.split()), body=body or "")
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:
-    """Give the functions of a module and the methods of its classes, its own alone."""
-    for each in vars(module).values():
-        if getattr(each, "__module__", None) == module.__name__:
-            if isinstance(each, FunctionType):
-                yield each
-            elif isinstance(each, type):
-                yield from (method for method in vars(each).values() if isinstance(method, FunctionType))
+    """Yield the functions of a module and the methods of its classes, without imported ones."""
+    for member in vars(module).values():
+        if getattr(member, "__module__", None) == module.__name__:
+            if isinstance(member, FunctionType):
+                yield member
+            elif isinstance(member, type):
+                yield from (method for method in vars(member).values() if isinstance(method, FunctionType))

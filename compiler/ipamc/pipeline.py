@@ -1,8 +1,9 @@
-"""The compiler in one function: text in, text out."""
+"""The whole compiler in one function: text in, text out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ipamc.check import check
@@ -10,13 +11,15 @@ from ipamc.check.limits import config_map_too_large
 from ipamc.check.plan import review
 from ipamc.check.published import check_published
 from ipamc.lock.file import dumps, load
-from ipamc.model.diagnostics import Diagnostic, Log, Refused
-from ipamc.model.lock import Consent
+from ipamc.model.cluster import Cluster
+from ipamc.model.diagnostics import Located, Log, Refused
+from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.read import locate, read
+from ipamc.read.locate import locate
+from ipamc.read.read import read
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
@@ -24,12 +27,12 @@ from ipamc.render.yaml import emit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Everything that a compile depends on. Nothing else reaches its output."""
+    """Everything that a compile depends on. Nothing else changes its output."""
 
     name: str
     """The folder's name; the Cluster's `metadata.name` must equal it."""
     folder: str
-    """The folder, as the user would type it; shown where a finding is about the folder as a whole."""
+    """The folder, as the user would type it; a finding about the whole folder shows it."""
     sources: Mapping[str, bytes]
     """Input documents by path, as the user would type it."""
     lock_path: str
@@ -38,41 +41,55 @@ class Inputs:
     rendered: bool = False
     """There is a `rendered/` beside the lock."""
     published: Mapping[str, bytes] = field(default_factory=dict)
-    """Files of that `rendered/` whose content binds (`published.BINDING`), by path below it."""
+    """Files of `rendered/` whose content commits the cluster (`published.BINDING`), by path below it."""
     schemas: Mapping[str, str] = field(default_factory=dict)
-    """JSON Schema texts by file name: of input documents, and of what is rendered."""
+    """JSON Schema texts by file name: for input documents, and for rendered objects."""
     templates: Mapping[str, str] = field(default_factory=dict)
     """Jinja2 texts by file name."""
     consent: Consent = field(default_factory=Consent)
-    today: str
-    """ISO 8601 day in UTC: what a leaver's line is marked with."""
+    today: str = ""
+    """ISO 8601 day in UTC, with which the lines of leavers are marked; "" where nothing is compiled."""
     locked: bool = False
     """The lock is read-only: a stale one is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compilation:
-    """What a compile gives."""
+    """The result of a compile."""
 
     files: Mapping[str, str]
     """Text by path below `rendered/`."""
     lock: str
     plan: Plan
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: tuple[Located, ...]
     """Warnings and notes, located, in order of file, line and column."""
 
 
-def compile_cluster(inputs: Inputs) -> Compilation:
-    """Do everything the compiler does, in order. Pure: text in, text out; raises Refused with all diagnostics."""
-    log = Log()
-    try:
+def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]:
+    """Read a cluster and its lock as they stand, and check them; place nothing.
+
+    Raises Refused where a compile would refuse what was read.
+    """
+    log = Log() if log is None else log
+    with _located(inputs.sources):
         cluster = log.keep(
             read(inputs.name, inputs.folder, inputs.sources, inputs.schemas)
         )  # text -> model, whatever dialect it came in
         log.add(check(cluster))  # meaning: pools disjoint, versions allow it
         lock = log.keep(
             load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
-        )  # what was promised
+        )  # what earlier compiles promised
+    return cluster, lock
+
+
+def compile_cluster(inputs: Inputs) -> Compilation:
+    """Do everything that the compiler does, in order.
+
+    Pure: text in, text out. Raises Refused with all diagnostics.
+    """
+    log = Log()
+    with _located(inputs.sources):
+        cluster, lock = load_cluster(inputs, log)  # text -> model and lock, checked
         log.add(
             check_published(cluster, lock, inputs.published, f"{inputs.folder}/rendered")
         )  # what was rendered and cannot change
@@ -87,8 +104,15 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         log.add(
             verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered")
         )  # what no template may do
-    except Refused as refused:
-        raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     return Compilation(
         files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources)
     )
+
+
+@contextmanager
+def _located(sources: Mapping[str, bytes]) -> Iterator[None]:
+    """Give every finding of a Refused its line and column."""
+    try:
+        yield
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, sources)) from None

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ import yaml
 
 from ipamc.cli import main
 from ipamc.cli.ci import STEPS
+from tests.support import in_process
 from tests.support.pipelines import ROOT, Repository, bash, inventory, steps, workflow
 
 FILES = {"gitlab": ".gitlab-ci.yml", "github": ".github/workflows/ipamc.yml"}
@@ -89,7 +89,7 @@ def test_only_at_the_top_of_the_repository(
 ) -> None:
     monkeypatch.chdir(repository.folder / "clusters")
     assert main(["ci", "gitlab"]) == 1
-    assert "run it at the top of the repository" in capsys.readouterr().err
+    assert "run this at the top of the repository" in capsys.readouterr().err
 
 
 def test_the_branch_of_the_workflow_is_quoted(repository: Repository) -> None:
@@ -183,15 +183,13 @@ def main_prints(*arguments: str) -> str:
 
 
 def names(repository: Repository, *options: str) -> list[str]:
-    out = subprocess.run(
-        ["ipamc", "ci", "matrix", "--format", "names", *options],
+    done = in_process.ipamc(
+        *("ci", "matrix", "--format", "names", *options),
         cwd=repository.folder,
-        env=repository.environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        environment=repository.environment,
     )
-    return out.stdout.split()
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +217,9 @@ def test_what_changed_on_the_target_meanwhile_is_not_ours(repository: Repository
 @pytest.mark.parametrize("base", ["0" * 40, "nowhere"])
 def test_where_git_cannot_tell_every_cluster_is_listed(repository: Repository, base: str) -> None:
     said = repository.run("ipamc", "ci", "matrix", "--format", "names", "--base", base)
-    assert f"every cluster is listed, for want of {base}: git knows no such revision here" in said
+    assert (
+        f"all clusters are listed, because {base} cannot be compared: git knows no such revision here" in said
+    )
     assert {"blue", "red"} <= set(said.splitlines())
 
 
@@ -247,7 +247,7 @@ def test_a_deleted_cluster_has_no_job_and_is_said(repository: Repository) -> Non
     shutil.rmtree(repository.folder / "clusters/red")
     repository.commit("gone")
     said = repository.run("ipamc", "ci", "matrix", "--format", "github", "--base", "origin/main")
-    assert "deleted, and left as they are in the clusters: red" in said
+    assert "deleted here; what was applied stays: red" in said
     assert "has_work=false" in said
 
 
@@ -255,7 +255,7 @@ def test_a_deleted_cluster_has_no_job_and_is_said(repository: Repository) -> Non
 def test_a_folder_that_is_no_name_stops_everything(repository: Repository, name: str) -> None:
     (repository.folder / "clusters" / name).mkdir()
     said = repository.run("ipamc", "ci", "matrix", "--format", "github", code=1)
-    assert "is no name for a cluster" in said
+    assert "cannot be the name of a cluster" in said
     assert "matrix=" not in said
 
 
@@ -410,7 +410,7 @@ def test_one_comment_is_brought_up_to_date(
     assert "comment posted" in repository.run("ipamc", "ci", "comment", "plan.md", **where(url))
     repository.write("plan.md", "### two\n")
     said = repository.run("ipamc", "ci", "comment", "plan.md", **where(url))
-    assert "comment brought up to date" in said
+    assert "comment updated" in said
     assert "t0ken" not in said
     assert len(handler.comments) == 151
     assert handler.comments[-1]["body"] == "<!-- ipamc ci comment -->\n### two\n"
@@ -425,7 +425,7 @@ def test_a_long_plan_is_cut_and_says_so(repository: Repository, forge: tuple[typ
     repository.run("ipamc", "ci", "comment", "plan.md", **on_github(url))
     body = handler.comments[0]["body"]
     assert len(body) < 65_536
-    assert body.endswith("… and 5,000 more characters: see the job's log.\n")
+    assert body.endswith("… and 5,000 more characters: see the log of the job.\n")
 
 
 def test_a_forge_that_refuses_fails_the_job(repository: Repository, forge: tuple[type[Forge], str]) -> None:
@@ -441,11 +441,11 @@ def test_a_forge_that_refuses_fails_the_job(repository: Repository, forge: tuple
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({}, "this is no job of GitHub or GitLab"),
+        ({}, "this is not a job of GitHub or GitLab"),
         ({**on_github("http://127.0.0.1:9"), "GITHUB_TOKEN": ""}, "there is no GITHUB_TOKEN"),
         (
             {**on_github("http://127.0.0.1:9"), "GITHUB_REF": "refs/heads/main"},
-            "this is no merge request or pull request",
+            "this is not a merge request or pull request",
         ),
         ({**on_gitlab("http://127.0.0.1:9"), "IPAMC_TOKEN": ""}, "there is no IPAMC_TOKEN"),
     ],
@@ -498,7 +498,7 @@ def test_what_a_person_has_to_decide_leaves_everything_as_it_was(repository: Rep
     before = repository.run("git", "rev-parse", "HEAD")
     said = repository.run("ipamc", "ci", "merge", "main", code=1)
     assert (
-        "a person has to decide, both sides changed: clusters/red/more.yaml"
+        "a person must decide, both sides changed: clusters/red/more.yaml"
         if damage == "conflict"
         else "error["
     ) in said
@@ -510,6 +510,6 @@ def test_changes_that_are_not_committed_are_left_alone(repository: Repository) -
     repository.branch("feature", "red", "n2")
     repository.run("git", "checkout", "-q", "main")
     repository.write("clusters/red/more.yaml", "mine")
-    assert "not committed" in repository.run("ipamc", "ci", "merge", "feature", code=1)
+    assert "uncommitted" in repository.run("ipamc", "ci", "merge", "feature", code=1)
     assert (repository.folder / "clusters/red/more.yaml").read_text() == "mine"
     assert "git knows no revision 'nowhere'" in repository.run("ipamc", "ci", "merge", "nowhere", code=1)

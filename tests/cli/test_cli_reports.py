@@ -104,7 +104,7 @@ def test_what_was_is_shown_where_it_is_today(repository: Path) -> None:
     assert " --> HEAD:infra/网络/clusters/red/cluster.yaml:12" in texts(repository)["full"]
 
 
-def test_a_failure_of_the_surroundings_is_in_the_report(
+def test_a_failure_of_the_environment_is_in_the_report(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lock", "blue"]) == 0
@@ -113,6 +113,20 @@ def test_a_failure_of_the_surroundings_is_in_the_report(
     assert capsys.readouterr().err.count("error: clusters/blue/rendered is a link") == 1
     assert paths(repository) == ["infra/网络/clusters/blue"]
     assert sarif(repository)["invocations"][0]["executionSuccessful"] is False
+
+
+def test_many_processes_write_the_same_reports(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Findings and failures that come from another process included."""
+    assert main(["lock", "blue"]) == 0
+    capsys.readouterr()
+    (repository / "clusters/blue/rendered").symlink_to(repository)
+    spoil(repository)
+    assert main(["compile", "--jobs", "2", *ALL]) == 1
+    many = capsys.readouterr(), texts(repository)
+    assert main(["compile", "--jobs", "1", *ALL]) == 1
+    assert (capsys.readouterr(), texts(repository)) == many
+    assert "error: clusters/blue/rendered is a link" in many[0].err
+    assert paths(repository) == ["infra/网络/clusters/blue", "infra/网络/clusters/red/cluster.yaml"]
 
 
 def test_a_plan_that_failed_does_not_pass_for_a_clean_one(
@@ -183,10 +197,10 @@ def test_github_commands_stand_beside_what_people_read(
         (["--report", "xml=a"], "'xml=a' is not FORMAT=FILE; formats are full, concise, json"),
         (["--report", "json"], "'json' is not FORMAT=FILE"),
         (["--report", "json="], "'json=' is not FORMAT=FILE"),
-        (["--report", "json=a", "--report", "sarif=a"], "two reports have one file"),
-        (["--report", "json=clusters"], "'clusters' is no file that can be put in place"),
-        (["--report", "json=/dev/stdout"], "'/dev/stdout' is no file that can be put in place"),
-        (["--report", "json=link"], "'link' is no file that can be put in place"),
+        (["--report", "json=a", "--report", "sarif=a"], "two reports name the same file"),
+        (["--report", "json=clusters"], "'clusters' is not a regular file"),
+        (["--report", "json=/dev/stdout"], "'/dev/stdout' is not a regular file"),
+        (["--report", "json=link"], "'link' is not a regular file"),
     ],
 )
 def test_usage(repository: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,10 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.cli import main, plan, runner
+from ipamc.cli import main
+from ipamc.model.lock import State
+from ipamc.model.plan import Origin
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan.markdown import LONGEST, code, mark
-from ipamc.review.diff.document import GATES, Document, Planned, Status
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
+from ipamc.review.diff.pools import Change
+from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from tests.support import casefile
 
@@ -52,20 +57,32 @@ def commit(message: str = "a change") -> None:
     git("-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-q", "--allow-empty", "-m", message)
 
 
+SURROUNDINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a repository with two compiled clusters on its branch main."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SURROUNDINGS.items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        for name in ("blue", "red"):
+            start(folder, name)
+        git("init", "-q", "-b", "main")
+        assert main(["compile"]) == 0
+        commit("both clusters")
+    return folder
+
+
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """Give a repository with two compiled clusters on its branch main, as the working directory."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(runner, "_processors", lambda: 1)
+def repository(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a repository of one's own, as copied from one that was made once; it is the working directory."""
+    for name, value in SURROUNDINGS.items():
+        monkeypatch.setenv(name, value)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for name in ("blue", "red"):
-        start(tmp_path, name)
-    git("init", "-q", "-b", "main")
-    assert main(["compile"]) == 0
-    commit("both clusters")
-    capsys.readouterr()
     return tmp_path
 
 
@@ -228,7 +245,7 @@ def test_a_revert_is_refused_after_the_whole_plan(
     assert captured.out.endswith("2 clusters: 1 vanished · 0 renumbered · +0 · −0 · 4 unchanged\n")  # noqa: RUF001 - a minus
     assert "refused: blue: 1 line vanished from the lock: n3 (10.0.0.64/27)\n" in captured.err
     assert (
-        "to have it back: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue"
+        "to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue"
         in captured.err
     )
     git("checkout", "HEAD~1", "--", "clusters/blue/ipam.lock")
@@ -303,7 +320,7 @@ def test_a_pool_that_runs_short_fails_where_it_gets_worse(
 def test_words_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--fail-on", "renumber,typo"]) == 64
     assert "'typo' is none of renumber, release, leave, capacity" in capsys.readouterr().err
-    assert plan.GATES == GATES
+    assert main(["plan", "--fail-on", ",".join(GATES)]) == 0
 
 
 def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(
@@ -314,9 +331,9 @@ def test_the_plan_of_other_clusters_is_printed_beside_a_refused_one(
     assert main(["plan", "--detailed-exitcode", "--base", "HEAD"]) == 1
     captured = capsys.readouterr()
     assert "+ n3 10.0.0.64/27 a first fit\n" in captured.out
-    assert "red: refused: 1 error, and so there is nothing to compare\n" in captured.out
+    assert "red: refused: 1 error, so there is nothing to compare\n" in captured.out
     assert "error[IPC0410]" in captured.err
-    assert captured.err.endswith("error: red: refused: 1 error, and so there is nothing to compare\n")
+    assert captured.err.endswith("error: red: refused: 1 error, so there is nothing to compare\n")
 
 
 # Clusters that come, go, and change their names.
@@ -339,7 +356,7 @@ def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
         "red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster."
         in captured.out
     )
-    assert captured.err.endswith("To have it back: git checkout HEAD -- clusters/red\n")
+    assert captured.err.endswith("To restore it: git checkout HEAD -- clusters/red\n")
     assert main(["plan", "--base", "HEAD", "--detailed-exitcode", "red"]) == 2
     assert main(["plan", "--base", "HEAD", "--fail-on", "leave", "red"]) == 1
     assert main(["plan", "--base", "HEAD", "blu"]) == 64
@@ -385,7 +402,7 @@ def test_no_repository(
     assert main(["plan", "--base", "main"]) == 1
     assert capsys.readouterr() == (
         "",
-        "error: this is no git repository, and --base needs one: leave it away to compare with the disk\n",
+        "error: this is no git repository, and --base needs one: omit it to compare with the disk\n",
     )
 
 
@@ -414,7 +431,7 @@ def test_a_shallow_clone_without_the_base(
     capsys.readouterr()
     assert main(["plan", "--base", first]) == 1
     assert (
-        f"error: this clone is shallow, and lacks {first!r}: git fetch --unshallow" in capsys.readouterr().err
+        f"error: this clone is shallow and has no {first!r}: git fetch --unshallow" in capsys.readouterr().err
     )
     git("fetch", "-q", "--unshallow")
     assert main(["plan", "--base", first]) == 0
@@ -465,6 +482,14 @@ def test_the_schema_is_one_and_describes_all_that_the_cases_show() -> None:
     assert origins <= set(SCHEMA["$defs"]["added"]["properties"]["origin"]["enum"])
 
 
+def test_the_schema_lists_the_words_of_the_types() -> None:
+    shapes = {name: shape["properties"] for name, shape in SCHEMA["$defs"].items()}
+    assert set(shapes["added"]["origin"]["enum"]) == set(Origin) - {Origin.RENUMBER}
+    assert set(shapes["line"]["state"]["enum"]) == set(State)
+    assert set(shapes["compared"]["pools"]["items"]["properties"]["change"]["enum"]) == set(Change)
+    assert {*shapes["compared"]["status"]["enum"], *shapes["other"]["status"]["enum"]} == set(Status)
+
+
 # Comments.
 
 
@@ -497,10 +522,10 @@ def test_a_name_is_text(name: str) -> None:
 @pytest.mark.parametrize("clusters", [1, 30, 3000])
 def test_a_comment_fits_and_says_what_it_leaves_out(clusters: int) -> None:
     said = "x" * 500
-    document = Document(
+    document = PlanReport(
         base="main",
         clusters=tuple(
-            Planned(name=f"cluster-{number:04}", status=Status.REFUSED, said=said)
+            ClusterReport(name=f"cluster-{number:04}", status=Status.REFUSED, said=said)
             for number in range(clusters)
         ),
     )
@@ -525,11 +550,11 @@ def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.Capture
     assert shown in plan_markdown.LIMITS
     assert f"… and {1500 - shown:,} more" in text
     assert text.endswith(
-        f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** All of it: <code>ipamc plan blue</code>\n"
+        f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** The whole plan: <code>ipamc plan blue</code>\n"
     )
     assert "### ✅ 0 renumbered · +1,500 · −1 · 1 unchanged\n" in text  # noqa: RUF001 - a minus
 
 
 def test_comments_about_different_clusters_have_different_marks() -> None:
-    assert mark(Document(base="", clusters=())) == "<!-- ipamc:plan -->"
-    assert mark(Document(base="", clusters=(), scope=("a--b", "c"))) == "<!-- ipamc:plan a-%2Db c -->"
+    assert mark(PlanReport(base="", clusters=())) == "<!-- ipamc:plan -->"
+    assert mark(PlanReport(base="", clusters=(), scope=("a--b", "c"))) == "<!-- ipamc:plan a-%2Db c -->"

@@ -180,13 +180,13 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
 def test_what_nobody_holds_is_said_and_exits_1(
     asked: str, rows: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert which(capsys, asked, "blue") == (1, rows, f"nobody holds {asked}\n")
+    assert which(capsys, asked, "blue") == (1, rows, f"no node has {asked}\n")
 
 
 def test_what_is_in_no_pool(capsys: pytest.CaptureFixture[str], fleet: Path) -> None:
     for name in ("red", "new"):
         (fleet / f"clusters/{name}/ippools.yaml").write_text(POOLS)
-    assert which(capsys, "8.8.8.8") == (1, [], "nobody holds 8.8.8.8, and no pool of 3 clusters has it\n")
+    assert which(capsys, "8.8.8.8") == (1, [], "no node has 8.8.8.8, and no pool of 3 clusters has it\n")
 
 
 def test_a_node_without_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,11 +238,11 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ("n1/", "is not a CIDR"),
         (
             "Node_7",
-            "'Node_7' is neither an address nor a CIDR, and no node's name: it is not made of lower-case letters",
+            "'Node_7' is not an address, not a CIDR, and not a node's name: it is not made of lower-case letters",
         ),
-        ("", "'' is neither an address nor a CIDR"),
-        ("n\x1b[31m", "no node's name"),
-        ("n" * 300, "no node's name"),
+        ("", "'' is not an address, not a CIDR"),
+        ("n\x1b[31m", "not a node's name"),
+        ("n" * 300, "not a node's name"),
     ],
 )
 def test_a_bad_question_is_a_usage_error(asked: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,7 +277,7 @@ def test_pools_that_cannot_be_read_are_told(capsys: pytest.CaptureFixture[str], 
     (fleet / "clusters/new/cluster.yaml").write_text("kind: [")
     code, rows, said = which(capsys, "10.0.2.17", "blue", "new")
     assert (code, rows) == (1, ["blue 10.0.2.17/32 default free clusters/blue/ippools.yaml:5"])
-    assert said.startswith("nobody holds 10.0.2.17\n")
+    assert said.startswith("no node has 10.0.2.17\n")
     assert "clusters/new/cluster.yaml" in said
 
 
@@ -289,7 +289,7 @@ def test_where_a_line_answers_no_other_file_is_read(capsys: pytest.CaptureFixtur
 
 def test_why_a_name_that_is_none_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "Node_7"]) == 64
-    assert "'Node_7' is no node's name: it is not made of" in " ".join(capsys.readouterr().err.split())
+    assert "'Node_7' is not a node's name: it is not made of" in " ".join(capsys.readouterr().err.split())
 
 
 def test_why_looks_into_every_cluster_that_knows_the_node(
@@ -303,7 +303,7 @@ def test_why_looks_into_every_cluster_that_knows_the_node(
     assert main(["why", "nobody", "red", "blue"]) == 1
     assert capsys.readouterr() == (
         "",
-        "2 clusters looked at, and none knows nobody: it is in no inventory, in no line of a lock, and not pinned\n",
+        "none of 2 clusters knows nobody: it is in no inventory, in no line of a lock, and not pinned\n",
     )
 
 

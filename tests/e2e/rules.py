@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 from unittest.mock import patch
 
 import pytest
 
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
-from ipamc.model.lock import Consent
 from ipamc.pipeline import compile_cluster
-from ipamc.workspace import disk
-from ipamc.workspace.clusters import inputs_of
+from ipamc.workspace import output
+from ipamc.workspace.source import Disk
 from tests.e2e.site import Site
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -46,13 +46,13 @@ def shows(*codes: str) -> Callable[[Test], Test]:
 
 def compile_without(site: Site, *codes: str) -> None:
     """Refuse to compile a cluster by these rules; then compile it with them taken away."""
-    inputs = inputs_of(str(site.folder), today="2026-11-21", consent=Consent(), locked=False)
+    inputs = replace(Disk().inputs(str(site.folder)), today="2026-11-21")
     with pytest.raises(Refused) as refused:
         compile_cluster(inputs)
     assert {each.code for each in refused.value.diagnostics} >= set(codes)
     with _without(codes):
         compilation = compile_cluster(inputs)
-    disk.write(str(site.folder), compilation.lock, compilation.files)
+    output.write(str(site.folder), compilation.lock, compilation.files)
 
 
 @contextmanager

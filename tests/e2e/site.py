@@ -120,12 +120,15 @@ class Site:
         """What the operator's command line needs besides, as the Helm values have it."""
         return list(self.rendering("cilium/helm-values.yaml")[0].get("operator", {}).get("extraArgs", ()))
 
-    def lock(self, state: str = "live") -> dict[str, list[tuple[str, str]]]:
-        """Read pools and blocks from the lock, by node: held ones, or those marked `next`, `left` or `released`."""
+    def lock(self, state: str = "held") -> dict[str, list[tuple[str, str]]]:
+        """Read pools and blocks from the lock, by node: held ones, or pending, quarantined or released ones."""
         found: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for row in (self.folder / "ipam.lock").read_text().splitlines()[1:]:
             line = json.loads(row)
-            if next((each for each in ("next", "left", "released") if each in line), "live") == state:
+            if (
+                next((each for each in ("released", "quarantined", "pending") if each in line), "held")
+                == state
+            ):
                 found[line["node"]].append((line.get("pool", ""), line["block"]))
         return dict(found)
 
@@ -135,7 +138,7 @@ class Site:
         """Run ipamc as a user would, and give what it says; fail if it exits otherwise."""
         environment = {
             **os.environ,
-            "PYTHONPATH": str(CLUSTERS.parent),
+            "PYTHONPATH": str(CLUSTERS.parent / "compiler"),
             "SOURCE_DATE_EPOCH": "1795219200",
             "NO_COLOR": "1",
         }

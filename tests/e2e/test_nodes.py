@@ -237,7 +237,7 @@ def test_a_renumber_touches_nothing_until_the_node_was_drained(
         site.compile()
         site.apply()
         assert everything(api) == before  # pending: an ordinary apply moves nobody
-        assert site.lock("next") == {"b": [("pods", "10.0.0.192/26")]}
+        assert site.lock("pending") == {"b": [("pods", "10.0.0.192/26")]}
 
         api.delete(f"{CILIUM_NODES}/b")  # drained
         api.applied((site.rendered / "renumber/b.yaml").read_text())
@@ -251,7 +251,7 @@ def test_a_renumber_touches_nothing_until_the_node_was_drained(
         )  # the cluster shows it
         site.compile()
         assert site.lock()["b"] == [("pods", "10.0.0.192/26")]
-        assert site.lock("left") == {"b": [("pods", "10.0.0.64/26")]}
+        assert site.lock("quarantined") == {"b": [("pods", "10.0.0.64/26")]}
         holds(site, operator)
         applying_again_changes_nothing(site)
 

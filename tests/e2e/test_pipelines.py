@@ -194,7 +194,7 @@ def test_an_old_job_that_is_run_again_takes_nothing_back(
         ["reset", "-q", "--hard", "HEAD^"],
     ):
         pipeline.git(*command)
-    assert "fleet: origin/main has a newer state" in pipeline.github()
+    assert "fleet: skipped, because origin/main has a newer state" in pipeline.github()
     assert not api.items(CILIUM_NODES)
     pipeline.git("reset", "-q", "--hard", "origin/main")
     pipeline.github()
@@ -218,7 +218,7 @@ def test_what_somebody_else_owns_is_not_taken_by_force(api: Api, operator: Opera
     first = min(pipeline.site.lock())
     api.create(CILIUM_NODES, cilium_node(first, "10.99.0.0/27"))
     said = pipeline.github(code=1)
-    assert "ipamc takes nothing by force" in said
+    assert "ipamc does not use force" in said
     live = api.items(CILIUM_NODES)
     assert live[first]["spec"]["ipam"]["podCIDRs"] == ["10.99.0.0/27"]
     assert pipeline.site.lock().keys() - live.keys() <= {

@@ -79,6 +79,7 @@ a reverted newcomer stays  | 0/26 a, 64/26 b   | 0/26 a                  | 0/26 
 a reverted re-use stays    | 0/26 b            | 0/26 a 5                | 0/26 b, 64/26 c         | 0/26 b, 64/26 c
 a rename stands            | 0/26 a            | 0/26 b                  | 0/26 a, 64/26 c         | 0/26 b, 64/26 c
 the pool follows           | 0/26 a            | 0/26 a pool=q           | 0/26 a 5                | 0/26 a 5 pool=q
+no line vanishes           | 96/28 d           | 64/28 a, 96/27 c        | 64/26 b, 0/28 c         | 0/28 c, 64/28 a, 96/28 d released
 the base knew the block    | 0/26 a 5          | 0/26 a                  | 0/25 0                  | 0/26 a
 """
 
@@ -111,6 +112,8 @@ one node, lower      | 64/26 a          | 0/26 a           |                  | 
 one node, trunk's    | 64/26 a          | 0/26 a           | 64/26 a          | 64/26 a          | 10.0.0.0/26 a for 10.0.0.64/26 a 0
 what is left of two  | 0/26 a, 64/26 b  | 0/26 b           | 0/26 b           | 0/26 b           | 10.0.0.0/26 a for 10.0.0.0/26 b 0, 10.0.0.64/26 b for 10.0.0.0/26 b 0
 the other is taken   | 0/26 a, 64/26 b  | 0/26 b           |                  | 0/26 a, 64/26 b  | 10.0.0.0/26 b for 10.0.0.0/26 a None
+held, then pending   | 0/26 a pending, 64/26 a | 0/26 b           |                  | 0/26 b, 64/26 a  | 10.0.0.0/26 a for 10.0.0.0/26 b None
+the trunk's pair     | 0/26 a           | 0/26 a pending, 64/26 a | 0/26 a pending, 64/26 a | 0/26 a pending, 64/26 a |
 two left, later day  | 0/26 b 5         | 0/25 a 6         |                  | 0/25 a 6         |
 """
 
@@ -156,6 +159,7 @@ def test_the_first_trunk_weighs_most() -> None:
     assert merge(None, *sides, lock("0/26 b"), lock("0/26 a")).text == sides[1]
     assert merge(None, *sides, lock("64/26 b"), lock("0/26 b")).text == sides[1]
     assert merge(None, *sides, b"rubbish", lock("0/26 b", cluster="other")).text == sides[0]
+    assert merge(None, *sides, None, lock("0/26 b")).dropped[0].trunk == 1
 
 
 APART = """
@@ -241,7 +245,7 @@ BROKEN = {
         GOOD + b'{"block":"10.0.0.0/28","pool":"p","node":"b"}\n',
         "theirs: 10.0.0.0/28 of node b overlaps 10.0.0.0/26 of node a",
     ),
-    "nothing": (b"", "theirs: the lock is empty: its memory is lost"),
+    "nothing": (b"", "theirs: the lock is empty: the record of which node has which block is lost"),
     "no lock": (b"\xff\x00", "theirs: line 1: not the header line of a lock"),
     "edited": (GOOD.replace(b":1}", b": 1}"), "theirs: line 1 is not as the tool writes it"),
 }
@@ -439,7 +443,7 @@ def test_what_has_nothing_to_do_with_it_changes_nothing(fork: Fork) -> None:
     gone = [old for block, old in before.items() if block not in after or after[block].node != old.node]
     assume(all(any(new.block.overlaps(old.block) and (new.in_use) for new in after.values()) for old in gone))
     head = json.loads(fork.base.splitlines()[0])
-    merged = merge(fork.base, fork.ours, lock([*before.values(), far], mode=head["mode"]))
+    merged = merge(fork.base, fork.ours, lock([*before.values(), far], mode=head["mode"]), fork.trunk)
     assert not merged.conflicts
     assert merged.text == lock([*after.values(), far], mode=head["mode"])
 

@@ -10,7 +10,7 @@ from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.selector import Selector
+from ipamc.model.selector.selector import Selector
 
 AT = Place("pools.yaml")
 TOP = parse_block("10.0.0.0/24")

@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.selector import (
-    EVERY,
-    Selector,
-    SelectorError,
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.label_syntax import (
+    dns_label_problem,
     label_key_problem,
     label_value_problem,
-    node_name_problem,
+    subdomain_problem,
+)
+from ipamc.model.selector.normal_form import Outcomes
+from ipamc.model.selector.selector import (
+    EVERY,
+    Selector,
     parse_calico,
     parse_label_selector,
     parse_node_selector,
@@ -68,7 +72,7 @@ def test_kubectl_text_is_never_taken_for_something_else(vector: Vector) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "problem"),
-    [("labelKey", label_key_problem), ("labelValue", label_value_problem), ("nodeName", node_name_problem)],
+    [("labelKey", label_key_problem), ("labelValue", label_value_problem), ("nodeName", subdomain_problem)],
 )
 def test_identifiers(kind: str, problem: Callable[[str], str]) -> None:
     for vector in KUBERNETES["identifiers"][kind]:
@@ -291,3 +295,24 @@ def test_impossible_objects() -> None:
     assert nothing.impossible()
     assert (nothing.label_selector(), nothing.negated_requirement(), nothing.requirements) == (None, None, 0)
     assert parse_label_selector(None).impossible()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("kube-system", ""),
+        ("a" * 63, ""),
+        ("a" * 64, "is longer than 63 characters"),
+        ("kube.system", "has a dot"),
+        ("", "is empty"),
+    ],
+)
+def test_a_namespace_is_one_dns_label(name: str, problem: str) -> None:
+    assert dns_label_problem(name) == problem
+
+
+def test_outcomes_are_the_conditions_on_single_labels() -> None:
+    one = Outcomes(frozenset({"x"}), listed=True, absent=False)
+    assert parse_calico("a == 'x'").outcomes() == {"a": one}
+    assert parse_calico("a in {'x', 'y'} && a != 'y' && b contains 'z'").outcomes() == {"a": one}
+    assert parse_calico("a == 'x' || b == 'x'").outcomes() == EVERY.outcomes() == {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.model.selector import SelectorError, parse_calico, parse_label_selector, parse_node_selector
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.selector import parse_calico, parse_label_selector, parse_node_selector
 
 
 def refused(text: str) -> SelectorError:
@@ -25,7 +26,7 @@ def refused(text: str) -> SelectorError:
         (
             "rack ▲< 'r1'",
             "'<': expected an operator after 'rack'",
-            "the language has no order; a NodeSelector has Gt and Lt",
+            "use a NodeSelector with Gt or Lt: this language compares no numbers",
         ),
         (
             "rack ▲matches 'r1'",
@@ -52,7 +53,7 @@ def refused(text: str) -> SelectorError:
         (
             "r▲äck == 'x'",
             "'ä': expected an operator after 'r'",
-            "label keys are letters a to z and A to Z, digits, -, _, . and /",
+            "use letters a to z and A to Z, digits, -, _, . and / in label keys",
         ),
         ("rack in ▲('r1')", "'(': expected { and a set of quoted values", 'write rack in {"…", "…"}'),
         ("rack in {▲,}", "',': expected a quoted value or }", 'write "…"'),
@@ -77,7 +78,7 @@ def refused(text: str) -> SelectorError:
         (
             "▲'rack' == 'r1'",
             "\"'rack'\": expected a condition",
-            'label keys stand without quotes: rack == "r1"',
+            'write label keys without quotes: rack == "r1"',
         ),
         (
             "has(a) && (▲)",
@@ -88,7 +89,7 @@ def refused(text: str) -> SelectorError:
         ("(has(a))▲)", "')' without a parenthesis before it", "remove it, or write ( where it begins"),
         (
             "rack == 'r1'▲\n",
-            "a line break is no blank in Calico's language: expected && or ||",
+            "a line break does not count as a blank in Calico's language: expected && or ||",
             "write the selector on one line; in YAML as a plain scalar, or with >- instead of | or >",
         ),
     ],

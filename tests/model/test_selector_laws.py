@@ -9,15 +9,9 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ipamc.model.selector import (
-    Selector,
-    SelectorError,
-    label_key_problem,
-    label_value_problem,
-    parse_calico,
-    parse_label_selector,
-    parse_node_selector,
-)
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
+from ipamc.model.selector.selector import Selector, parse_calico, parse_label_selector, parse_node_selector
 
 KEYS = ["a", "b", "in", "-a"]
 VALUES = ["", "x", "y", "xy", "5", "10", "x y"]

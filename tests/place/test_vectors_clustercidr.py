@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ipamc.place.candidates import assign
-from ipamc.read import read
+from ipamc.read.read import read
 from tests.support import fleet
 from tests.support.replay import Outcome, Replay
 

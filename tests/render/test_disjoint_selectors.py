@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.plan import Plan
-from ipamc.model.selector import parse_node_selector
+from ipamc.model.selector.selector import parse_node_selector
 from tests.support.builders import AT, node, plan, pool, ranges, read, rendered
 
 HOSTNAME = "kubernetes.io/hostname"

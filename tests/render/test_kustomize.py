@@ -43,12 +43,22 @@ PLANS = {
 ORDER = ["ConfigMap", "CiliumPodIPPool", "CiliumNodeConfig", "Node", "CiliumNode"]
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """Give the objects that kustomize builds of each plan as a whole."""
+    folder = tmp_path_factory.mktemp("built")
+    return {name: read(build(write(folder / name, rendered(made)))) for name, made in PLANS.items()}
+
+
 def identity(each: dict[str, Any]) -> tuple[str, str, str]:
     return each["kind"], each["metadata"]["name"], each["metadata"].get("namespace", "")
 
 
-@pytest.mark.parametrize("made", PLANS.values(), ids=PLANS)
-def test_kustomize_builds_what_is_rendered(made: Plan, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PLANS)
+def test_kustomize_builds_what_is_rendered(
+    name: str, built: dict[str, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    made, whole = PLANS[name], built[name]
     texts = rendered(made)
     write(tmp_path, texts)
     folders = sorted(
@@ -59,12 +69,11 @@ def test_kustomize_builds_what_is_rendered(made: Plan, tmp_path: Path) -> None:
         ),
         key=order,
     )
-    built = {folder: build(tmp_path / folder) for folder in folders}
-    for folder, text in built.items():
+    parts = {folder: build(tmp_path / folder) for folder in folders}
+    for folder, text in parts.items():
         resources = read(texts[f"{folder}/kustomization.yaml"])[0].get("resources", [])
         assert read(text) == [each for name in resources for each in read(texts[f"{folder}/{name}"])]
-    whole = read(build(tmp_path))
-    assert whole == [each for folder in folders for each in read(built[folder])]
+    assert whole == [each for folder in folders for each in read(parts[folder])]
     kinds = [ORDER.index(each["kind"]) for each in whole]
     assert (
         kinds == sorted(kinds) or made.cluster.pinning == "node"
@@ -85,13 +94,13 @@ def order(folder: str) -> tuple[int, str]:
         ("pinning pool", {"ConfigMap", *ORDER[1:3]}),
     ],
 )
-def test_which_kinds_are_applied(name: str, kinds: set[str], tmp_path: Path) -> None:
-    assert {each["kind"] for each in read(build(write(tmp_path, rendered(PLANS[name]))))} == kinds
+def test_which_kinds_are_applied(name: str, kinds: set[str], built: dict[str, list[dict[str, Any]]]) -> None:
+    assert {each["kind"] for each in built[name]} == kinds
 
 
-def test_no_cluster_scoped_object_has_a_namespace(tmp_path: Path) -> None:
-    for name, made in PLANS.items():
-        for each in read(build(write(tmp_path / name, rendered(made)))):
+def test_no_cluster_scoped_object_has_a_namespace(built: dict[str, list[dict[str, Any]]]) -> None:
+    for whole in built.values():
+        for each in whole:
             assert ("namespace" in each["metadata"]) is (each["kind"] in {"ConfigMap", "CiliumNodeConfig"})
 
 

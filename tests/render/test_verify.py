@@ -47,8 +47,8 @@ def texts() -> dict[str, dict[str, str]]:
     """Give every text that a cluster or a case renders, by target and by place."""
     found: dict[str, dict[str, str]] = {target: {} for target in TARGETS}
     for name, each in everything().items():
-        for path, template, _, _ in arrange(each.plan):
-            found[template.removesuffix(".yaml.j2")][f"{name}: {path}"] = each.files[path]
+        for file in arrange(each.plan):
+            found[file.template.removesuffix(".yaml.j2")][f"{name}: {file.path}"] = each.files[file.path]
     return found
 
 
@@ -289,7 +289,7 @@ BUGS = {
     ),
     "a key that stands twice": Bug(
         *("kubernetes", "node", "  podCIDRs:\n", "  podCIDRs: []\n  podCIDRs:\n"),
-        ("nodes/000/nodes.yaml:12: key 'podCIDRs' stands twice in one mapping",),
+        ("nodes/000/nodes.yaml:12: the mapping has the key 'podCIDRs' twice",),
     ),
     "no YAML": Bug(
         *("kubernetes", "node", "  podCIDRs:\n", "\tpodCIDRs:\n"),
@@ -306,7 +306,7 @@ BUGS = {
     ),
     "nothing at all": Bug(
         *("kubernetes", "node", "in nodes", "in ()"),
-        ("nodes/000/nodes.yaml:1: 0 documents where there is to be one",),
+        ("nodes/000/nodes.yaml:1: 0 documents instead of one",),
     ),
     "kustomize's own order": Bug(
         *("multi-pool", "kustomization", "order: {{ sort }}", "order: legacy"),
@@ -344,7 +344,7 @@ BUGS = {
     ),
     "what YAML 1.1 takes for a truth value": Bug(
         *("multi-pool", "pod_ip_pool", "    {{ key }}: {{ value }}", "    {{ key }}: y"),
-        ("cilium/ippools.yaml:5: y is not text to every YAML reader",),
+        ("cilium/ippools.yaml:5: y is not text to all YAML readers",),
     ),
     "a version that nobody serves": Bug(
         *("multi-pool", "node_config", "{{ api }}", "cilium.io/v3"),
@@ -499,7 +499,7 @@ def test_nothing_is_written(
         in said
     )
     assert (
-        "help: this is a bug of ipamc, not of your input, and nothing was written: please report it with the lines above\n"
+        "help: report it with the lines above: this is a bug of ipamc, not of your input; nothing was written\n"
         in said
     )
     assert sorted(folder.iterdir()) == before

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from ipamc.catalogue import catalogue
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, note, warning
-from ipamc.report.findings import Failure, Rule, report
+from ipamc.report.findings import report
+from ipamc.report.findings.content import Failure, Rule
 from ipamc.report.findings.github import SHOWN, command
 from ipamc.report.findings.sarif import MOST
 
@@ -191,7 +192,7 @@ def test_sarif() -> None:
     run = sarif([OVERLAP, WHOLE])
     assert [each["id"] for each in run["tool"]["driver"]["rules"]] == ["IPC0207", "IPC0401"]
     assert run["tool"]["driver"]["rules"][0]["help"]["text"].startswith(
-        "no two ranges share an address.\n\nWhether"
+        "no two ranges share an address.\n\nThis holds"
     )
     first, second = run["results"]
     assert (first["ruleId"], first["ruleIndex"], first["level"]) == ("IPC0207", 0, "error")

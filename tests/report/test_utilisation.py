@@ -9,7 +9,7 @@ from ipamc.model.cidr import parse_block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.selector import Selector
+from ipamc.model.selector.selector import Selector
 from ipamc.report.utilisation import number, records, state, table
 
 AT = Place("pools.yaml")

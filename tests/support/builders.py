@@ -13,7 +13,7 @@ from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool, PoolFamil
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
-from ipamc.model.selector import EVERY, parse_calico
+from ipamc.model.selector.selector import EVERY, parse_calico
 from ipamc.place.candidates import assign
 from ipamc.render.arrange import arrange
 from ipamc.render.yaml import emit

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from ipamc.model.cilium.versions import text
 from ipamc.model.diagnostics import Refused
-from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, compile_cluster
-from ipamc.workspace.clusters import inputs_of
+from ipamc.workspace.source import Disk
 from tests.support import casefile
 
 FOLDERS = sorted(path for path in (Path(__file__).parents[2] / "clusters").iterdir() if path.is_dir())
@@ -21,7 +21,7 @@ NAMES = [folder.name for folder in FOLDERS]
 def clusters() -> dict[str, Compilation]:
     """Compile every cluster, by name."""
     return {
-        folder.name: compile_cluster(inputs_of(str(folder), today="2026-11-21", consent=Consent()))
+        folder.name: compile_cluster(replace(Disk().inputs(str(folder)), today="2026-11-21"))
         for folder in FOLDERS
     }
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests.support import in_process
+
 ROOT = Path(__file__).parents[2]
 
 CLUSTER = """\
@@ -83,16 +85,20 @@ class Repository:
         self.run("git", "remote", "set-head", "origin", "main")
 
     def run(self, *command: str, code: int = 0, **environment: Any) -> str:
-        """Run a command; give what it prints, both streams."""
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        """Run a command; give what it prints, both streams. `ipamc` is called in this process; what a script calls is a process of its own."""
+        environment = {**self.environment, **environment}
+        if command[0] == "ipamc":
+            done = in_process.ipamc(*command[1:], cwd=self.folder, environment=environment, one_stream=True)
+        else:
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
         assert done.returncode == code, (command, done.returncode, done.stdout)
         return done.stdout
 

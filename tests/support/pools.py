@@ -9,7 +9,7 @@ from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Reconciled, Want
-from ipamc.model.selector import EVERY
+from ipamc.model.selector.selector import EVERY
 
 AT = Place("clusters/lab/in.yaml")
 TODAY = "2026-11-21"

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ipamc.workspace import disk
-from ipamc.workspace.disk import Changes, Trouble, compare, read_lock, read_sources, write
+from ipamc.workspace.disk import read_lock, read_sources
+from ipamc.workspace.output import Changes, compare, write
+from ipamc.workspace.trouble import Trouble
 
 
 @pytest.fixture
@@ -122,7 +124,7 @@ def test_clusters_are_the_folders_below_clusters(cluster: Path) -> None:
     ("make", "said"),
     [
         (None, "there is no folder clusters/"),
-        ("mkdir", "holds no cluster"),
+        ("mkdir", "has no cluster"),
         ("touch", "there is no folder clusters/"),
     ],
 )
@@ -257,7 +259,7 @@ def test_a_link_to_a_file_is_replaced_not_followed(cluster: Path) -> None:
     "path", ["", "/etc/passwd", "../a", "a/../b", "a//b", "a/./b", ".git/config", "a\\b", "a\0b"]
 )
 def test_a_path_that_leaves_the_tree_is_our_bug(cluster: Path, path: str) -> None:
-    with pytest.raises(ValueError, match="is no path below rendered/"):
+    with pytest.raises(ValueError, match="is not a path below rendered/"):
         write(cluster.as_posix(), None, {path: "x"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -85,10 +86,10 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
 
-@pytest.fixture(autouse=True)
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three commits: blue alone; red beside it; blue's node replaced, and red gone. The work tree has a cluster that was never committed."""
-    made = Repository(tmp_path / "here")
+    made = Repository(tmp_path_factory.mktemp("made"))
     made.cluster("blue", "n1")
     made.commit("one")
     made.cluster("red", "r1", "r2")
@@ -97,8 +98,15 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     made.git("rm", "-rq", "clusters/red")
     made.commit("three")
     made.cluster("green", "g1")
-    monkeypatch.chdir(made.folder)
-    return made
+    return made.folder
+
+
+@pytest.fixture(autouse=True)
+def repository(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """Give a repository of one's own, as copied from one that was made once; it is the working directory."""
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return Repository(tmp_path / "here")
 
 
 def nodes(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], list[str]]:
@@ -225,7 +233,11 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
             1,
             "error: 2026-11-18 is before the first commit, which is of 2026-11-19 23:30:00 UTC: name a later date\n",
         ),
-        ("2026-11-31", 64, "--at 2026-11-31: no such date; write it as 2026-11-21 or 2026-11-21T09:30"),
+        (
+            "2026-11-31",
+            64,
+            "--at 2026-11-31: there is no such date; write it as 2026-11-21 or 2026-11-21T09:30",
+        ),
         ("2026-11-21T25:00", 64, "no such date"),
     ],
 )
@@ -248,11 +260,11 @@ def test_a_shallow_clone_says_where_it_ends(
     monkeypatch.chdir(tmp_path / "shallow")
     assert nodes(capsys, "--at", "2026-11-21")[0] == ["blue/n2"]
     assert main(["which", "10.0.0.1", "--at", "2026-11-20"]) == 1
-    begins = "error: 2026-11-20 is before all that this shallow clone has, which begins at 2026-11-21 06:00:00 UTC: git fetch --unshallow\n"
+    begins = "error: 2026-11-20 is before the history of this shallow clone, which begins at 2026-11-21 06:00:00 UTC: git fetch --unshallow\n"
     assert capsys.readouterr().err == begins
     assert main(["which", "10.0.0.1", "--at", "HEAD~1"]) == 1
     assert capsys.readouterr().err.endswith(
-        "; this clone is shallow, perhaps it ends before: git fetch --unshallow\n"
+        "; this clone is shallow and may end before it: git fetch --unshallow\n"
     )
 
 

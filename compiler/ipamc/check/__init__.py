@@ -1,4 +1,7 @@
-"""Rules across the inputs: one generator a rule, whose docstring is its entry in the catalogue."""
+"""A cluster, a plan or rendered files in, findings out.
+
+Rules change nothing and choose no block. Each is a generator, and its docstring is its catalogue entry.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ipamc.model.diagnostics import Diagnostic
 
 
 def check(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield every finding that needs neither lock nor plan."""
+    """Yield the findings that need neither lock nor plan."""
     yield from check_modes(cluster)
     yield from check_pools(cluster)
     yield from check_pins(cluster)

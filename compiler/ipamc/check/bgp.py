@@ -1,4 +1,4 @@
-"""Rules about who tells the fabric where the blocks are."""
+"""Rules about BGP: who announces the blocks to the fabric."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0541: MetalLB in Cilium announces podCIDRs in kubernetes and cluster-pool mode, up to Cilium 1.16.
+    """IPC0541: MetalLB in Cilium needs kubernetes or cluster-pool mode, and Cilium 1.16 or older.
 
-    Other modes end the agent at start, and 1.17 removed it. In kubernetes mode it reads the podCIDRs of Nodes and never their annotations. Before 1.12 it
-    does so in cluster-pool mode too (#18852): the routes would be wrong unless Nodes carry the same blocks (`patchNodes: podCIDRs`).
+    In other modes the agent does not start with it; 1.17 removed it. In kubernetes mode it announces the
+    podCIDRs of Nodes and ignores their annotations. Before 1.12 it does the same in cluster-pool mode
+    (#18852): without the same blocks in the Nodes (`patchNodes: podCIDRs`) the routes are wrong.
     """
     at = cluster.field("spec", "bgp")
-    version = Related(
-        cluster.field("spec", "cilium", "version"), f"Cilium {text(cluster.cilium)} is named here"
-    )
+    version = Related(cluster.field("spec", "cilium", "version"), "the version is set here")
     if not can(cluster.cilium, Capability.METALLB):
         yield error(
             "IPC0541",
             at,
-            f"bgp: metallb with Cilium {text(cluster.cilium)}, which had it until {text(until(Capability.METALLB))}",
+            f"bgp: metallb with Cilium {text(cluster.cilium)}: the last version with it is {text(until(Capability.METALLB))}",
             also=[version],
             help="use bgp: control-plane",
         )
@@ -40,7 +39,7 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
         yield error(
             "IPC0541",
             at,
-            f"bgp: metallb in {cluster.mode} mode, where the agent does not start with it",
+            f"bgp: metallb in {cluster.mode} mode: the agent does not start",
             also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
             help="use kubernetes or cluster-pool mode",
         )
@@ -48,8 +47,8 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
         yield error(
             "IPC0541",
             at,
-            "bgp: metallb with patchNodes: annotations, and it announces the Nodes' podCIDRs",
-            also=[Related(cluster.field("spec", "patchNodes"), "the Nodes get annotations here")],
+            "bgp: metallb with patchNodes: annotations: it announces only the podCIDRs of Nodes",
+            also=[Related(cluster.field("spec", "patchNodes"), "patchNodes is set here")],
             help="set patchNodes: podCIDRs",
         )
     elif (
@@ -60,18 +59,19 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
         yield error(
             "IPC0541",
             at,
-            f"bgp: metallb in cluster-pool mode with Cilium {text(cluster.cilium)}, which announces the Nodes' podCIDRs and not the CiliumNodes'",
+            f"bgp: metallb in cluster-pool mode with Cilium {text(cluster.cilium)}: it announces the podCIDRs of Nodes, not of CiliumNodes",
             also=[version],
             help="set patchNodes: podCIDRs",
         )
 
 
 def control_plane(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0542: the BGP control plane has something to announce in this mode and version.
+    """IPC0542: the BGP control plane can announce the blocks in this mode and version.
 
-    `PodCIDR` adverts work in kubernetes and cluster-pool mode only, from Cilium 1.12 on; in multi-pool mode pools are announced with
-    `CiliumPodIPPool` adverts, from 1.15 on; in crd mode nothing is. In kubernetes mode it is the Nodes' podCIDRs up to 1.14, and what CiliumNodes say from
-    1.15 on: before, blocks in annotations are not announced.
+    `PodCIDR` adverts work in kubernetes and cluster-pool mode, from Cilium 1.12 on. In multi-pool mode
+    `CiliumPodIPPool` adverts announce pools, from 1.15 on. In crd mode there is no advert. In kubernetes mode
+    the podCIDRs of Nodes are announced up to 1.14, and those of CiliumNodes from 1.15 on, so blocks in
+    annotations are not announced before 1.15.
     """
     at = cluster.field("spec", "bgp")
     mode = Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")
@@ -79,7 +79,7 @@ def control_plane(cluster: Cluster) -> Iterator[Diagnostic]:
         yield error(
             "IPC0542",
             at,
-            "bgp: control-plane in crd mode, where PodCIDR adverts are off",
+            "bgp: control-plane in crd mode: Cilium announces no addresses there",
             also=[mode],
             help="use cluster-pool or multi-pool mode, or bgp: none",
         )
@@ -89,21 +89,21 @@ def control_plane(cluster: Cluster) -> Iterator[Diagnostic]:
         yield error(
             "IPC0542",
             at,
-            f"bgp: control-plane in {cluster.mode} mode with Cilium {text(cluster.cilium)}, which can do it from {text(since(needed))} on",
-            also=[Related(cluster.field("spec", "cilium", "version"), "the version is named here")],
-            help="name a newer version, or use bgp: none",
+            f"bgp: control-plane in {cluster.mode} mode with Cilium {text(cluster.cilium)}: it needs {text(since(needed))} or newer",
+            also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
+            help="use a newer Cilium, or bgp: none",
         )
     elif _annotated(cluster) and not can(cluster.cilium, Capability.BGP_CILIUM_NODE):
         yield error(
             "IPC0542",
             at,
-            f"bgp: control-plane with patchNodes: annotations and Cilium {text(cluster.cilium)}, which announces the Nodes' podCIDRs, "
-            f"and from {text(since(Capability.BGP_CILIUM_NODE))} on the CiliumNodes'",
-            also=[Related(cluster.field("spec", "patchNodes"), "the Nodes get annotations here")],
+            f"bgp: control-plane with patchNodes: annotations and Cilium {text(cluster.cilium)}: before "
+            f"{text(since(Capability.BGP_CILIUM_NODE))} it announces only the podCIDRs of Nodes",
+            also=[Related(cluster.field("spec", "patchNodes"), "patchNodes is set here")],
             help="set patchNodes: podCIDRs",
         )
 
 
 def _annotated(cluster: Cluster) -> bool:
-    """Tell whether Nodes have their blocks in annotations, where agents alone look for them."""
+    """Return whether the blocks of Nodes are in annotations, which only agents read."""
     return cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "annotations"

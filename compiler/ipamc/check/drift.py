@@ -1,4 +1,4 @@
-"""What the live cluster shows, against the plan."""
+"""Rules that compare the live cluster with the plan."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from ipamc.model.plan import Plan
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0503: a Node's `spec.podCIDRs` is what the lock says.
+    """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it.
 
-    The field cannot be changed once it is set: the apiserver answers 422 to the manifest, or Cilium uses what is there. In kubernetes mode a node must be
-    drained, deleted and joined again to get another block. Elsewhere this holds where `patchNodes: podCIDRs` writes the field.
+    The field is immutable: the apiserver answers 422 to other values, or Cilium uses the old ones. In
+    kubernetes mode a node gets another block only if it is drained, deleted and joined again. In other modes
+    this concerns clusters with `patchNodes: podCIDRs`.
     """
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
@@ -24,27 +25,28 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
         if not node.pod_cidrs:
             continue
         lines = plan.held.get(node.name, ())
-        wished = tuple(
+        wanted = tuple(
             line.block for family in cluster.families for line in lines if line.block.family == family
         )
-        if wished != node.pod_cidrs:
+        if wanted != node.pod_cidrs:
             shown = ", ".join(map(str, node.pod_cidrs))
             make = warning if node.name in pending else error
             yield make(
                 "IPC0503",
                 node.at,
-                f"node {node.name} has podCIDRs {shown}, and the lock says {', '.join(map(str, wished)) or 'none'}; the field is immutable",
-                help="put the families of ipFamilies in the order of the Nodes"
-                if sorted(wished) == sorted(node.pod_cidrs)
-                else f"drain {node.name}, kubectl delete node {node.name}, and let it join again",
+                f"node {node.name} has podCIDRs {shown}, but the lock holds {', '.join(map(str, wanted)) or 'none'}; the field is immutable",
+                help="write ipFamilies in the order of the Nodes' podCIDRs"
+                if sorted(wanted) == sorted(node.pod_cidrs)
+                else f"drain {node.name}, run kubectl delete node {node.name}, and let it join again",
             )
 
 
 def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0513: a CiliumNode shows the blocks that the lock says.
+    """IPC0513: a CiliumNode shows the blocks that the lock holds for its node.
 
-    In cluster-pool and crd mode the CiliumNode's `podCIDRs` are the blocks in use. Applying others to a running node moves nothing in the agent until
-    it restarts, and from 1.19 on the operator reverts them.
+    In cluster-pool and crd mode the CiliumNode's `podCIDRs` are the blocks in use. If other blocks are
+    applied to a running node, its agent ignores them until it restarts, and from 1.19 on the operator reverts
+    them.
     """
     cluster = plan.cluster
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
@@ -59,16 +61,17 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
             yield make(
                 "IPC0513",
                 seen.at,
-                f"CiliumNode {seen.name} shows {', '.join(map(str, shown))}, and the lock says {', '.join(map(str, held)) or 'nothing'}",
+                f"CiliumNode {seen.name} shows {', '.join(map(str, shown))}, but the lock holds {', '.join(map(str, held)) or 'nothing'}",
                 also=[Related(known[seen.name].at, "the node is here")],
-                help=f"drain {seen.name}, kubectl delete ciliumnode {seen.name}, apply, and restart its agent; or take the CiliumNode out if it is out of date",
+                help=f"drain {seen.name}, run kubectl delete ciliumnode {seen.name}, apply, and restart its agent; if the CiliumNode is out of date, remove it here",
             )
 
 
 def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0505: a node whose Node object is rendered has one block a family.
+    """IPC0505: a node whose Node object is rendered has one block of each family.
 
-    `spec.podCIDRs` takes one CIDR of each family (the apiserver: "may specify no more than one CIDR for each IP family"), and so do Cilium's annotations.
+    `spec.podCIDRs` and Cilium's annotations allow one CIDR of each family (the apiserver: "may specify no
+    more than one CIDR for each IP family").
     """
     if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
         return
@@ -79,7 +82,7 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
         yield error(
             "IPC0505",
             plan.cluster.field("spec", "patchNodes"),
-            f"patchNodes: {plan.cluster.patch_nodes} with several blocks of one family on {count(len(several), 'node')}: {names(several)}",
+            f"{count(len(several), 'node')} with several blocks of one family, which patchNodes: {plan.cluster.patch_nodes} does not allow: {names(several)}",
             help="set patchNodes: none",
         )
 
@@ -87,7 +90,8 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0309: a pinned node holds another block.
 
-    A pin says where a node goes when it is placed; it moves no node that holds a block already.
+    A pin applies when a node gets a block; a node that holds another block keeps it. `ipamc lock --renumber
+    NODE` moves it to its pin.
     """
     inventory = {node.name for node in plan.cluster.nodes}
     for pool in plan.cluster.pools:
@@ -101,16 +105,17 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
                     yield warning(
                         "IPC0309",
                         pin.at,
-                        f"node {name} is pinned to {pin.block} and holds {', '.join(map(str, others))}",
+                        f"node {name} is pinned to {pin.block} but holds {', '.join(map(str, others))}",
+                        help=f"move the node: ipamc lock {plan.cluster.name} --renumber {name}",
                     )
 
 
 def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0554: a node whose Node object is rendered has a uid.
 
-    With `metadata.uid` in the manifest the apiserver refuses to create a ghost Node and to write to one that was re-created; without it a typo in a name
-    becomes a Node. Export the inventory with `kubectl get nodes -o yaml`, mark nodes that do not exist yet `planned: true`, or set
-    `output.nodeObjects: create` to have Nodes created on purpose.
+    With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one; without it a
+    typo in a name creates a Node. Export the inventory with `kubectl get nodes -o yaml`, mark nodes that do
+    not exist yet `planned: true`, or set `output.nodeObjects: create` if Nodes are to be created.
     """
     cluster = plan.cluster
     if cluster.patch_nodes == "none" or cluster.node_objects == "create":
@@ -120,7 +125,7 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
         yield error(
             "IPC0554",
             without[0].at,
-            f"{count(len(without), 'node')} without a uid where Node objects are rendered: {names(node.name for node in without)}",
+            f"{count(len(without), 'node')} without a uid, which rendered Node objects need: {names(node.name for node in without)}",
             also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
-            help="kubectl get nodes -o yaml > nodes.yaml, or planned: true for nodes to come, or output: {nodeObjects: create}",
+            help="run kubectl get nodes -o yaml > nodes.yaml, or write planned: true for future nodes, or output: {nodeObjects: create}",
         )

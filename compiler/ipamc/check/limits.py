@@ -1,4 +1,4 @@
-"""What is too large for the apiserver once it is rendered."""
+"""Rules about the size of rendered objects."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, error
 
 CONFIG_MAP = 1 << 20
-"""Bytes that a ConfigMap may have (Kubernetes: MaxSecretSize, 1 MiB)."""
+"""Bytes of a ConfigMap (Kubernetes: MaxSecretSize, 1 MiB)."""
 
 
 def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """IPC0529: cilium-config stays below 1 MiB.
+    """IPC0529: cilium-config is at most 1 MiB.
 
-    The apiserver refuses a larger ConfigMap. Only `auto-create-cilium-pod-ip-pools` can grow like that: take pools out of `autoCreate`, and they
-    are rendered as manifests.
+    The apiserver refuses a larger ConfigMap. Only `auto-create-cilium-pod-ip-pools` can grow so large: remove
+    pools from `autoCreate`, and they are rendered as manifests.
     """
     size = len(files.get("cilium/configmap.yaml", "").encode())
     if size > CONFIG_MAP:
         yield error(
             "IPC0529",
             cluster.field("spec", "ipam", "autoCreate"),
-            f"a cilium-config of {size:,} bytes, and {CONFIG_MAP:,} is the limit",
-            help="take pools out of autoCreate: they become manifests",
+            f"cilium-config has {size:,} bytes; the limit is {CONFIG_MAP:,}",
+            help="remove pools from autoCreate: they become manifests",
         )

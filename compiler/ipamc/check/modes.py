@@ -1,4 +1,4 @@
-"""Rules about versions, modes and block sizes that hold before anything is placed."""
+"""Rules about versions, modes and block sizes that need no plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipamc.model.lock import Line
 
 
 def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield findings about the Cluster document against its pools and nodes."""
+    """Yield findings about the Cluster document with its pools and nodes."""
     yield from unknown_version(cluster)
     yield from family_without_pool(cluster)
     yield from adopt_without_unlisted(cluster)
@@ -28,24 +28,26 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0501: the Cilium version is one whose behaviour is known.
+    """IPC0501: the Cilium version is one that ipamc supports.
 
-    What is rendered depends on what that version does with it. Of a version that nobody looked at, nothing can be promised.
+    The rendered manifests depend on what that version does with them. The behaviour of other versions was not
+    examined.
     """
     if not FIRST <= cluster.cilium <= LAST:
         yield error(
             "IPC0501",
             cluster.field("spec", "cilium", "version"),
-            f"Cilium {text(cluster.cilium)} is not one of {text(FIRST)} to {text(LAST)}",
-            help="name the lowest minor that runs in the cluster",
+            f"Cilium {text(cluster.cilium)} is not supported: {text(FIRST)} to {text(LAST)} are",
+            help="write the lowest minor that runs in the cluster",
         )
 
 
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0511: every family of the cluster has a pool.
+    """IPC0511: in cluster-pool and crd mode every family of the cluster has a pool.
 
-    The agent waits for ever for an address of each family; in cluster-pool mode the operator does not even start without a CIDR list for a family that is
-    on (`cluster-pool-ipv6-cidr must be provided`). In multi-pool mode this is about the default pool alone, in kubernetes mode about each node.
+    An agent waits forever for an address of each family. In cluster-pool mode the operator does not start
+    without CIDRs of an enabled family (`cluster-pool-ipv6-cidr must be provided`). Other modes have rules of
+    their own: for the default pool in multi-pool mode, for each node in kubernetes mode.
     """
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return
@@ -54,19 +56,20 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
             yield error(
                 "IPC0511",
                 cluster.field("spec", "ipFamilies") / index,
-                f"IPv{family} is in ipFamilies, and no pool has an IPv{family} range",
-                help=f"add ipv{family} to a pool, or take IPv{family} out of ipFamilies",
+                f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range",
+                help=f"add ipv{family} to a pool, or remove IPv{family} from ipFamilies",
             )
 
 
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
-    """IPC0512: `operator: adopt` has an `unlisted` pool of the mask's size.
+    """IPC0512: `operator: adopt` needs an `unlisted` pool with the operator's block size.
 
-    With `adopt` the operator serves nodes that are in no inventory, from the first listed ranges on. Without a pool that is set aside for them it would
-    serve them from the ranges that ipamc gives out: two allocators on one range collide. The operator knows one mask for all ranges, the longest prefix
-    length of the cluster, so the pool's `blockSize` must be that.
+    With `adopt` the operator gives blocks of the first listed ranges to nodes that are in no inventory.
+    Without an `unlisted` pool it would give them blocks of the ranges that ipamc gives out, and two
+    allocators on one range collide. The operator has one mask for all ranges, the longest prefix length of
+    the cluster, so the pool's `blockSize` must be that length.
     """
-    if cluster.mode is not Mode.CLUSTER_POOL or cluster.operator != "adopt":
+    if not cluster.operator_adopts:
         return
     at = cluster.field("spec", "ipam", "operator")
     for family in cluster.families:
@@ -75,7 +78,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
             yield error(
                 "IPC0512",
                 at,
-                f"operator: adopt without an IPv{family} pool that has unlisted: true",
+                f"operator: adopt, but no IPv{family} pool has unlisted: true",
                 help="add a pool with unlisted: true, or use operator: bystander",
             )
         mask = longest_prefix(cluster, family, lines)
@@ -85,39 +88,40 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
                 yield error(
                     "IPC0512",
                     part.at / "blockSize",
-                    f'blockSize {part.block_size} of unlisted pool "{pool.name}" is not {mask}, the mask that the operator uses',
+                    f'blockSize {part.block_size} of unlisted pool "{pool.name}" is not the operator\'s mask {mask}',
                     also=[Related(at, "the operator hands out blocks here")],
                     help=f"set blockSize: {mask}",
                 )
 
 
 def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0221: an `unlisted` pool belongs to cluster-pool mode with `operator: adopt`.
+    """IPC0221: an `unlisted` pool needs cluster-pool mode with `operator: adopt`.
 
-    Nothing else hands out its addresses: no node would ever get a block of it.
+    Only the operator gives out blocks of such a pool. In other modes no node would ever get one.
     """
-    if cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "adopt":
+    if cluster.operator_adopts:
         return
     for pool in cluster.pools:
         if pool.unlisted:
             yield error(
                 "IPC0221",
                 pool.at / "spec" / "unlisted",
-                f'unlisted: true on pool "{pool.name}", and nobody hands out its addresses in {cluster.mode} mode with operator: {cluster.operator}',
-                help="drop unlisted, or use cluster-pool mode with operator: adopt",
+                f'pool "{pool.name}" has unlisted: true, but no operator gives out its blocks in {cluster.mode} mode with operator: {cluster.operator}',
+                help="remove unlisted, or use cluster-pool mode with operator: adopt",
             )
 
 
 def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0532: crd mode has no tunnel routing.
 
-    Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) has native routing only for `ipam: crd`.
+    Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) lists only native
+    routing for `ipam: crd`.
     """
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
         yield error(
             "IPC0532",
             cluster.field("spec", "cilium", "routingMode"),
-            "routingMode tunnel with mode crd, which has native routing only",
+            "routingMode: tunnel in crd mode, which supports native routing only",
             help="set routingMode: native",
         )
 
@@ -125,8 +129,8 @@ def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
 def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0552: blocks of one or two addresses need Cilium 1.17.
 
-    Before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618); a node with such a block never starts a pod. In crd mode single
-    addresses are the rule, and fine.
+    Before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618), so a node with such a
+    block starts no pod. In crd mode every address of such a block is usable.
     """
     if cluster.mode is Mode.CRD or can(cluster.cilium, Capability.TINY_BLOCKS):
         return
@@ -135,15 +139,15 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
             bits = 32 if family == 4 else 128
             sizes = [(part.block_size, part.at / "blockSize")]
             sizes += [
-                (each.sizes[family], each.at / f"ipv{family}")
-                for each in pool.block_sizes
-                if family in each.sizes
+                (size_class.sizes[family], size_class.at / f"ipv{family}")
+                for size_class in pool.block_sizes
+                if family in size_class.sizes
             ]
             sizes += [
-                (each.block.prefix, each.at)
-                for ranges in pool.pins.values()
-                for each in ranges
-                if each.block.family == family
+                (pin.block.prefix, pin.at)
+                for pins in pool.pins.values()
+                for pin in pins
+                if pin.block.family == family
             ]
             for size, at in sizes:
                 if size >= bits - 1:
@@ -151,12 +155,7 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
                         "IPC0552",
                         at,
                         f'/{size} of pool "{pool.name}" has no usable address before Cilium {text(since(Capability.TINY_BLOCKS))}',
-                        also=[
-                            Related(
-                                cluster.field("spec", "cilium", "version"),
-                                f"Cilium {text(cluster.cilium)} is named here",
-                            )
-                        ],
+                        also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
                         help=f"use /{bits - 2} or a larger block",
                     )
 
@@ -164,15 +163,12 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18.
 
-    A planned node's CiliumNode must wait until the node joins. The operator collects a CiliumNode without a Node (of itself from 1.13 on, in 1.12 with
-    `nodes-gc-interval`; where 1.11 is named, a newer one may run already), and before 1.18 there is no `cilium.io/do-not-gc` that keeps it from doing so.
-    Held back, the node's block would look free to an operator that hands out addresses itself.
+    The CiliumNode of a planned node must exist before the node joins. The operator deletes a CiliumNode
+    without a Node (by default from 1.13 on, in 1.12 with `nodes-gc-interval`; a cluster that names 1.11 may
+    already run a newer one), and only from 1.18 on does `cilium.io/do-not-gc` prevent it. Without the
+    CiliumNode the node's block looks free to an operator that hands out addresses itself.
     """
-    if (
-        cluster.mode is not Mode.CLUSTER_POOL
-        or cluster.operator != "adopt"
-        or can(cluster.cilium, Capability.DO_NOT_GC)
-    ):
+    if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return
     planned = [node for node in cluster.nodes if node.planned]
     if planned:
@@ -181,15 +177,15 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
             planned[0].at / "planned",
             f"{count(len(planned), 'planned node')} with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}: {names(node.name for node in planned)}",
             also=[Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")],
-            help="use operator: bystander, or take the planned nodes out until they join",
+            help="use operator: bystander, or remove the planned nodes until they join",
         )
 
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0504: in kubernetes mode kube-controller-manager hands out no podCIDRs.
+    """IPC0504: in kubernetes mode kube-controller-manager must not set podCIDRs.
 
-    `spec.podCIDRs` cannot be changed once set, and kube-controller-manager sets it within seconds of a node's first heartbeat. It must run with
-    `--allocate-node-cidrs=false`. With kubeadm:
+    `spec.podCIDRs` is immutable, and kube-controller-manager sets it within seconds of a node's first
+    heartbeat. It must run with `--allocate-node-cidrs=false`. With kubeadm:
 
         apiVersion: kubeadm.k8s.io/v1beta4
         kind: ClusterConfiguration
@@ -202,20 +198,21 @@ def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
             "IPC0504",
             cluster.field("spec", "ipam", "mode"),
             "kube-controller-manager must run with --allocate-node-cidrs=false",
-            help='kubeadm: controllerManager.extraArgs, name allocate-node-cidrs, value "false"',
+            help='with kubeadm write controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}',
         )
 
 
 def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0515: as a bystander the operator runs with `--ipam=kubernetes`.
+    """IPC0515: with `operator: bystander` the operator must run with `--ipam=kubernetes`.
 
-    That flag beats the ConfigMap, and an operator without an allocator leaves every CiliumNode as it is. With `managedBy: none` nobody but you sets it:
-    in the Deployment cilium-operator, as the last argument of the container.
+    That flag overrides the ConfigMap, and an operator without an allocator changes no CiliumNode. With
+    `managedBy: none` you must set it yourself: in the Deployment cilium-operator, as the last argument of the
+    container.
     """
-    if cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "bystander" and cluster.managed_by == "none":
+    if cluster.bystander and cluster.managed_by == "none":
         yield note(
             "IPC0515",
             cluster.field("spec", "ipam", "operator"),
-            "cilium-operator must run with --ipam=kubernetes, and managedBy: none leaves that to you",
-            help=f"kubectl -n {cluster.namespace} edit deployment cilium-operator: add --ipam=kubernetes to args",
+            "cilium-operator must run with --ipam=kubernetes; with managedBy: none you must set it",
+            help=f"run kubectl -n {cluster.namespace} edit deployment cilium-operator, and add --ipam=kubernetes to args",
         )

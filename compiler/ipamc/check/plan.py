@@ -1,4 +1,4 @@
-"""Rules that need the plan: what the live cluster shows against it, limits of the mode, room."""
+"""Rules that need the plan: the live cluster against it, limits of the mode, capacity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ipamc.model.plan import Plan
 
 
 def review(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield every finding about the plan."""
+    """Yield the findings about a plan."""
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
     yield from several_pod_cidrs(plan)
@@ -51,6 +51,6 @@ def review(plan: Plan) -> Iterator[Diagnostic]:
     if mode is Mode.MULTI_POOL and plan.cluster.pinning != "none":
         firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
         yield from default_pool_lacks_family(plan.cluster, firsts.values())
-    if mode is Mode.MULTI_POOL and plan.cluster.pinning == "node":
+    if plan.cluster.own_pools:
         yield from pre_allocation_too_large(plan)
         yield from pinned_mask_changed(plan)

@@ -1,4 +1,4 @@
-"""What an earlier compile published and the cluster cannot take back."""
+"""Rules about what an earlier compile rendered and Cilium cannot change any more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POOLS = "cilium/ippools.yaml"
 FLAGS = "cilium/configmap.yaml"
 ROOT = "kustomization.yaml"
 BINDING = (POOLS, FLAGS, ROOT)
-"""Rendered files, below `rendered/`, whose content an earlier compile committed the cluster to."""
+"""Files below `rendered/` with settings that a later compile cannot change."""
 
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 
@@ -25,29 +25,32 @@ _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 def check_published(
     cluster: Cluster, lock: Lock, files: Mapping[str, bytes], folder: str
 ) -> Iterator[Diagnostic]:
-    """Yield what was rendered below `folder` and cannot change any more. Text that cannot be read binds nobody: it is written anew."""
+    """Yield changes of what was rendered below `folder` and cannot change.
+
+    A file that cannot be read is ignored: it is written again.
+    """
     if cluster.mode is not Mode.MULTI_POOL:
         return
     masks = published_masks(files)
     shards = [
-        each
+        resource
         for document in _documents(files, ROOT)
-        for each in _member(document, "resources") or []
-        if str(each).startswith("pools/")
+        for resource in _member(document, "resources") or []
+        if str(resource).startswith("pools/")
     ]
     held = next((line for line in lock.lines if line.state is State.HELD), None)
-    if held and cluster.pinning == "node" and masks and not shards:
+    if held and cluster.own_pools and masks and not shards:
         yield pinning_changed(
             cluster,
             held,
             Span(f"{folder}/{min(path for _, path in masks.values())}"),
             "shared pools were rendered here",
         )
-    elif held and cluster.pinning != "node" and shards:
+    elif held and cluster.shared_pools and shards:
         yield pinning_changed(
             cluster, held, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here"
         )
-    elif cluster.pinning != "node":
+    elif cluster.shared_pools:
         yield from _masks_changed(cluster, masks, folder)
 
 
@@ -62,24 +65,25 @@ def _masks_changed(
                 yield mask_size_changed(pool, family, before, part.block_size, also)
 
 
-def pinning_changed(cluster: Cluster, live: Line, at: Span, label: str) -> Diagnostic:
+def pinning_changed(cluster: Cluster, held: Line, at: Span, label: str) -> Diagnostic:
     """IPC0536: `pinning` does not change to or from `node` while nodes hold blocks.
 
-    With `pinning: node` a node's blocks are of pools of its own, `<pool>.<node>`, else of the shared ones. Running agents hold them under the name of
-    the pool that they came from; under the other name the operator would give the same addresses to somebody else. Start a cluster with the
-    `pinning` that you want, or drain all nodes and delete `rendered/` with their CiliumNodes.
+    With `pinning: node` a node's blocks belong to pools of its own, `<pool>.<node>`; otherwise to shared
+    pools. Running agents keep them under the name of their pool; under another name the operator would give
+    the same addresses to other nodes. Choose `pinning` when you start a cluster, or drain all nodes and
+    delete `rendered/` and their CiliumNodes.
     """
     return error(
         "IPC0536",
         cluster.field("spec", "ipam", "pinning"),
-        f"pinning: {cluster.pinning} would give the pool of {live.block} of node {live.node} another name while it is held",
+        f"pinning: {cluster.pinning} would rename the pool of {held.block}, which node {held.node} holds",
         also=[Related(at, label)],
-        help=f"set pinning: {'pool' if cluster.pinning == 'node' else 'node'} again",
+        help=f"set pinning: {'pool' if cluster.own_pools else 'node'} again",
     )
 
 
 def published_masks(files: Mapping[str, bytes]) -> dict[tuple[str, int], tuple[int, str]]:
-    """Give the mask size and the file by pool and family, of CiliumPodIPPools and of the auto-create flag."""
+    """Return mask size and file, by pool and family, of CiliumPodIPPools and the auto-create flag."""
     masks: dict[tuple[str, int], tuple[int, str]] = {}
     for document in _documents(files, POOLS):
         name = _member(document, "metadata", "name")
@@ -96,9 +100,9 @@ def published_masks(files: Mapping[str, bytes]) -> dict[tuple[str, int], tuple[i
 
 
 def _documents(files: Mapping[str, bytes], path: str) -> list[Any]:
-    """Give the objects of a rendered file; none if it was damaged: it is about to be written anew."""
+    """Return the objects of a rendered file; none if it is damaged: it is written again."""
     try:
-        return [each.value for each in yaml_documents(path, files.get(path, b"").decode())]
+        return [document.value for document in yaml_documents(path, files.get(path, b"").decode())]
     except (Unreadable, UnicodeDecodeError):
         return []
 

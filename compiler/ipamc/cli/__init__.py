@@ -1,11 +1,13 @@
-"""The command line: one module a verb, imported when it is asked for; exit codes; nothing else knows that there is a terminal.
+"""The command line: arguments come in; text on stdout and stderr and an exit code go out.
 
-A verb is a module of this package with a `command` that gives its exit code, and an entry of VERBS.
+Only this room prints; it does no other I/O.
+
+Each verb is a module with a function `command`, which returns the exit code, and an entry in VERBS. A verb is
+imported when it is called.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,20 +21,20 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 VERBS = {
-    "compile": "Write the lock, and render the manifests.",
-    "lock": "Write the lock alone; give consent.",
-    "plan": "Say what changes, against a git revision or the disk.",
+    "compile": "Write the lock and render the manifests.",
+    "lock": "Write only the lock; give consent.",
+    "plan": "Show what changes, against a git revision or the disk.",
     "show": "Show how full the pools are.",
-    "which": "Show who holds an address, or which blocks a node has.",
-    "why": "Show why a node has the blocks that it has.",
-    "ci": "Write the pipelines; what their jobs run.",
-    "init": "Start a cluster, and prepare the repository.",
+    "which": "Show which node has an address, or which blocks a node has.",
+    "why": "Show why a node has its blocks.",
+    "ci": "Write CI pipelines; run the steps of their jobs.",
+    "init": "Start a cluster and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",
     "explain": "Explain a finding by its code.",
     "completion": "Print the completion script of a shell.",
-    "merge-driver": "Merge two versions of a lock; git calls it.",
+    "merge-driver": "Merge two versions of a lock; called by git.",
 }
-"""By name, in the order of `ipamc --help`, which prints these lines."""
+"""The lines of `ipamc --help` by name, in its order."""
 
 
 class Verbs(Lazy):
@@ -41,25 +43,25 @@ class Verbs(Lazy):
     lines = VERBS
 
     def where(self, name: str) -> tuple[str, str]:
-        """Give a verb's module, of which it is the `command`."""
+        """Return a verb's module and `command`."""
         return name.replace("-", "_"), "command"
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Do as click does, and name the verb that may have been meant."""
+        """Do as click does; name the verb that may be meant."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as problem:
-            from difflib import get_close_matches
+            from ipamc.model.wording import nearest
 
-            near = get_close_matches(args[0], VERBS, 1)
+            near = nearest(args[0], VERBS)
             raise click.UsageError(
-                f"No such command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""), ctx
+                f"No such command '{args[0]}'." + (f" Did you mean '{near}'?" if near else ""), ctx
             ) from problem
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete verbs, without importing them, then options."""
+        """Complete verbs, without importing them, and options."""
         from click.shell_completion import CompletionItem
 
         found = [
@@ -73,19 +75,19 @@ class Verbs(Lazy):
             formatter.write_dl(
                 [
                     ("ipamc init lab", "start a cluster in clusters/lab/"),
-                    ("ipamc compile", "lock and render every cluster below clusters/"),
-                    ("ipamc compile --check", "what CI runs: exit 1 if anything on disk would change"),
-                    ("ipamc plan --base origin/main", "what this branch changes, renumbers above all"),
+                    ("ipamc compile", "lock and render all clusters below clusters/"),
+                    ("ipamc compile --check", "what CI runs: exit 1 if a file would change"),
+                    ("ipamc plan --base origin/main", "what this branch changes, and whom it renumbers"),
                     ("ipamc show lab", "how full its pools are"),
-                    ("ipamc which 10.0.0.7", "who holds an address, in every cluster"),
-                    ("ipamc why node-7", "how a node came to its blocks"),
-                    ("ipamc explain IPC0207", "what a finding means, and what to do"),
+                    ("ipamc which 10.0.0.7", "which node has an address, in all clusters"),
+                    ("ipamc why node-7", "why a node has its blocks"),
+                    ("ipamc explain IPC0207", "what a finding means and what to do"),
                 ]
             )
         write_exits(
             formatter,
             "done",
-            "refused: input, policy, a stale lock; or the surroundings failed",
+            "refused: input, policy or a stale lock; or an I/O or environment error",
             "something changes: only plan --detailed-exitcode",
         )
 
@@ -97,10 +99,11 @@ def ipamc() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ipamc with these arguments, or the process's own; give the exit code."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started us
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - for as long as the process lives
+    """Run ipamc with these arguments, or with those of the process; return the exit code."""
+    if None in {sys.stdout, sys.stderr}:
+        from ipamc.workspace.streams import open_closed
+
+        open_closed()
     try:
         code: int | None = ipamc.main(arguments, "ipamc", standalone_mode=False)
         sys.stdout.flush()
@@ -111,11 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or the interpreter complains when it flushes at exit
+        from ipamc.workspace.streams import discard_stdout
+
+        discard_stdout()
         return REFUSED
-    except Exception as problem:  # noqa: BLE001 - the last line of defence: nothing leaves as a bare traceback
+    except Exception as problem:  # noqa: BLE001 - the last handler: every failure has its line and exit code
         return _failed(problem)
     return code or 0
 
@@ -130,7 +133,7 @@ def _failed(problem: Exception) -> int:
 
     traceback.print_exception(problem)
     click.echo(
-        f"\nipamc {__version__} failed: this is a bug of ipamc, not of your input. Please report this with the lines above.",
+        f"\nipamc {__version__} failed: this is a bug in ipamc, not in your input. Please report this with the lines above.",
         err=True,
     )
     return BUG

@@ -1,4 +1,4 @@
-"""What verbs have in common: help that ends with examples and exit codes, and groups that import late."""
+"""The classes of all commands: help with examples and exit codes; groups that import commands late."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DONE, REFUSED, CHANGED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 64, 70, 130
 
 
 class Verb(click.Command):
-    """A command whose help teaches: `examples` are (line, what it does); `done`, `refused` and `changed` say what 0, 1 and 2 mean here."""
+    """A command whose help has examples, as (line, what it does), and the exit codes 0, 1 and 2."""
 
     def __init__(
         self,
@@ -29,6 +29,19 @@ class Verb(click.Command):
         self.refused = refused
         self.changed = changed
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do as click does; a name that the user got wrong is a usage error."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException:
+            raise
+        except Exception as problem:
+            from ipamc.workspace.trouble import Misnamed
+
+            if isinstance(problem, Misnamed):
+                raise click.UsageError(str(problem), ctx) from None
+            raise
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write examples and exit codes."""
         with formatter.section("Examples"):
@@ -37,20 +50,23 @@ class Verb(click.Command):
 
 
 class Lazy(click.Group):
-    """Commands of which each is imported when it is asked for: help and completion stay quick. `lines` are those of the help, by name."""
+    """A group that imports a command when it is called, so that help and completion are quick.
+
+    `lines` are the lines of its help, by name.
+    """
 
     lines: Mapping[str, str]
 
     def where(self, name: str) -> tuple[str, str]:
-        """Give the module below `ipamc.cli` of a command, and what it is called there."""
+        """Return the module below `ipamc.cli` of a command, and its name there."""
         raise NotImplementedError
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Give the names of the commands."""
+        """Return the names of the commands."""
         return list(self.lines)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """Give a command, or None for a name that is none."""
+        """Return a command; None where there is none of this name."""
         if cmd_name not in self.lines:
             return None
         module, attribute = self.where(cmd_name)
@@ -72,7 +88,7 @@ def write_exits(formatter: click.HelpFormatter, done: str, refused: str, changed
                 (str(REFUSED), refused),
                 *([(str(CHANGED), changed)] if changed else []),
                 (str(USAGE), "usage: an unknown option, cluster, kind or code"),
-                (str(BUG), "a bug of ipamc"),
+                (str(BUG), "a bug in ipamc"),
                 (str(INTERRUPTED), "interrupted"),
             ]
         )

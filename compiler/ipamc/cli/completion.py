@@ -1,4 +1,4 @@
-"""`ipamc completion`: what a shell needs to complete verbs, options and cluster names."""
+"""`ipamc completion`: the script with which a shell completes verbs, options and cluster names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHELLS = ("bash", "zsh", "fish")
         ('eval "$(ipamc completion zsh)"', "in ~/.zshrc"),
         ("ipamc completion fish > ~/.config/fish/completions/ipamc.fish", "once"),
     ),
-    refused="the surroundings failed",
+    refused="an I/O or environment error",
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(*, shell: str) -> int:
@@ -29,7 +29,6 @@ def command(*, shell: str) -> int:
     if kind is None:
         raise click.UsageError(f"this version of click cannot complete for {shell}")
     script = kind(ipamc, {}, "ipamc", "_IPAMC_COMPLETE")
-    click.echo(
-        script.source_template % script.source_vars()
-    )  # source() would run bash to ask for its version
+    # script.source() would run bash to ask for its version
+    click.echo(script.source_template % script.source_vars())
     return DONE

@@ -1,4 +1,4 @@
-"""`ipamc explain`: the catalogue of rules, and what is known of Cilium's versions."""
+"""`ipamc explain`: the catalogue of rules, and the table of Cilium versions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from ipamc.cli.command import DONE, Verb
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc explain IPC0207", "why that was refused, and what to do"),
+        ("ipamc explain IPC0207", "why this is refused, and what to do"),
         ("ipamc explain", "every code and its rule"),
-        ("ipamc explain versions", "which Cilium minor does what, and how that is known"),
+        ("ipamc explain versions", "what each Cilium minor does, and how that is known"),
     ),
-    refused="the surroundings failed",
+    refused="an I/O or environment error",
 )
 @click.argument("code", required=False)
 def command(*, code: str | None) -> int:
-    """Explain a finding: the rule behind its code, why it matters, what to do. Without CODE, list all."""
+    """Explain the rule behind a finding's code: why it matters and what to do.
+
+    Without CODE, list all rules.
+    """
     if code == "versions":
         from ipamc.report.support_table import markdown
 
@@ -28,15 +31,15 @@ def command(*, code: str | None) -> int:
 
     entries = catalogue()
     if code is None:
-        for each in entries.values():
-            click.echo(f"{each.code}  {each.title}")
+        for entry in entries.values():
+            click.echo(f"{entry.code}  {entry.title}")
         return DONE
     wanted = code.upper() if code.upper().startswith("IPC") else f"IPC{code.zfill(4)}"
     if wanted not in entries:
-        from difflib import get_close_matches
+        from ipamc.model.wording import near
 
-        near = get_close_matches(wanted, entries, 3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else " 'ipamc explain' lists all codes."
+        meant = near(wanted, entries, 3)
+        hint = f" Did you mean {' or '.join(meant)}?" if meant else " 'ipamc explain' lists all codes."
         raise click.UsageError(f"there is no code {code!r}.{hint}", click.get_current_context())
     click.echo(f"{wanted}: {entries[wanted].title}")
     if entries[wanted].body:

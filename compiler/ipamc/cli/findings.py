@@ -1,7 +1,8 @@
 """Where the findings of a run go: to stderr in one format, and to the files of `--report` in others.
 
-A report is written when its verb ends, once, with everything that was found: also where that is nothing, and where the compile was refused or the
-surroundings failed. After a bug of ours or an interrupt there is none: a report without findings would say that all is well.
+A report is written once, when its verb ends, with everything that was found: also without findings, after a
+refused compile, and after an I/O or environment error. After a bug of ipamc or an interrupt none is written:
+a report without findings would say that all is well.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ipamc.cli.terminal import colour, say, trouble
-from ipamc.model.diagnostics import At, Diagnostic, Refused, Related
+from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, located
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from ipamc.report.findings import Failure, Rule
+    from ipamc.report.findings.content import Failure, Rule
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -30,7 +30,7 @@ _KEY = "ipamc.cli.findings"
 
 @dataclass(slots=True)
 class Reports:
-    """What `--report` asked for, and what was found so far."""
+    """The files that `--report` names, and what was found so far."""
 
     files: tuple[tuple[str, str], ...]
     """(format, path)."""
@@ -38,26 +38,32 @@ class Reports:
     failures: list[Failure] = field(default_factory=list)
 
     def write(self) -> None:
-        """Write every report: beside, then renamed."""
+        """Write every report. Each file is replaced as a whole."""
         for name, path in self.files:
             disk.replace(path, _text(self.findings, name, self.failures))
 
 
 @dataclass(slots=True)
 class Problems:
-    """What clusters refuse, or fail with, on a look through them: none of them keeps the others from answering."""
+    """The findings and failures of several clusters, read one after the other.
+
+    One does not stop the others.
+    """
 
     findings: list[Diagnostic] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Tell whether some cluster did not answer."""
+        """Return whether some cluster did not answer."""
         return bool(self.findings or self.failures)
 
     @contextmanager
     def of(self, folder: str) -> Iterator[None]:
-        """Look at a cluster: what it refuses, or the surroundings fail with, ends the block and is kept. A bug of ours goes on."""
-        from ipamc.report.findings import Failure
+        """Run the block for one cluster.
+
+        A refusal and an I/O or environment error end the block and are kept; other exceptions pass through.
+        """
+        from ipamc.report.findings.content import Failure
 
         try:
             yield
@@ -73,18 +79,18 @@ def format_option(function: Function) -> Function:
     """Add --format for findings, as `style`, and --report."""
     from ipamc.report.findings import NAMES
 
-    text = "How findings are printed, to stderr."
+    text = "Format of the findings on stderr."
     return click.option(
         "--format", "style", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help=text
     )(report_option(function))
 
 
 def report_option(function: Function) -> Function:
-    """Add --report, which needs nothing of the verb but that it prints by `print_findings`."""
+    """Add --report. The verb must print its findings with `print_findings`."""
 
     @functools.wraps(function)
     def reporting(*args: Any, report: tuple[tuple[str, str], ...], **kwargs: Any) -> Any:
-        from ipamc.report.findings import Failure
+        from ipamc.report.findings.content import Failure
 
         reports = click.get_current_context().meta[_KEY] = Reports(report)
         try:
@@ -97,10 +103,10 @@ def report_option(function: Function) -> Function:
         reports.write()
         return code
 
-    text = "Write the findings to this file, too, in any of the formats. Repeatable."
+    text = "Also write the findings to this file, in this format. Repeatable."
     return click.option("--report", multiple=True, metavar="FORMAT=FILE", callback=_parse, help=text)(
         reporting
-    )  # type: ignore[return-value]  # wraps keeps what click looks at
+    )  # type: ignore[return-value]  # wraps keeps what click reads
 
 
 def _parse(
@@ -115,20 +121,23 @@ def _parse(
             raise click.BadParameter(
                 f"{text!r} is not FORMAT=FILE; formats are {', '.join(NAMES)}", context, option
             )
-        if Path(path).is_symlink() or (Path(path).exists() and not Path(path).is_file()):
+        if not disk.is_replaceable(path):
             raise click.BadParameter(
-                f"{path!r} is no file that can be put in place; stderr has what --format says",
+                f"{path!r} is not a regular file; --format prints to stderr",
                 context,
                 option,
             )
         pairs.append((name, path))
     if len({path for _, path in pairs}) < len(pairs):
-        raise click.BadParameter("two reports have one file", context, option)
+        raise click.BadParameter("two reports name the same file", context, option)
     return tuple(pairs)
 
 
 def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequence[Failure] = ()) -> None:
-    """Print findings to stderr, and for people how many there are; keep them for the reports. A document is all there is on stderr."""
+    """Print findings to stderr, and for people how many there are; keep them for the reports.
+
+    Beside a document nothing else is printed.
+    """
     from ipamc.report.findings import format_of
     from ipamc.report.terminal_text import tally
 
@@ -151,62 +160,26 @@ def _text(
     findings: Sequence[Diagnostic], name: str, failures: Sequence[Failure], *, colour: bool = False
 ) -> str:
     from ipamc.report.findings import format_of, report
+    from ipamc.report.findings.content import span_of
 
     chosen = format_of(name)
     if chosen.rooted:
-        rooted = _Rooted()
-        findings = [
-            replace(
-                each,
-                at=rooted.at(each.at),
-                also=tuple(Related(rooted.at(other.at), other.label) for other in each.also),
-            )
-            for each in findings
+        from ipamc.workspace.rooted import Rooted
+
+        rooted = Rooted()
+
+        def span(at: At) -> Span:
+            return replace(span_of(at), path=rooted.path(at.path))
+
+        findings = [located(finding, span) for finding in findings]
+        failures = [
+            replace(failure, folder=failure.folder and rooted.path(failure.folder)) for failure in failures
         ]
-        failures = [each._replace(folder=each.folder and rooted.path(each.folder)) for each in failures]
     return report(findings, name, colour=colour, failures=failures, rules=_rules() if chosen.rules else {})
 
 
 def _rules() -> dict[str, Rule]:
     from ipamc.catalogue import catalogue
-    from ipamc.report.findings import Rule
+    from ipamc.report.findings.content import Rule
 
     return {code: Rule(entry.title, entry.body) for code, entry in catalogue().items()}
-
-
-class _Rooted:
-    """Paths below the root of the repository that we are in, else of the one that they are in; without one, below the working directory."""
-
-    def __init__(self) -> None:
-        here = _root(".")
-        self._roots = [here] if here else []
-        self._folders: dict[Path, Path] = {}
-
-    def at(self, at: At) -> At:
-        """Give a place with such a path."""
-        return replace(at, path=self.path(at.path))
-
-    def path(self, text: str) -> str:
-        """Give a path below its root, with forward slashes; outside of all that, the absolute path."""
-        _, colon, below = text.partition(":")
-        if colon and not Path(text).exists():  # REVISION:PATH, which is below the root already
-            return below
-        folder, name = Path(text).parent, Path(text).name
-        if folder not in self._folders:
-            self._folders[folder] = self._below(folder.resolve())
-        return (self._folders[folder] / name).as_posix()
-
-    def _below(self, folder: Path) -> Path:
-        if not any(folder.is_relative_to(root) for root in self._roots) and (root := _root(str(folder))):
-            self._roots.append(root)
-        return next(
-            (folder.relative_to(root) for root in (*self._roots, Path.cwd()) if folder.is_relative_to(root)),
-            folder,
-        )
-
-
-def _root(folder: str) -> Path | None:
-    from ipamc.workspace import git
-
-    top = git.root(folder)
-    return Path(top).resolve() if top else None

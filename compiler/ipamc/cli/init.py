@@ -1,8 +1,7 @@
-"""`ipamc init`: a cluster to begin with, and a repository that knows about locks."""
+"""`ipamc init`: the first files of a cluster, and a repository that can merge locks."""
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 
 import click
@@ -13,7 +12,7 @@ from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 
 SCHEMAS = ".schemas"
-"""Beside the clusters; a name with a dot is no cluster."""
+"""Beside the clusters: a folder whose name starts with a dot is not a cluster."""
 
 CLUSTER = """\
 # yaml-language-server: $schema=../{schemas}/cluster.schema.json
@@ -51,13 +50,13 @@ nodes: []
 
 FILES = {"cluster.yaml": CLUSTER, "ippools.yaml": POOLS, "nodes.yaml": NODES}
 
-# The lock merges by rule; what is rendered takes either side and is compiled again. Both have LF line ends everywhere: same input, same bytes.
+# A lock is merged by rule; rendered files take one side and are compiled again. Both have LF line ends on every system: same input, same bytes.
 ATTRIBUTES = {
     "ipam.lock": ("text", "eol=lf", "merge=ipamc"),
     "**/rendered/**": ("text", "eol=lf", "linguist-generated", "merge=ipamc-rendered"),
 }
 
-# Without the second half, git would leave our side alone in a lock that it calls conflicted, and the other side's blocks would be forgotten with one `git add`.
+# Without the second half, a missing ipamc would leave only our side in a conflicted lock, and `git add` would lose the blocks of the other side.
 DRIVERS = {
     "merge.ipamc.name": "locks of ipamc",
     "merge.ipamc.driver": (
@@ -75,65 +74,70 @@ DRIVERS = {
         ("ipamc init lab", "start clusters/lab/ and prepare the repository"),
         (
             "ipamc init",
-            "prepare the repository alone: once in every clone, git does not share its configuration",
+            "prepare only the repository: once in every clone, because git does not share its configuration",
         ),
     ),
-    refused="the surroundings failed",
+    refused="an I/O or environment error",
 )
 @click.argument("cluster", required=False)
 def command(*, cluster: str | None) -> int:
-    """Start a cluster, and prepare the repository.
+    """Start a cluster and prepare the repository.
 
-    CLUSTER is a name below clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml, never over anything, the schemas that editors
-    use, .gitattributes, and the merge drivers in the configuration of the git repository.
+    CLUSTER is a name below clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where
+    they do not exist, the schemas for editors, .gitattributes, and the merge drivers into the configuration
+    of the git repository.
     """
     if cluster is not None:
         _start(cluster)
     top = git.root(".")
     attributes = f"{top or '.'}/.gitattributes"
     text = with_attributes(disk.read_text(attributes))
-    _tell(".gitattributes", "written" if disk.replace(attributes, text) else "unchanged")
+    _say(".gitattributes", "written" if disk.replace(attributes, text) else "unchanged")
     if top is None:
-        _tell(
+        _say(
             "git config",
-            "not in a git repository: run 'ipamc init' again when there is one, for the merge drivers",
+            "not in a git repository: run 'ipamc init' again once there is one, for the merge drivers",
         )
     else:
-        _tell("git config", "merge drivers set" if git.configure(".", DRIVERS) else "unchanged")
+        _say("git config", "merge drivers set" if git.configure(".", DRIVERS) else "unchanged")
     return DONE
 
 
 def _start(text: str) -> None:
+    from ipamc.model.selector.label_syntax import subdomain_problem
+
     folder = (
         PurePath(text).as_posix()
         if PurePath(text).name != text or text in {".", ".."}
         else f"{disk.CLUSTERS}/{text}"
     )
     name = name_of(folder)
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
+    if problem := subdomain_problem(name):
         raise click.UsageError(
-            f"{name!r} is no name for a cluster: lower-case letters, digits, '-' and '.'",
-            click.get_current_context(),
+            f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )
     if disk.is_folder(folder) and any(disk.read_sources(folder)):
-        _tell(folder, "has inputs already, left as they are")
+        _say(folder, "has inputs already, which stay as they are")
         return
     for file, content in FILES.items():
         disk.create(f"{folder}/{file}", content.format(name=name, schemas=SCHEMAS))
-        _tell(f"{folder}/{file}", "written")
+        _say(f"{folder}/{file}", "written")
     schemas = (PurePath(folder).parent / SCHEMAS).as_posix()
     for kind, schema in by_kind().items():
         disk.replace(f"{schemas}/{file_name(kind)}", schema)
-    _tell(f"{schemas}/", "schemas for editors")
+    _say(f"{schemas}/", "schemas for editors")
     click.echo(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}", err=True)
 
 
-def _tell(what: str, text: str) -> None:
+def _say(what: str, text: str) -> None:
     click.echo(f"{what}: {text}", err=True)
 
 
 def with_attributes(text: str) -> str:
-    """Give the text of .gitattributes with ours in it: whatever else is there stays, and so does what was added to our lines."""
+    """Return the text of .gitattributes with our lines.
+
+    Other lines stay, and so do attributes that were added to our lines.
+    """
     rows = text.splitlines()
     for pattern, wanted in ATTRIBUTES.items():
         at = next((index for index, row in enumerate(rows) if row.split()[:1] == [pattern]), None)
@@ -141,5 +145,7 @@ def with_attributes(text: str) -> str:
             rows.append(" ".join((pattern, *wanted)))
         else:
             there = rows[at].split()[1:]
-            rows[at] = " ".join((rows[at].rstrip(), *(each for each in wanted if each not in there)))
+            rows[at] = " ".join(
+                (rows[at].rstrip(), *(attribute for attribute in wanted if attribute not in there))
+            )
     return "".join(f"{row}\n" for row in rows)

@@ -1,4 +1,4 @@
-"""`ipamc lock`: the lock alone, and every consent."""
+"""`ipamc lock`: write only the lock, and take every consent."""
 
 from __future__ import annotations
 
@@ -8,53 +8,56 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.terminal import today
-from ipamc.workspace.clusters import clusters_argument, find
+from ipamc.cli.options import clusters_argument
+from ipamc.workspace.clusters import find
 
 if TYPE_CHECKING:
     from ipamc.model.lock import Consent
 
 TARGETED = ("renumber", "settle", "release", "rename")
-"""Consents that name something of one cluster."""
+"""Consents that name a node, CIDR or pool of one cluster."""
 
 
 @click.command(
     cls=Verb,
     examples=(
         ("ipamc lock lab", "bring the lock of clusters/lab/ up to date"),
-        ("ipamc lock --check", "write nothing; fail if a lock is out of date, with the reasons by name"),
-        ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks cut off"),
+        ("ipamc lock --check", "write nothing; fail if a lock is out of date, with the reasons"),
+        ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks truncated"),
         (
             "ipamc lock lab --renumber pool/rack-a",
-            "give the nodes of rack-a a pending block each; they move when they are drained",
+            "give each node of rack-a a pending block, to which it moves once it is drained",
         ),
-        ("ipamc lock lab --settle node-7", "node-7 was drained and came up with its pending block"),
-        ("ipamc lock --onto origin/main", "merge the trunk's locks in, where a forge did not"),
+        ("ipamc lock lab --settle node-7", "node-7 was drained and uses its pending block now"),
+        ("ipamc lock --onto origin/main", "merge the locks of the trunk in, which a forge cannot do"),
         (
             "ipamc lock lab --rename node-7=node-8",
-            "node-8 replaces node-7, which is gone, and has its blocks",
+            "node-8 replaces node-7, which is gone, and takes its blocks",
         ),
     ),
-    refused="refused, out of date with --check, or the surroundings failed",
+    refused="refused, out of date with --check, or an I/O or environment error",
 )
 @clusters_argument
 @click.option(
-    "--check", is_flag=True, help="Write nothing; exit 1 if a lock is out of date, with the reasons by name."
+    "--check", is_flag=True, help="Write nothing; exit 1 if a lock is out of date, with the reasons."
 )
 @click.option(
     "--leave",
     multiple=True,
     metavar="NODE|all",
-    help="This node is really gone: quarantine its blocks. Repeatable; all: every leaver.",
+    help="This node is gone: quarantine its blocks. Repeatable; all: every node that left.",
 )
 @click.option(
     "--renumber",
     multiple=True,
     metavar="NODE|CIDR|pool/NAME",
-    help="Give these nodes a pending block, to move to. Repeatable.",
+    help="Give these nodes a pending block, to which they move later. Repeatable.",
 )
 @click.option(
-    "--settle", multiple=True, metavar="NODE", help="This node has moved to its pending block. Repeatable."
+    "--settle",
+    multiple=True,
+    metavar="NODE",
+    help="This node has moved: its pending block becomes held, the old one quarantined. Repeatable.",
 )
 @click.option(
     "--release",
@@ -66,34 +69,38 @@ TARGETED = ("renumber", "settle", "release", "rename")
     "--rename",
     multiple=True,
     metavar="OLD=NEW",
-    help="Hand the blocks of a node that is gone to its replacement. Repeatable.",
+    help="Give the blocks of a node that is gone to its replacement. Repeatable.",
 )
-@click.option("--mode", is_flag=True, help="The lock goes over to the mode that the Cluster names.")
+@click.option("--mode", is_flag=True, help="Let the lock switch to the Cluster's IPAM mode.")
 @click.option(
     "--onto",
     metavar="REV",
     default="",
-    help="Merge the lock of this revision in first, as the merge driver would. The inputs have to be merged already.",
+    help="First merge the lock of this revision in, as the merge driver does. The inputs must be merged already.",
 )
-@click.option("--reshard", is_flag=True, help="Let the shard count grow to what output.shardSize asks for.")
+@click.option("--reshard", is_flag=True, help="Let the shard count grow to fit output.shardSize.")
 @format_option
 def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **given: Any) -> int:
-    """Write the lock alone, and nothing below rendered/.
+    """Write only the lock, and nothing below rendered/.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Consent is given here, once, and is reviewed in the lock's lines.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
+    this command; its effect is reviewed in the lines of the lock.
     """
-    from ipamc.cli.runner import Job, compile_all, conclude
+    from ipamc.cli.runner import ClusterRun, compile_all, conclude
+    from ipamc.workspace.environment import today
 
     folders = find(clusters)
     consent = _consent(given)
     context = click.get_current_context()
     if check and any(given.values()):
-        raise click.UsageError("--check gives no consent: leave one of the two away", context)
+        raise click.UsageError("--check and consent exclude each other: omit one of them", context)
     if len(folders) > 1 and any(given[name] for name in TARGETED):
-        raise click.UsageError("consent for a node, CIDR or pool is for one cluster: name it", context)
+        raise click.UsageError(
+            "consent for a node, CIDR or pool is for one cluster: name the cluster", context
+        )
     day = today()
-    todo = [
-        Job(
+    tasks = [
+        ClusterRun(
             folder=folder,
             today=day,
             consent=consent,
@@ -104,7 +111,7 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **
         )
         for folder in folders
     ]
-    return conclude(compile_all(todo, None), style)
+    return conclude(compile_all(tasks, None), style)
 
 
 def _consent(given: dict[str, Any]) -> Consent:

@@ -1,27 +1,31 @@
-"""`ipamc plan`: what changes, against a git revision or the disk."""
+"""`ipamc plan`: what a compile changes, against a git revision or the disk."""
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ipamc.cli.command import CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, report_option
-from ipamc.cli.terminal import colour, say, today, trouble
+from ipamc.cli.options import clusters_argument
+from ipamc.cli.terminal import colour, progress, say, trouble
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import State
+from ipamc.review.gates import GATES
 from ipamc.workspace import disk
-from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
+from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
-    from ipamc.review.diff.document import Document, Planned
+    from ipamc.model.lock import Lock
+    from ipamc.review.diff.plan_report import ClusterReport, PlanReport
+    from ipamc.workspace.plan_base import Base
+    from ipamc.workspace.source import Source
 
 FORMATS = ("text", "markdown", "json")
-GATES = ("renumber", "release", "leave", "capacity")
 
 
 def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001 - click's signature
@@ -34,17 +38,17 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc plan", "what 'ipamc compile' would do to every cluster below clusters/"),
+        ("ipamc plan", "what 'ipamc compile' would change in all clusters below clusters/"),
         ("ipamc plan --base origin/main", "what this branch changes"),
-        ("ipamc plan --base origin/main --format markdown", "the same as a comment for a pull request"),
-        ("ipamc plan lab --base HEAD~1 --format json", "the same for programs"),
+        ("ipamc plan --base origin/main --format markdown", "the same, as a comment for a pull request"),
+        ("ipamc plan lab --base HEAD~1 --format json", "the same, for programs"),
         (
             "ipamc plan --base origin/main --fail-on renumber,leave",
-            "exit 1 if a node is renumbered or leaves, agreed or not",
+            "exit 1 if a node is renumbered or leaves, with or without consent",
         ),
     ),
     done="done; with --detailed-exitcode: nothing changes",
-    refused="refused: a line vanished from a lock, an input was refused, --fail-on; or the surroundings failed. The plan is printed first",
+    refused="refused: a line vanished from a lock, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
     changed="only with --detailed-exitcode: something changes",
 )
 @clusters_argument
@@ -52,7 +56,7 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     "--base",
     metavar="REV",
     default="",
-    help="Compare with the lock and the rendered tree of this revision, instead of the disk's.",
+    help="Compare with the lock and the rendered files of this revision, instead of those on the disk.",
 )
 @click.option(
     "--format",
@@ -68,13 +72,13 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     multiple=True,
     callback=_gates,
     metavar="WORD,…",
-    help=f"Exit 1 if this happens, whoever agreed: {', '.join(GATES)}. Repeatable.",
+    help=f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}. Repeatable.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes for several clusters.  [default: one a processor]",
+    help="Processes for several clusters.  [default: one for each processor]",
 )
 @report_option
 def command(
@@ -86,159 +90,168 @@ def command(
     fail_on: frozenset[str],
     jobs: int | None,
 ) -> int:
-    """Say what changes: blocks added, left, released, renumbered, and flags, pools and room.
+    """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that the base alone has. The base is what was committed, or what
-    lies on the disk; it is not compiled again. What it is compared with is what a compile gives now. Writes nothing.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
+    has. The base is read as it was committed, or as it lies on the disk; it is not compiled again. It is
+    compared with the result of a compile now. Writes nothing.
     """
-    from ipamc.cli.runner import run_all
-    from ipamc.report.findings import Failure
-    from ipamc.review.diff.document import Document, Status, refusals
+    from ipamc.cli.runner import compiling
+    from ipamc.report.findings.content import Failure
+    from ipamc.review.diff.plan_report import PlanReport, Status, refusals
+    from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import neighbours
+    from ipamc.workspace.workers import run_all
 
-    folders, then = _clusters(clusters, base)
+    folders, before = _clusters(clusters, base)
     day = today()
-    todo = [
-        Job(folder=folder, today=day, base=base, was=then.renamed.get(folder, "") if then else "")
+    beside = neighbours(folders, progress)
+    tasks = [
+        PlanRun(
+            folder=folder,
+            today=day,
+            revision=base,
+            source=before.source,
+            was=before.renamed.get(folder, ""),
+            neighbours=beside.get(folder),
+        )
         for folder in folders
     ]
-    beside = neighbours(folders)
-    todo = [replace(each, neighbours=beside.get(each.folder)) for each in todo]
-    planned = [*run_all(todo, jobs, run)] if todo else []
-    if then:
-        planned += [_deleted(folder, base) for folder in then.deleted]
-    planned.sort(key=lambda each: each.name)
-    document = Document(
-        base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(each) for each in clusters}))
+    planned: list[ClusterReport] = []
+    if tasks:
+        with progress(compiling(folders)):
+            planned += run_all(tasks, jobs, run)
+    planned += [_deleted(folder, lock, base) for folder, lock in before.deleted.items()]
+    planned.sort(key=lambda cluster: cluster.name)
+    report = PlanReport(
+        base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
-    click.echo(_rendered(document, style), nl=False, color=True)
+    click.echo(_rendered(report, style), nl=False, color=True)
     paths = {name_of(folder): folder for folder in folders}
     failures = [
-        Failure(paths[each.name], f"{each.name}: {each.status}: {each.said}")
-        for each in planned
-        if each.status is Status.FAILED
+        Failure(paths[cluster.name], f"{cluster.name}: {cluster.status}: {cluster.said}")
+        for cluster in planned
+        if cluster.status is Status.FAILED
     ]
-    print_findings([finding for each in planned for finding in each.findings], "full", failures)
-    for each in planned:
-        if each.difference is None and each.status is not Status.FAILED:
-            say(f"{'error: ' if each.failed else ''}{each.name}: {each.status}: {each.said}")
-    reasons = list(refusals(document, fail_on))
+    print_findings([finding for cluster in planned for finding in cluster.findings], "full", failures)
+    for cluster in planned:
+        if cluster.difference is None and cluster.status is not Status.FAILED:
+            say(f"{'error: ' if cluster.failed else ''}{cluster.name}: {cluster.status}: {cluster.said}")
+    reasons = list(refusals(report, fail_on))
     for reason in reasons:
         say(f"refused: {reason}")
-    for each in planned if then else ():
-        if each.difference and each.difference.lines.vanished:
-            _way_back(base, each.name)
-    if reasons or any(each.failed for each in planned):
+    for cluster in planned if base else ():
+        if cluster.difference and cluster.difference.lines.vanished:
+            _way_back(base, cluster.name)
+    if reasons or any(cluster.failed for cluster in planned):
         return REFUSED
-    return CHANGED if detailed_exitcode and any(each.changed for each in planned) else DONE
+    return CHANGED if detailed_exitcode and any(cluster.changed for cluster in planned) else DONE
 
 
-def _clusters(given: tuple[str, ...], base: str) -> tuple[list[str], Any]:
-    """Give the folders to plan, and what became of those of the base."""
+def _clusters(given: tuple[str, ...], base: str) -> tuple[list[str], Base]:
+    """Return the folders to plan, and what they are compared with."""
+    from ipamc.workspace.plan_base import Base, look
+    from ipamc.workspace.source import Disk
+
     if not base:
-        return find(given), None
-    from ipamc.workspace.plan_base import look
-
+        return find(given), Base(source=Disk())
     missing = [
-        each for each in given if not disk.is_folder(each) and not disk.is_folder(f"{disk.CLUSTERS}/{each}")
+        text for text in given if not disk.is_folder(text) and not disk.is_folder(f"{disk.CLUSTERS}/{text}")
     ]
-    there = [each for each in given if each not in missing]
+    there = [text for text in given if text not in missing]
     folders = find(there) if there else [] if given else _all()
-    then = look(base, folders, [f"{disk.CLUSTERS}/{name_of(each)}" for each in missing] if given else None)
-    if unknown := [each for each in missing if f"{disk.CLUSTERS}/{name_of(each)}" not in then.deleted]:
-        find(unknown)  # says what there is
-    if not folders and not then.deleted:
-        disk.clusters()  # says that there is none
-    return folders, then
+    before = look(base, folders, [f"{disk.CLUSTERS}/{name_of(text)}" for text in missing] if given else None)
+    if unknown := [text for text in missing if f"{disk.CLUSTERS}/{name_of(text)}" not in before.deleted]:
+        find(unknown)  # raises, with the names that exist
+    if not folders and not before.deleted:
+        disk.clusters()  # raises: there is none
+    return folders, before
 
 
 def _all() -> list[str]:
     try:
         return find(())
-    except disk.Trouble:  # the last cluster may be what was deleted
+    except Trouble:  # the last cluster may have been deleted
         return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class PlanRun:
     """A cluster to plan."""
 
     folder: str
     today: str
-    base: str
+    revision: str
+    """Of the base, as the user named it; "" for the disk."""
+    source: Source
+    """Where the base is read."""
     was: str
     """Its folder in the base, where it was another one."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
 
 
-def run(job: Job) -> Planned:
-    """Plan one cluster. Everything that is not a bug of ours ends in the result."""
-    from ipamc.review.diff.document import Planned, Status
+def run(task: PlanRun) -> ClusterReport:
+    """Plan one cluster. Every failure ends in the result, except a bug of ipamc."""
+    from ipamc.review.diff.plan_report import ClusterReport, Status
 
-    name = name_of(job.folder)
-    gc.disable()  # as for a compile: many objects, no cycles
+    name = name_of(task.folder)
     try:
-        return _run(job, name)
+        return _run(task, name)
     except Refused as refused:
-        errors = sum(each.severity is Severity.ERROR for each in refused.diagnostics)
-        return Planned(
+        errors = sum(finding.severity is Severity.ERROR for finding in refused.diagnostics)
+        return ClusterReport(
             name=name,
             status=Status.REFUSED,
-            said=f"{count(errors, 'error')}, and so there is nothing to compare",
+            said=f"{count(errors, 'error')}, so there is nothing to compare",
             findings=refused.diagnostics,
         )
     except Exception as problem:
         if text := trouble(problem):
-            return Planned(name=name, status=Status.FAILED, said=text)
+            return ClusterReport(name=name, status=Status.FAILED, said=text)
         raise
-    finally:
-        gc.enable()
 
 
-def _run(job: Job, name: str) -> Planned:
-    from ipamc.model.lock import Consent
+def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
-    from ipamc.review.diff import compare, nothing
-    from ipamc.review.diff.document import Planned, Status
+    from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.plan_report import ClusterReport, Status
     from ipamc.workspace.neighbours import refuse_overlaps
-    from ipamc.workspace.plan_base import side_at, side_on_disk
+    from ipamc.workspace.plan_base import side
+    from ipamc.workspace.source import Disk
 
-    inputs = inputs_of(job.folder, today=job.today, consent=Consent())
+    inputs = replace(Disk().inputs(task.folder), today=task.today)
     compilation = compile_cluster(inputs)
-    if job.neighbours:
-        refuse_overlaps(inputs, compilation, job.neighbours)
-    side = (
-        side_at(job.was or job.folder, job.base, inputs, compilation)
-        if job.base
-        else side_on_disk(job.folder, inputs, compilation)
-    )
+    if task.neighbours:
+        refuse_overlaps(inputs, compilation, task.neighbours)
+    before = side(task.source, task.was or task.folder, inputs, compilation.plan.cluster)
     status, said = Status.PLANNED, ""
-    if side is None:
-        status, said = Status.NEW, f"{job.base} has no such cluster"
-    elif job.was:
-        status, said = Status.RENAMED, f"it is {name_of(job.was)} in {job.base}, and is compared with that"
-    difference = compare(side or nothing(name, compilation.plan.lock.mode), compilation, job.today)
-    return Planned(
+    if before is None:
+        status, said = Status.NEW, f"{task.revision} has no such cluster"
+    elif task.was:
+        status, said = (
+            Status.RENAMED,
+            f"it is {name_of(task.was)} in {task.revision}, and is compared with that",
+        )
+    difference = compare(before or empty_base(name, compilation.plan.lock.mode), compilation, task.today)
+    return ClusterReport(
         name=name, status=status, said=said, difference=difference, findings=compilation.diagnostics
     )
 
 
-def _deleted(folder: str, base: str) -> Planned:
-    from ipamc.review.diff.document import Planned, Status
-    from ipamc.workspace.plan_base import was_held
+def _deleted(folder: str, lock: Lock | None, base: str) -> ClusterReport:
+    from ipamc.review.diff.plan_report import ClusterReport, Status
 
-    lock = was_held(folder, base)
-    live = [line for line in lock.lines if line.state is State.HELD] if lock else []
-    nodes = len({line.node for line in live})
+    lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
+    nodes = len({line.node for line in lines})
     held = (
-        f"with {count(nodes, 'node')} and {count(len(live), 'block')}; what was applied stays in the cluster"
+        f"with {count(nodes, 'node')} and {count(len(lines), 'block')}; what was applied stays in the cluster"
     )
-    said = f"{base} has it, {held}. To have it back: git checkout {base} -- {folder}"
-    return Planned(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
+    said = f"{base} has it, {held}. To restore it: git checkout {base} -- {folder}"
+    return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
 
 
-def _rendered(document: Document, style: str) -> str:
+def _rendered(report: PlanReport, style: str) -> str:
     import sys
 
     from ipamc.report.plan import json as plan_json
@@ -246,21 +259,21 @@ def _rendered(document: Document, style: str) -> str:
     from ipamc.report.plan import text as plan_text
 
     if style == "json":
-        return plan_json.render(document)
+        return plan_json.render(report)
     return (
-        plan_markdown.render(document)
+        plan_markdown.render(report)
         if style == "markdown"
-        else plan_text.render(document, colour=colour(sys.stdout))
+        else plan_text.render(report, colour=colour(sys.stdout))
     )
 
 
 def _way_back(base: str, name: str) -> None:
-    """Say how lines that vanished come back."""
+    """Say how to restore lines that vanished."""
     from ipamc.workspace.plan_base import behind
 
     if behind(base):
         say(
-            f"note: {base} has commits that are not merged here, and what they added looks vanished: git merge {base}, and plan again;"
+            f"note: {base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
         )
         say(
             f"note: or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
@@ -268,5 +281,5 @@ def _way_back(base: str, name: str) -> None:
     else:
         lock = f"{disk.CLUSTERS}/{name}/{disk.LOCK}"
         say(
-            f"note: a line goes only when its addresses are given out again; to have it back: git checkout {base} -- {lock}, then: ipamc compile {name}"
+            f"note: a line goes only when its addresses are given out again; to restore it: git checkout {base} -- {lock}, then: ipamc compile {name}"
         )

@@ -1,42 +1,45 @@
-"""IP, CIDR or NODE: what the argument of a verb means."""
+"""The meaning of an argument IP, CIDR or NODE."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import click
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
-from ipamc.model.selector import node_name_problem
+from ipamc.model.selector.label_syntax import subdomain_problem
 
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
 
 
-class Asked(NamedTuple):
-    """An argument, read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What a user asks for."""
 
     text: str
     block: Block | None
-    """Of an address, the block of it alone."""
+    """For an address, the block of this address only."""
     node: str
-    """"" where it can be no node's name. A node may be named like an IPv4 address: then it is both."""
+    """"" where it cannot be the name of a node. A node may be named like an IPv4 address: then it is both."""
 
 
-def asked(text: str) -> Asked:
-    """Read IP, CIDR or NODE. Raises UsageError for anything else, with what may have been meant."""
+def parse_query(text: str) -> Query:
+    """Read IP, CIDR or NODE. Raises UsageError for anything else, with what may be meant."""
     if "/" in text:
-        return Asked(text, _block(text), "")
+        return Query(text=text, block=_block(text), node="")
     if _FOUR_NUMBERS(text):
-        return Asked(text, _address(text, 4), text)
+        return Query(text=text, block=_address(text, 4), node=text)
     if ":" in text:
-        return Asked(text, _address(text, 6), "")
-    return Asked(text, None, node_name(text, "neither an address nor a CIDR, and no node's name"))
+        return Query(text=text, block=_address(text, 6), node="")
+    return Query(
+        text=text, block=None, node=node_name(text, "not an address, not a CIDR, and not a node's name")
+    )
 
 
-def node_name(text: str, problem: str = "no node's name") -> str:
+def node_name(text: str, problem: str = "not a node's name") -> str:
     """Read the name of a node. Raises UsageError."""
-    if why := node_name_problem(text):
+    if why := subdomain_problem(text):
         raise _usage(f"{text!r} is {problem}: it {why}")
     return text
 
@@ -52,13 +55,14 @@ def _block(text: str) -> Block:
 
 
 def _address(text: str, family: int) -> Block:
-    whole = f"/{BITS[family]}"
+    if "%" in text:
+        raise _usage(f"{text!r} has a zone")
     try:
-        return parse_block(f"{text}{whole}", pods=False)
+        return parse_block(f"{text}/{BITS[family]}", pods=False)
     except CidrError as problem:
-        reason = problem.reason.replace(f"{text}{whole}", text).replace("is not a CIDR", "is not an address")
+        what = "is an IPv4-mapped IPv6 address" if problem.rule == "mapped" else "is not an address"
         better = problem.better.removesuffix(f"/{BITS[4]}")
-        raise _usage(reason + (f"; write {better}" if better else "")) from None
+        raise _usage(f"{text!r} {what}" + (f"; write {better}" if better else "")) from None
 
 
 def _usage(text: str) -> click.UsageError:

@@ -1,17 +1,15 @@
-"""One job a cluster, here or in a pool of processes. Clusters stand alone: a refused one does not keep the others from being written.
+"""Compile clusters, and print what became of each.
 
-Unless they are of one address space, and share an address: then neither is.
+Clusters stand alone: a refused one does not keep the others from being written. Only clusters of one address
+space that share an address are refused together.
 """
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from ipamc.cli import summary
 from ipamc.cli.command import DONE, REFUSED
@@ -19,9 +17,11 @@ from ipamc.cli.findings import print_findings
 from ipamc.cli.terminal import progress, say, trouble
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.plan import StaleReason
-from ipamc.workspace import disk
-from ipamc.workspace.clusters import inputs_of, name_of
+from ipamc.workspace import disk, output
+from ipamc.workspace.clusters import name_of
 from ipamc.workspace.neighbours import neighbours, refuse_overlaps
+from ipamc.workspace.source import Disk
+from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What to do for one cluster."""
+class ClusterRun:
+    """What to compile, and what to write."""
 
     folder: str
     today: str
     consent: Consent
     render: bool = True
-    """Write what is rendered, too; else the lock alone."""
+    """Write `rendered/` too; else only the lock."""
     locked: bool = False
     """The lock is read-only."""
     check: bool = False
@@ -49,125 +49,94 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a job."""
+    """The result of a run."""
 
     name: str
     folder: str
     findings: tuple[Diagnostic, ...] = ()
     done: bool = False
-    """It is sound, and the disk is as it should be."""
+    """It was not refused, and the disk is as it should be."""
     line: str
     """What was done, for people."""
     trouble: bool = False
-    """The surroundings failed, and `line` says how."""
+    """The environment failed; `line` says how."""
 
 
-def run(job: Job) -> Outcome:
-    """Do one job. Everything that is not a bug of ours ends in the outcome."""
-    name = name_of(job.folder)
-    gc.disable()  # a compile makes many objects and no cycles worth finding: collecting them costs a tenth of its time
+def run(task: ClusterRun) -> Outcome:
+    """Compile one cluster. Every failure ends in the outcome, except a bug of ipamc."""
+    name = name_of(task.folder)
     try:
-        with nullcontext() if job.check else disk.alone(job.folder):
-            return _run(job, name)
+        with nullcontext() if task.check else disk.alone(task.folder):
+            return _run(task, name)
     except Refused as refused:
         return Outcome(
-            name=name, folder=job.folder, findings=refused.diagnostics, line="refused, nothing written"
+            name=name, folder=task.folder, findings=refused.diagnostics, line="refused, nothing written"
         )
     except Exception as problem:
         if text := trouble(problem):
-            return Outcome(name=name, folder=job.folder, line=text, trouble=True)
+            return Outcome(name=name, folder=task.folder, line=text, trouble=True)
         raise
-    finally:
-        gc.enable()
 
 
-def _run(job: Job, name: str) -> Outcome:
+def _run(task: ClusterRun, name: str) -> Outcome:
     from ipamc.pipeline import compile_cluster
 
-    inputs = inputs_of(job.folder, today=job.today, consent=job.consent, locked=job.locked)
+    inputs = replace(Disk().inputs(task.folder), today=task.today, consent=task.consent, locked=task.locked)
     merged = None
-    if job.onto:
+    if task.onto:
         from ipamc.workspace.lock_onto import onto
 
-        merged = onto(job.folder, job.onto)
+        merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
     compilation = compile_cluster(inputs)
-    if merged and "all" not in job.consent.leave:
-        merged.refuse_strangers(
-            {each.node for each in compilation.plan.stale if each.reason is StaleReason.LEAVER}
-            - job.consent.leave
-        )
-    if job.neighbours:
-        refuse_overlaps(inputs, compilation, job.neighbours)
-    lock = None if job.locked and not job.check else compilation.lock
-    files = compilation.files if job.render else None
-    changes = (disk.compare if job.check else disk.write)(job.folder, lock, files)
-    if job.check:
+    if merged and "all" not in task.consent.leave:
+        leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
+        merged.refuse_unmerged(leavers - task.consent.leave)
+    if task.neighbours:
+        refuse_overlaps(inputs, compilation, task.neighbours)
+    lock = None if task.locked and not task.check else compilation.lock
+    files = compilation.files if task.render else None
+    changes = (output.compare if task.check else output.write)(task.folder, lock, files)
+    if task.check:
         line = summary.outdated(changes) if changes else "up to date"
     else:
         line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
     return Outcome(
         name=name,
-        folder=job.folder,
+        folder=task.folder,
         findings=compilation.diagnostics,
-        done=not (job.check and changes),
+        done=not (task.check and changes),
         line="\n".join((*(merged.lines if merged else ()), line)),
     )
 
 
-class _OfAFolder(Protocol):
-    @property
-    def folder(self) -> str: ...
+def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
+    """Do `run` for every task, each with the other clusters of its address space.
+
+    Outcomes are in the order of the tasks.
+    """
+    beside = neighbours([task.folder for task in tasks], progress)
+    tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
+    with progress(compiling([task.folder for task in tasks])):
+        return run_all(tasks, processes, run)
 
 
-Work = TypeVar("Work", bound=_OfAFolder)
-Result = TypeVar("Result")
-
-
-def compile_all(jobs: Sequence[Job], processes: int | None) -> list[Outcome]:
-    """Do `run` for all jobs, each with what the other clusters of its address space claim."""
-    beside = neighbours([job.folder for job in jobs])
-    return run_all([replace(job, neighbours=beside.get(job.folder)) for job in jobs], processes, run)
-
-
-def run_all(jobs: Sequence[Work], processes: int | None, do: Callable[[Work], Result]) -> list[Result]:
-    """Do all jobs; outcomes in the order of the jobs. By default, as many processes as there are processors or jobs."""
-    processes = min(processes or _processors(), len(jobs))
-    with progress(f"compiling {name_of(jobs[0].folder) if len(jobs) == 1 else f'{len(jobs)} clusters'}"):
-        return [do(job) for job in jobs] if processes <= 1 else _in_pool(jobs, processes, do)
-
-
-def _in_pool(jobs: Sequence[Work], processes: int, do: Callable[[Work], Result]) -> list[Result]:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
-    ours = signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # workers inherit that: an interrupt is the parent's alone
-    try:
-        outcomes = pool.map(do, jobs)
-        signal.signal(signal.SIGINT, ours)
-        return list(outcomes)
-    except BrokenProcessPool:
-        raise disk.Trouble("a worker process was killed, for lack of memory perhaps: try --jobs 1") from None
-    finally:
-        signal.signal(signal.SIGINT, ours)
-        pool.shutdown(cancel_futures=True)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def compiling(folders: Sequence[str]) -> str:
+    """Return the text of progress."""
+    return f"compiling {name_of(folders[0]) if len(folders) == 1 else f'{len(folders)} clusters'}"
 
 
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
-    """Print the findings of all clusters, then a line for each; give the exit code. A document is all there is on stderr."""
-    from ipamc.report.findings import Failure, format_of
+    """Print the findings of all clusters, then a line for each; return the exit code.
 
-    failures = [Failure(each.folder, each.line) for each in outcomes if each.trouble]
-    print_findings([finding for each in outcomes for finding in each.findings], style, failures)
-    for each in outcomes:
-        if not (each.trouble or format_of(style).document):
-            say(f"{each.name}: {each.line}")
-    return DONE if all(each.done for each in outcomes) else REFUSED
+    Beside a document nothing else is printed.
+    """
+    from ipamc.report.findings import format_of
+    from ipamc.report.findings.content import Failure
+
+    failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
+    print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
+    for outcome in outcomes:
+        if not (outcome.trouble or format_of(style).document):
+            say(f"{outcome.name}: {outcome.line}")
+    return DONE if all(outcome.done for outcome in outcomes) else REFUSED

@@ -1,4 +1,4 @@
-"""`ipamc schema`: JSON Schemas for editors."""
+"""`ipamc schema`: the JSON Schemas of the inputs, for editors."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ SUFFIX = ".schema.json"
         ("ipamc schema IPPool", "one schema, to stdout"),
         (
             "ipamc schema --output clusters/.schemas",
-            "all of them, where the files that 'ipamc init' wrote look for them",
+            "all of them, where the files of 'ipamc init' expect them",
         ),
     ),
-    refused="the surroundings failed",
+    refused="an I/O or environment error",
 )
 @click.argument("kind", required=False)
-@click.option("--output", metavar="DIR", help="Write into this folder instead, one file a kind.")
+@click.option("--output", metavar="DIR", help="Write one file for each kind into this folder instead.")
 def command(*, kind: str | None, output: str | None) -> int:
-    """Print the JSON Schema of a kind; without KIND, list them.
+    """Print the JSON Schema of a kind; without KIND, list the kinds.
 
-    Editors read them through a first line such as '# yaml-language-server: $schema=../.schemas/ippool.schema.json'.
+    Editors find them by a first line such as '# yaml-language-server:
+    $schema=../.schemas/ippool.schema.json'.
     """
     schemas = by_kind()
     if kind is not None:
-        schemas = {each: text for each, text in schemas.items() if each == kind.lower()}
+        schemas = {name: text for name, text in schemas.items() if name == kind.lower()}
         if not schemas:
             known = ", ".join(by_kind())
             raise click.UsageError(
                 f"there is no schema of {kind!r}. There are: {known}", click.get_current_context()
             )
     if output is not None:
-        for each, text in schemas.items():
-            disk.replace(f"{output}/{file_name(each)}", text)
+        for name, text in schemas.items():
+            disk.replace(f"{output}/{file_name(name)}", text)
         click.echo(f"{output}: {', '.join(schemas)}", err=True)
     elif kind is None:
-        for each, text in schemas.items():
-            click.echo(f"{each}: {json.loads(text).get('description', '')}".rstrip(": "))
+        for name, text in schemas.items():
+            click.echo(f"{name}: {json.loads(text).get('description', '')}".rstrip(": "))
     else:
         click.echo("".join(schemas.values()), nl=False)
     return DONE
 
 
 def by_kind() -> dict[str, str]:
-    """Give the schemas' texts by kind, in lower case."""
+    """Return the schemas' texts by kind, in lower case."""
     return {
         name.removesuffix(SUFFIX): text
         for name, text in disk.assets("schemas").items()
@@ -61,5 +62,5 @@ def by_kind() -> dict[str, str]:
 
 
 def file_name(kind: str) -> str:
-    """Give the name of the file that a kind's schema is written to."""
+    """Return the name of a schema's file."""
     return kind + SUFFIX

@@ -1,27 +1,31 @@
-"""What depends on where ipamc runs: colour, progress, the clock, and what to say when the surroundings fail."""
+"""What depends on where ipamc runs: colour, progress, the clock; and the line for an environment error."""
 
 from __future__ import annotations
 
-import datetime
 import os
-import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import TextIO
 
 import click
 
 from ipamc.report.terminal_text import visible
-from ipamc.workspace.disk import Trouble
+from ipamc.workspace.trouble import one_line
 
 PATIENCE = 0.3
 """Seconds before progress is shown."""
+WIDTH = 79
+"""Characters of progress: a line that wraps could not be removed."""
 
 
 def colour(stream: TextIO) -> bool:
-    """Tell whether to colour what goes to a stream: NO_COLOR forbids, FORCE_COLOR demands, else a terminal that is not dumb."""
+    """Return whether to colour a stream.
+
+    NO_COLOR forbids it, FORCE_COLOR demands it; else a terminal is coloured unless it is dumb.
+    """
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
@@ -31,36 +35,19 @@ def colour(stream: TextIO) -> bool:
 
 def say(text: str) -> None:
     """Write a line for people, to stderr."""
-    click.echo(text, err=True, color=True)  # True: whoever made the text knew whether to colour it
-
-
-def today() -> str:
-    """Give the day in UTC, ISO 8601: SOURCE_DATE_EPOCH if it is set, else the clock's. The only place where ipamc asks for the time."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    if epoch is None:
-        return datetime.datetime.now(datetime.UTC).date().isoformat()
-    if not re.fullmatch(r"\d{1,12}", epoch, re.ASCII):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {visible(epoch)!r}, which is no number of seconds since 1970")
-    try:
-        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
-    except (OverflowError, ValueError, OSError):
-        raise Trouble(f"SOURCE_DATE_EPOCH is {epoch}, after the year 9999") from None
+    click.echo(text, err=True, color=True)  # True: the text has its colours already
 
 
 def trouble(problem: BaseException) -> str:
-    """Give the one line for a failure of the surroundings; "" for anything else, which is then a bug of ours."""
-    if isinstance(problem, Trouble | click.ClickException):
+    """Return the line for an I/O, environment or usage error; "" for other exceptions, which are bugs of ipamc."""
+    if isinstance(problem, click.ClickException):
         return visible(str(problem))
-    if isinstance(problem, OSError):
-        path = problem.filename2 or problem.filename
-        reason = (problem.strerror or "").lower() or str(problem) or type(problem).__name__
-        return visible(f"{os.fsdecode(path)}: {reason}" if path and not isinstance(path, int) else reason)
-    return "out of memory" if isinstance(problem, MemoryError) else ""
+    return one_line(problem)
 
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show on a terminal that something is going on, once it has taken longer than PATIENCE."""
+    """Show a line on a terminal while the block runs, after PATIENCE; remove it at the end."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
@@ -75,8 +62,11 @@ def progress(text: str) -> Iterator[None]:
 
 
 def _show(text: str, done: threading.Event) -> None:
-    if not done.wait(PATIENCE):
-        from rich.console import Console
-
-        with Console(stderr=True).status(text):
-            done.wait()
+    if done.wait(PATIENCE):
+        return
+    for seconds in count():
+        line = f"{visible(text)} … {seconds} s"[:WIDTH]
+        click.echo(f"\r{line}", err=True, nl=False)
+        if done.wait(1):
+            break
+    click.echo(f"\r{' ' * len(line)}\r", err=True, nl=False)

@@ -1,4 +1,4 @@
-"""`ipamc which`: who holds an address, or which blocks a node has, in every cluster."""
+"""`ipamc which`: the node that has an address, or the blocks of a node, in all clusters."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
-from ipamc.cli.query import Asked, asked
+from ipamc.cli.options import at_option, clusters_argument, source_of
+from ipamc.cli.query import Query, parse_query
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import State
-from ipamc.workspace import disk
-from ipamc.workspace.clusters import clusters_argument, find, inputs_of, name_of
-from ipamc.workspace.history import Past, at_option, look_back
+from ipamc.workspace.clusters import name_of
+from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ipamc.report.holders import Holding, Vacant
+    from ipamc.report.holders import InputAnswer, LockAnswer
+    from ipamc.workspace.source import Source
 
 
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc which 100.162.224.7", "who has this address, in every cluster below clusters/"),
-        ("ipamc which 100.162.224.0/24 zones", "all lines over a CIDR, in one cluster"),
+        ("ipamc which 100.162.224.7", "who has this address, in all clusters below clusters/"),
+        ("ipamc which 100.162.224.0/24 zones", "all lines that overlap a CIDR, in one cluster"),
         ("ipamc which bj-001", "the blocks of a node"),
         ("ipamc which 100.162.224.7 --at 2026-11-21", "who had it at the end of that day, UTC"),
     ),
-    done="a line of a lock lies over it",
-    refused="nobody does: it is free, released, reserved, excluded or in no pool; or a lock could not be read",
+    done="a line of a lock has it",
+    refused="no node has it: it is free, released, reserved, excluded or in no pool; or a lock could not be read",
 )
 @click.argument("target", metavar="IP|CIDR|NODE")
 @clusters_argument
@@ -45,29 +46,29 @@ if TYPE_CHECKING:
 )
 @format_option
 def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
-    """Show who holds an address, or which blocks a node has, by the locks as they stand. Writes nothing.
+    """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.
 
-    An address or a CIDR gives every line over it, whether held, pending, quarantined or released. Where there is none, the pools are read: is it free, reserved,
-    excluded or pinned? CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.
+    Where there is none, it reads the pools and shows whether the address is free, reserved, excluded or
+    pinned. CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.report import holders as report_holders
     from ipamc.report.findings import format_of
 
-    question = asked(target)
-    look = _Look(question, look_back(at, clusters) if at else None)
-    answers: list[Holding | Vacant] = list(look.holders(clusters))
-    held = any(each.line.state is not State.RELEASED for each in look.found)
-    if not answers and question.block:
+    query = parse_query(target)
+    search = _Search(query, source_of(clusters, at))
+    answers: list[LockAnswer | InputAnswer] = list(search.holders())
+    held = any(found.line.state is not State.RELEASED for found in search.found)
+    if not answers and query.block:
         with progress("reading the pools"):
-            answers = list(look.vacant())
+            answers = list(search.vacant())
     if output == "json":
-        past = {"at": look.past.record()} if look.past else {}
         click.echo(
             json.dumps(
                 {
                     "version": report_holders.VERSION,
                     "asked": target,
-                    **past,
+                    **search.source.record(),
                     "held": held,
                     **report_holders.records(answers),
                 },
@@ -77,76 +78,75 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
     elif answers:
         click.echo(report_holders.table(answers), nl=False)
     if not held and not format_of(style).document:
-        say(look.nobody(answers))
-    print_findings(
-        list(dict.fromkeys(look.problems.findings)), style, look.problems.failures
-    )  # a lock that is refused is so twice
-    return DONE if held and not look.problems else REFUSED
+        say(search.not_held(answers))
+    # A lock that is refused is read twice, by holders() and by vacant().
+    print_findings(list(dict.fromkeys(search.problems.findings)), style, search.problems.failures)
+    return DONE if held and not search.problems else REFUSED
 
 
-class _Look:
-    """A look through clusters. What one of them refuses does not keep the others from answering."""
+class _Search:
+    """A search through clusters. A cluster that is refused does not keep the others from answering."""
 
-    def __init__(self, question: Asked, past: Past | None) -> None:
-        self.question = question
-        self.past = past
-        self.folders: list[str] = []
-        self.found: list[Holding] = []
+    def __init__(self, query: Query, source: Source) -> None:
+        self.query = query
+        self.source = source
+        self.found: list[LockAnswer] = []
         self.problems = Problems()
         self.unread = False
         """Some lock could not be read."""
 
-    def holders(self, clusters: tuple[str, ...]) -> list[Holding]:
-        """Give the lines that answer, a cluster after the other. Reads locks only, and of these only what answers."""
-        self.folders = list(self.past.folders if self.past else find(clusters))
-        locks = self.past.locks() if self.past else {}
-        for folder in self.folders:
+    def holders(self) -> list[LockAnswer]:
+        """Return the lines that answer, cluster by cluster.
+
+        Reads locks only, and decodes only the lines that answer.
+        """
+        for folder in self.source.folders:
             with self.problems.of(folder):
-                path, text = locks[folder] if self.past else (f"{folder}/{disk.LOCK}", disk.read_lock(folder))
-                if text is not None:
-                    self.found += self._holders(name_of(folder), path, text)
+                lock = self.source.lock(folder)
+                if lock.text is not None:
+                    self.found += self._holders(name_of(folder), lock.path, lock.text)
         self.unread = bool(self.problems)
         return self.found
 
-    def _holders(self, name: str, path: str, text: bytes) -> Iterator[Holding]:
+    def _holders(self, name: str, path: str, text: bytes) -> Iterator[LockAnswer]:
         from ipamc.lock.file import named
         from ipamc.lock.lookup import of, over
         from ipamc.lock.rules import row_at
-        from ipamc.report.holders import Holding
+        from ipamc.report.holders import LockAnswer
 
-        found = set(over(text, path, self.question.block) if self.question.block else ())
-        found.update(of(text, path, self.question.node) if self.question.node else ())
+        found = set(over(text, path, self.query.block) if self.query.block else ())
+        found.update(of(text, path, self.query.node) if self.query.node else ())
         if named(text) != name:
-            raise disk.Trouble(
+            raise Trouble(
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
-        for line, number in sorted(found, key=lambda each: each.number):
-            yield Holding(name, line, row_at(path, number, b""))
+        for written in sorted(found, key=lambda written: written.number):
+            yield LockAnswer(cluster=name, line=written.line, at=row_at(path, written.number, b""))
 
-    def vacant(self) -> Iterator[Vacant]:
-        """Yield what the inputs say of a block that no lock has a line over."""
-        from ipamc.cli.show import survey
-        from ipamc.model.lock import Consent
+    def vacant(self) -> Iterator[InputAnswer]:
+        """Yield what the inputs say of a block that no line of a lock overlaps."""
+        from ipamc.pipeline import load_cluster
         from ipamc.read.locate import Texts
-        from ipamc.report.holders import Vacant
-        from ipamc.review.explain_address import vacancies
+        from ipamc.report.holders import InputAnswer
+        from ipamc.review.explain_address import explain_address
 
-        for folder in self.folders if self.question.block else ():
+        for folder in self.source.folders if self.query.block else ():
             with self.problems.of(folder):
-                inputs = (
-                    self.past.inputs(folder) if self.past else inputs_of(folder, today="", consent=Consent())
+                inputs = self.source.inputs(folder)
+                cluster, lock = load_cluster(inputs)
+                some = explain_address(cluster, lock, self.query.block) if self.query.block else []
+                texts = Texts(inputs.sources, [unheld.at for unheld in some])
+                yield from (
+                    InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
+                    for unheld in some
                 )
-                cluster, lock = survey(inputs)
-                some = vacancies(cluster, lock, self.question.block) if self.question.block else []
-                texts = Texts(inputs.sources, [each.at for each in some])
-                yield from (Vacant(name_of(folder), each, texts.span(each.at)) for each in some)
 
-    def nobody(self, answers: list[Holding | Vacant]) -> str:
-        """Say that nobody holds it."""
-        text, where = self.question.text, count(len(self.folders), "cluster")
+    def not_held(self, answers: list[LockAnswer | InputAnswer]) -> str:
+        """Return the line that says that no node has it."""
+        text, where = self.query.text, count(len(self.source.folders), "cluster")
         unread = ", as far as locks could be read" if self.unread else ""
-        if self.question.block is None:
+        if self.query.block is None:
             return f"no lock of {where} has a line of {text}{unread}; what it would get, and why: ipamc why {text}"
-        return f"nobody holds {text}{unread}" + (
+        return f"no node has {text}{unread}" + (
             "" if answers or self.problems else f", and no pool of {where} has it"
         )

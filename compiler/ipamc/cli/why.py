@@ -1,4 +1,4 @@
-"""`ipamc why`: how a node came to its blocks, and what it would be given now."""
+"""`ipamc why`: why a node has its blocks, and which blocks it would get now."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
+from ipamc.cli.options import at_option, clusters_argument, source_of
 from ipamc.cli.query import node_name
-from ipamc.cli.terminal import progress, say, today
+from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import count
-from ipamc.workspace.clusters import clusters_argument, find, inputs_of
-from ipamc.workspace.history import Past, at_option, look_back
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
-    from ipamc.review.explain_node import Trace
+    from ipamc.review.explain_node import ExplainedNode
+    from ipamc.workspace.source import Source
 
 
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc why bj-001", "in every cluster below clusters/ that knows the node"),
+        ("ipamc why bj-001", "in all clusters below clusters/ that know the node"),
         ("ipamc why bj-001 zones", "in one cluster"),
         ("ipamc why bj-001 --at HEAD~5", "as it was five commits ago"),
     ),
     done="explained",
-    refused="no cluster knows the node; or the input or a lock was refused",
+    refused="no cluster knows the node, or an input or a lock was refused",
 )
 @click.argument("node", metavar="NODE")
 @clusters_argument
@@ -43,32 +43,34 @@ if TYPE_CHECKING:
 )
 @format_option
 def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
-    """Show why a node has the blocks that it has: the selector that matched, the pools that were passed over, the line of the lock. Writes nothing.
+    """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.
 
-    What the lock does not hold yet is what the next compile would do. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    Writes nothing.
+
+    For blocks that are not in the lock yet, it shows what the next compile would do. CLUSTER is a folder, or
+    a name below clusters/; without one, all of them.
     """
     from ipamc.report import explanation
     from ipamc.report.findings import format_of
 
     node_name(node)
-    past = look_back(at, clusters) if at else None
-    folders = past.folders if past else find(clusters)
+    source = source_of(clusters, at)
     problems = Problems()
     texts: list[str] = []
     records: list[dict[str, Any]] = []
     with progress("reading the clusters"):
-        for folder in folders:
+        for folder in source.folders:
             with problems.of(folder):
-                if told := _look(folder, node, past):
-                    texts.append(explanation.text(*told))
-                    records.append(explanation.record(*told))
+                if found := _look(folder, node, source):
+                    texts.append(explanation.text(*found))
+                    records.append(explanation.record(*found))
     if output == "json":
         click.echo(
             json.dumps(
                 {
                     "version": explanation.VERSION,
                     "asked": node,
-                    **({"at": past.record()} if past else {}),
+                    **source.record(),
                     "clusters": records,
                 },
                 indent=2,
@@ -78,36 +80,40 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
         click.echo("\n".join(texts), nl=False)
     if not records and not problems and not format_of(style).document:
         say(
-            f"{count(len(folders), 'cluster')} looked at, and none knows {node}: it is in no inventory, in no line of a lock, and not pinned"
+            f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned"
         )
     print_findings(problems.findings, style, problems.failures)
     return DONE if records and not problems else REFUSED
 
 
-def _look(folder: str, node: str, past: Past | None) -> tuple[Trace, str, Find] | None:
-    """Trace a node in a cluster; None if it does not know it. A cluster none of whose files has the name in it is not read any further."""
-    from ipamc.model.lock import Consent
+def _look(folder: str, node: str, source: Source) -> tuple[ExplainedNode, str, Find] | None:
+    """Explain a node of a cluster; None if the cluster does not know it.
 
-    inputs = past.inputs(folder) if past else inputs_of(folder, today="", consent=Consent())
+    Where no file contains the name, nothing is parsed.
+    """
+    inputs = source.inputs(folder)
     name = node.encode()
     if not any(name in text for text in (inputs.lock or b"", *inputs.sources.values())):
         return None
-    return traced(inputs, node, past.day if past else today())
+    return explain(inputs, node, source.day())
 
 
-def traced(inputs: Inputs, node: str, day: str) -> tuple[Trace, str, Find] | None:
-    """Read a cluster, and give what `report.why` wants: the trace of a node, the lock's path, and how a place is found. Raises Refused."""
-    from ipamc.cli.show import survey
+def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
+    """Read a cluster; return what `report.explanation` needs, or None where it does not know the node.
+
+    That is the explanation of the node, the lock's path, and how a place is found. Raises Refused.
+    """
+    from ipamc.pipeline import load_cluster
     from ipamc.read.locate import Texts
-    from ipamc.review.explain_node import trace
+    from ipamc.review.explain_node import explain_node
 
-    cluster, lock = survey(inputs)
-    found = trace(cluster, lock, node, day)
+    cluster, lock = load_cluster(inputs)
+    found = explain_node(cluster, lock, node, day)
     if found is None:
         return None
     places = [
-        *(each.pool.selector_at for each in found.pools),
-        *(each.size.at / "nodeSelector" for each in found.pools if each.size),
-        *(at for at in (found.at, *(each.at for each in found.steps)) if at),
+        *(explained.pool.selector_at for explained in found.pools),
+        *(explained.size.at / "nodeSelector" for explained in found.pools if explained.size),
+        *(at for at in (found.at, *(block.at for block in found.blocks)) if at),
     ]
     return found, inputs.lock_path, Texts(inputs.sources, places).span

@@ -1,1 +1,1 @@
-"""Values that all stages share: no input is read here and nothing is written; imports nothing of ipamc outside this room."""
+"""Values that all stages share, and pure questions to them: reads and writes nothing, imports no other room."""

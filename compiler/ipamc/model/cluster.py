@@ -1,20 +1,31 @@
-"""What was read of a cluster, whatever dialect it came in. Frozen: no stage changes what it was given."""
+"""A cluster as it was read, the same value for every input dialect. Frozen: no stage changes its input."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal
 
 import msgspec
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Place
-from ipamc.model.selector import Selector
+from ipamc.model.selector.selector import Selector
 
 Version = tuple[int, int]
 """Major and minor; compared as a tuple."""
+
+# Words of the Cluster document. They are Literal types, so that mypy refuses a misspelt word in a comparison.
+ManagedBy = Literal["helm", "kustomize", "none"]
+RoutingMode = Literal["native", "tunnel"]
+OperatorRole = Literal["bystander", "adopt"]
+Pinning = Literal["pool", "node", "none"]
+UnmatchedNodes = Literal["error", "skip"]
+Unpooled = Literal["refuse", "hold"]
+Bgp = Literal["none", "metallb", "control-plane"]
+PatchNodes = Literal["podCIDRs", "annotations", "none"]
+NodeObjects = Literal["guarded", "create"]
 
 
 class Mode(enum.StrEnum):
@@ -27,20 +38,21 @@ class Mode(enum.StrEnum):
 
     @property
     def one_block(self) -> bool:
-        """Tell whether a node has exactly one block a family: Cilium routes more, but gives pods only the first."""
+        """Return whether a node has one block of each family: Cilium gives pods only the first one."""
         return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL}
 
 
 class Dialect(enum.StrEnum):
-    """The language a pool was written in; the bounds of that language hold for it."""
+    """The dialect that a pool was written in; the limits of that dialect apply to it."""
 
     NATIVE = "IPPool"
     CALICO = "Calico IPPool"
     CLUSTER_CIDR = "ClusterCIDR"
 
 
-class Range(NamedTuple):
-    """One CIDR of the input, and where it stands."""
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One CIDR of the input, and its place."""
 
     block: Block
     at: Place
@@ -48,11 +60,11 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFamily:
-    """The part of a pool that is of one family."""
+    """The ranges and the block size of one family of a pool."""
 
     family: int
     ranges: tuple[Range, ...]
-    """In the order as written: the order of allocation."""
+    """In the order of the file, which is the order of allocation."""
     block_size: int
     """Prefix length of a node's block."""
     at: Place
@@ -60,17 +72,17 @@ class PoolFamily:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeClass:
-    """Another block size for a class of nodes. The first class that selects the node counts."""
+    """Another block size for a class of nodes. The first class that selects a node applies to it."""
 
     selector: Selector
     sizes: Mapping[int, int]
-    """Prefix length by family; a family that is missing keeps the pool's `block_size`."""
+    """Prefix length by family; a family that is not listed keeps the pool's `block_size`."""
     at: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A pool of addresses: ranges, and which nodes may have blocks of them."""
+    """A pool of addresses: its ranges, and the nodes that may have blocks of them."""
 
     name: str
     at: Place
@@ -103,66 +115,88 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     pod_cidrs: tuple[Block, ...] = ()
     """`spec.podCIDRs`, in its order."""
     max_pods: int = 0
-    """0: not said."""
+    """0: unknown."""
     planned: bool = False
     internal_ips: tuple[tuple[int, int], ...] = ()
     """(family, number) of each address of type InternalIP."""
     live: bool = False
-    """It is a `v1 Node`, as the apiserver prints it; else a line of a NodeInventory."""
+    """True for a `v1 Node` as the apiserver prints it, False for an entry of a NodeInventory."""
 
 
 class CiliumNode(msgspec.Struct, frozen=True, gc=False):
-    """Evidence: the blocks that Cilium shows for a node. In multi-pool mode each with the pool's name, else with ""."""
+    """The blocks that Cilium shows for a node: evidence of what the node uses."""
 
     name: str
     at: Place
     blocks: tuple[tuple[Block, str], ...] = ()
+    """`spec.ipam.podCIDRs` as (block, "")."""
     allocated: tuple[tuple[Block, str], ...] = ()
-    """`spec.ipam.pools.allocated`: (block, pool). `blocks` is `spec.ipam.podCIDRs`."""
+    """`spec.ipam.pools.allocated` (multi-pool mode) as (block, pool)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Everything that was read, defaults filled in."""
+    """Everything that was read, with defaults filled in."""
 
     name: str
     at: Place
     cilium: Version
-    managed_by: str
-    """helm, kustomize or none."""
+    managed_by: ManagedBy
     namespace: str = "kube-system"
-    routing_mode: str = ""
-    """native, tunnel, or "" for not checked."""
+    routing_mode: RoutingMode | Literal[""] = ""
+    """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
     kubernetes: Version | None = None
     mode: Mode
-    operator: str = "bystander"
-    pinning: str = "pool"
+    operator: OperatorRole = "bystander"
+    """Applies to cluster-pool mode alone; ask `operator_adopts` or `bystander`."""
+    pinning: Pinning = "pool"
+    """Applies to multi-pool mode alone; ask `own_pools` or `shared_pools`."""
     auto_create: tuple[str, ...] = ()
     families: tuple[int, ...] = (4,)
     """The first is the primary family."""
     excluded: tuple[Range, ...] = ()
     """`excludedCIDRs`, and the CIDRs of Calico pools that are not for workloads."""
-    unmatched_nodes: str = "error"
-    unpooled: str = "refuse"
+    unmatched_nodes: UnmatchedNodes = "error"
+    unpooled: Unpooled = "refuse"
     quarantine_days: int | None = 7
     """None: never."""
     budget_leave: int = 5
     """Percent."""
-    bgp: str = "none"
+    bgp: Bgp = "none"
     address_space: str = ""
-    patch_nodes: str = "none"
+    patch_nodes: PatchNodes = "none"
     shard_size: int = 250
-    node_objects: str = "guarded"
+    node_objects: NodeObjects = "guarded"
     pools: tuple[Pool, ...] = ()
     nodes: tuple[Node, ...] = ()
     cilium_nodes: tuple[CiliumNode, ...] = ()
-    """By name, all three."""
+    """Pools, nodes and CiliumNodes are sorted by name."""
     truncated: Place | None = None
-    """A `List` whose `metadata.continue` says that there is more."""
+    """A `List` with `metadata.continue`: the rest of the list is not in the input."""
+
+    @property
+    def own_pools(self) -> bool:
+        """Return whether each node has CiliumPodIPPools of its own (multi-pool mode, `pinning: node`)."""
+        return self.mode is Mode.MULTI_POOL and self.pinning == "node"
+
+    @property
+    def shared_pools(self) -> bool:
+        """Return whether nodes share CiliumPodIPPools, so that the operator chooses their blocks."""
+        return self.mode is Mode.MULTI_POOL and self.pinning != "node"
+
+    @property
+    def operator_adopts(self) -> bool:
+        """Return whether Cilium's operator gives blocks of `unlisted` pools to other nodes."""
+        return self.mode is Mode.CLUSTER_POOL and self.operator == "adopt"
+
+    @property
+    def bystander(self) -> bool:
+        """Return whether Cilium's operator must hand out nothing in cluster-pool mode."""
+        return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"
 
     def field(self, *keys: str) -> Place:
-        """Give the place of a field of the Cluster document, whether or not it is written there."""
+        """Return the place of a field of the Cluster document, whether or not the field is there."""
         at = self.at
         for key in keys:
             at /= key

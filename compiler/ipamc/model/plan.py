@@ -77,6 +77,23 @@ class Demand(msgspec.Struct, frozen=True):
     """Blocks that are missing, by family, where `offer` is given."""
 
 
+class Origin(enum.StrEnum):
+    """Why a block is new to its node."""
+
+    FIRST_FIT = "first fit"
+    PIN = "pin"
+    RETURNED = "returned"
+    """Its node is back in the inventory."""
+    ADOPTED = "adopted"
+    """The running node shows it."""
+    RE_USED = "re-used"
+    """It lies over old lines whose quarantine is over."""
+    RENUMBER = "renumber"
+    """Placed by consent in the place of another block."""
+    RENAMED = "renamed"
+    """It was the block of a node that the lock renamed. Only a comparison of two locks sees that."""
+
+
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """A node: what it wants and shows, its lines of the lock, and what it still needs.
 
@@ -91,7 +108,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """Its lines as they are in the lock, in all states, by family and address."""
     lines: tuple[Line, ...] = ()
     """The same lines with their states of today, and those that it adopts."""
-    origins: dict[Block, str] = {}
+    origins: dict[Block, Origin] = {}
     """Of blocks that it did not have in the lock: returned or adopted."""
     renumbers: tuple[Demand, ...] = ()
     """What is to be placed as pending."""
@@ -148,7 +165,7 @@ class Plan:
     """By node name."""
     lock: Lock
     origins: Mapping[Block, str]
-    """Why a block is new here: returned, adopted, pin, first fit, re-used."""
+    """Why a block is new here, as the words of `Origin`."""
     stale: tuple[Stale, ...]
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""

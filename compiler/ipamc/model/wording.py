@@ -1,4 +1,4 @@
-"""Words for messages: somebody's text, the nearest known word, lists of words."""
+"""Words for messages: quoted input, the nearest known word, lists of words."""
 
 from __future__ import annotations
 
@@ -7,29 +7,37 @@ from collections.abc import Iterable
 
 _SHOWN = 12
 _LONGEST = 260
-"""Characters of somebody's text in a message: a name of the longest kind, whole."""
+"""Characters of a piece of input in a message: enough for the longest valid name."""
 
 
 def shown(text: str) -> str:
-    """Quote somebody's text for a message: hostile lengths cut."""
+    """Return a piece of input quoted for a message, cut if it is too long."""
     return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
+def near(word: str, known: Iterable[str], limit: int) -> list[str]:
+    """Return at most `limit` known words that `word` may have been meant to be, the nearest first.
+
+    Case does not count.
+    """
+    by_lower = {name.lower(): name for name in sorted(known, reverse=True)}
+    close = difflib.get_close_matches(word[:100].lower(), sorted(by_lower), limit)
+    return [by_lower[name] for name in close]
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Give the known word that `word` was meant to be, or "". Case counts for nothing."""
-    by_lower = {each.lower(): each for each in sorted(known, reverse=True)}
-    close = difflib.get_close_matches(word[:100].lower(), sorted(by_lower), n=1, cutoff=0.6)
-    return by_lower[close[0]] if close else ""
+    """Return the known word that `word` was probably meant to be, or ""."""
+    return next(iter(near(word, known, 1)), "")
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Ask `did you mean 'x'?`, or give "" where nothing is near."""
+    """Return `did you mean 'x'?`, or "" if no known word is near."""
     found = nearest(word, known)
     return f"did you mean {found!r}?" if found else ""
 
 
 def listing(words: Iterable[str]) -> str:
-    """List words in the order given, cut after a dozen: `a, b or c`."""
+    """Return words in the order given, cut after a dozen: `a, b or c`."""
     every = list(words)
     if len(every) > _SHOWN:
         return f"{', '.join(every[:_SHOWN])} and {len(every) - _SHOWN} more"

@@ -14,7 +14,7 @@ from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool, SizeClass
 from ipamc.model.diagnostics import Diagnostic, count, error, names, note
 from ipamc.model.plan import Offer, Want
-from ipamc.model.selector import Selector
+from ipamc.model.selector.selector import Selector
 
 
 class Rank(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the documents of a folder make together: one cluster, with everything by name."""
+"""The values of all documents of a folder in, one cluster out."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ T = TypeVar("T", Cluster, Pool, Node, CiliumNode)
 
 
 @dataclass(slots=True)
-class Harvest:
+class Assembly:
     """The values that were read, in the order of the files."""
 
     clusters: dict[str, Cluster] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     planned: dict[str, Node] = field(default_factory=dict)
-    """Entries of an inventory that wait for their Node."""
+    """Entries of an inventory whose nodes do not exist yet."""
     cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
     excluded: list[Range] = field(default_factory=list)
     truncated: Place | None = None
     twice: list[Diagnostic] = field(default_factory=list)
 
     def add(self, values: Iterable[Value]) -> None:
-        """Take in values; two of one name are noted, and the first counts."""
+        """Add values; of two with the same name the first is kept and the second is reported."""
         for value in values:
             if isinstance(value, Node):
                 self._add(self.planned if value.planned else self.nodes, value, "node")
@@ -49,19 +49,20 @@ class Harvest:
             self.twice.append(rules.same_name(what, value.name, _name_at(value), _name_at(first)))
 
     def cluster(self, name: str, folder: str, *, complete: bool) -> tuple[Cluster | None, list[Diagnostic]]:
-        """Put everything together under the Cluster called `name`.
+        """Return the Cluster called `name` with everything that was added, and the findings.
 
-        `complete` says that no document was lost on the way: only then a folder without a Cluster is one that never had any.
+        `complete`: no unreadable document may have been the Cluster, so that a folder without one is
+        reported.
         """
         found = list(self.twice)
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
-            if node is not plan and not node.live:  # a live Node fulfils the plan, and wins
+            if node is not plan and not node.live:  # a v1 Node replaces its planned entry
                 found.append(rules.same_name("node", plan.name, _name_at(plan), _name_at(node)))
         found += [
-            rules.other_folder(each.at / "metadata" / "name", each.name, name)
-            for each in self.clusters.values()
-            if each.name != name
+            rules.other_folder(other.at / "metadata" / "name", other.name, name)
+            for other in self.clusters.values()
+            if other.name != name
         ]
         if not self.clusters and complete:
             found.append(rules.no_cluster(Span(folder), name))
@@ -82,5 +83,5 @@ def _name_at(value: Cluster | Pool | Node | CiliumNode) -> Place:
     return value.at / "name" if isinstance(value, Node) and not value.live else value.at / "metadata" / "name"
 
 
-def _range_order(each: Range) -> tuple[Block, str, int, str]:
-    return each.block, each.at.path, each.at.document, repr(each.at.keys)
+def _range_order(excluded: Range) -> tuple[Block, str, int, str]:
+    return excluded.block, excluded.at.path, excluded.at.document, repr(excluded.at.keys)

@@ -1,4 +1,4 @@
-"""An item to its typed shape: the fast path, and the way to the slow one."""
+"""Items in, typed structs out: the fast path, which asks `explain_shape` if an item is refused."""
 
 from __future__ import annotations
 
@@ -17,27 +17,34 @@ from ipamc.read.syntax.yaml_scalars import quoted, readings
 
 
 def shape(item: Item, schemas: Schemas, late: list[Mistyped], found: list[Diagnostic]) -> Any:
-    """Decode an item with types, or give None and say everything that is wrong with it; `late` gets what needs its source text first."""
+    """Return an item as its kind's struct, or None and report everything that is wrong with it.
+
+    `late` receives the problems whose finding needs the source text, `found` all others.
+    """
     for odd in item.odd:
         found.extend(_odd(odd, schemas[item.kind.schema], item.at))
     try:
         return msgspec.convert(item.value, item.kind.shape)
     except msgspec.ValidationError:
-        said = list(explain(item.value, schemas[item.kind.schema], item.at))
-    late += [each for each in said if isinstance(each, Mistyped)]
-    found += [each for each in said if isinstance(each, Diagnostic)]
-    if not said:  # the two paths disagree, which a test rules out; refuse rather than guess
-        found.append(rules.wrong_shape(item.at, f"this is not the shape of a {item.kind.name}"))
+        problems = list(explain(item.value, schemas[item.kind.schema], item.at))
+    late += [problem for problem in problems if isinstance(problem, Mistyped)]
+    found += [problem for problem in problems if isinstance(problem, Diagnostic)]
+    if not problems:  # the two paths disagree, which a test rules out; refuse rather than guess
+        found.append(
+            rules.wrong_shape(item.at, f"the document does not have the shape of a {item.kind.name}")
+        )
     return None
 
 
 def _odd(odd: Odd, schema: Schema, root: Place) -> Iterator[Diagnostic]:
-    """Say what is odd about a scalar without quotes, where the schema wants text: in a key of the user's own, or in a value."""
+    """Yield findings for an unquoted scalar that should be text: a key that the user chose, or a value."""
     at = Place(root.path, root.document, (*root.keys, *odd.keys), key=odd.key)
     if odd.key and is_map(schema, odd.keys[:-1]):
         if odd.agreed:
             yield rules.wrong_shape(
-                at, f"{odd.text or 'nothing'} as a key is not text", f"write {quoted(odd.text)}"
+                at,
+                f"the key {odd.text} is not text" if odd.text else "an empty key is not text",
+                f"write {quoted(odd.text)}",
             )
         else:
             yield rules.ambiguous_scalar(at, odd.text, readings(odd.text), quoted(odd.text))

@@ -1,13 +1,12 @@
-"""Places to spans: line and column of what a finding is about, by reading only the files concerned again, each once."""
+"""Places in, lines and columns out: reads the files that findings concern again, once each."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
-from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span
+from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
 from ipamc.read.syntax.document import Keys
 from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import Spot, scan_json, scan_yaml
@@ -16,36 +15,27 @@ _ESCAPES = {"x": 4, "u": 6, "U": 10}
 _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
 
-def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Diagnostic, ...]:
-    """Give the findings with a Span wherever a Place was, sorted by path, line, column, code and message.
+def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
+    """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
 
-    A value that the document does not have is shown at its nearest parent that is there: at that mapping's first key. A file that is not
-    among the sources is shown as a whole (line 0). Costs one pass over each file that a Place is in.
+    A value that the document does not have is shown at its nearest parent that exists: at that mapping's
+    first key. A file that is not among the sources is shown as a whole (line 0). Costs one pass over each
+    file that has a Place.
     """
     found = list(diagnostics)
-    texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
-    located = [
-        replace(
-            each,
-            at=texts.span(each.at),
-            also=tuple(Related(texts.span(other.at), other.label) for other in each.also),
-        )
-        for each in found
-    ]
-    return tuple(sorted(located, key=_order))
-
-
-def _order(each: Diagnostic) -> tuple[str, int, int, str, str]:
-    at = each.at
-    return (
-        (at.path, at.line, at.column, each.code, each.message)
-        if isinstance(at, Span)
-        else (at.path, 0, 0, each.code, each.message)
+    texts = Texts(
+        sources, [at for finding in found for at in (finding.at, *(other.at for other in finding.also))]
     )
+    return tuple(sorted((located(finding, texts.span) for finding in found), key=_order))
+
+
+def _order(finding: Located) -> tuple[str, int, int, str, str]:
+    at = finding.at
+    return at.path, at.line, at.column, finding.code, finding.message
 
 
 class Texts:
-    """The places of some findings, looked up in the texts that they are in."""
+    """The source texts of some places, and the position of each place in them."""
 
     def __init__(self, sources: Mapping[str, bytes], ats: Iterable[At]) -> None:
         self._texts: dict[str, str] = {}
@@ -60,12 +50,12 @@ class Texts:
             (scan_json if path.endswith(".json") else scan_yaml)(text, self._spots[path])
 
     def source(self, at: Place) -> str:
-        """Give the text of a value as it is written, quotes and all; "" where there is none."""
+        """Return the text of a value as the file has it, with quotes; "" if it has none."""
         spot, whole = self._spots[at.path].deepest(_steps(at)) if at.path in self._texts else (Spot(), False)
         return self._texts[at.path][spot.start : spot.end] if whole else ""
 
     def span(self, at: At) -> Span:
-        """Give the span of a place; of a Span, itself."""
+        """Return the span of a place; a Span is returned as it is."""
         if isinstance(at, Span):
             return at
         if at.path not in self._texts:
@@ -86,7 +76,7 @@ def _steps(at: Place) -> Keys:
 
 
 def _inside(text: str, spot: Spot, offset: int) -> int:
-    """Give where in the text a character of a scalar's value stands."""
+    """Return the offset in the text of a character of a scalar's value."""
     start, end = spot.start, spot.end
     if match := _PROPERTIES.match(text, start, end):
         start = match.end()
@@ -99,7 +89,7 @@ def _inside(text: str, spot: Spot, offset: int) -> int:
             index += _ESCAPES.get(text[index + 1], 2)
         elif spot.style == "'" and text[index] == "'":
             index += 2
-        elif text[index] in "\r\n":  # folded: the line break and the blanks around it are one character
+        elif text[index] in "\r\n":  # a folded line break counts, with the blanks around it, as one character
             while index < end and text[index] in " \t\r\n":
                 index += 1
         else:
@@ -108,7 +98,7 @@ def _inside(text: str, spot: Spot, offset: int) -> int:
 
 
 def _inside_block(text: str, start: int, end: int, offset: int) -> int:
-    """Do the same in a block scalar, where each line begins behind its indentation and a line break is one character."""
+    """Do the same in a block scalar: lines begin after their indentation, a line break is one character."""
     line, indent = text.find("\n", start, end) + 1, -1
     while line:
         newline = text.find("\n", line, end)

@@ -1,4 +1,4 @@
-"""What can be wrong with names, CIDRs and selectors, each looked at alone."""
+"""Rules about single names, CIDRs and selectors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from ipamc.model.wording import shown
 def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains.
 
-    The kube-apiserver refuses any other name: lower-case letters, digits, `-` and `.`, beginning and ending with a letter or digit, at most
-    253 characters (apimachinery, validation of names). The namespace is a single label of at most 63.
+    Lower-case letters, digits, `-` and `.`, with a letter or digit at both ends, at most 253 characters: the
+    kube-apiserver refuses any other name (apimachinery, validation of names). A namespace has no dot and at
+    most 63 characters.
     """
     return error(
         "IPC0101",
@@ -21,10 +22,11 @@ def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
 
 
 def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
-    """IPC0102: labels are what Kubernetes accepts as labels.
+    """IPC0102: labels are valid in Kubernetes.
 
-    No node can carry another label, so no selector would ever see it. A key is an optional DNS prefix and a name of at most 63 characters;
-    a value is empty or at most 63 characters of letters, digits, `-`, `_` and `.`.
+    No node can have an invalid label, so no selector could match it. A key is an optional DNS prefix and a
+    name of at most 63 characters; a value is empty, or at most 63 characters of letters, digits, `-`, `_` and
+    `.`.
     """
     return error(
         "IPC0102",
@@ -35,30 +37,30 @@ def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
 
 
 def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
-    """IPC0103: no two nodes, pools, CiliumNodes or Clusters of a folder have one name.
+    """IPC0103: no two nodes, pools, CiliumNodes or Clusters of a folder have the same name.
 
-    Names are what blocks are held by, so two documents of one name cannot both be meant. A `v1 Node` may stand beside a `planned` entry of
-    an inventory: it fulfils the plan. Pools of all dialects share one space of names.
+    The lock identifies nodes and pools by name. A `v1 Node` may have the name of a `planned` entry of an
+    inventory, and replaces it. Pools of all dialects share one space of names.
     """
     return error(
         "IPC0103",
         at,
-        f"{what} {shown(name)} is given twice",
+        f"{what} {shown(name)} is defined twice",
         also=[Related(first, "first here")],
         help="remove or rename one of the two",
     )
 
 
 def other_folder(at: At, name: str, folder: str) -> Diagnostic:
-    """IPC0104: a Cluster is called like its folder.
+    """IPC0104: a Cluster has the name of its folder.
 
-    The lock and the rendered tree go by the folder, and commands by either, so the two must be one name. Rename the folder with
-    `git mv`, or change `metadata.name`.
+    The lock and the rendered tree are found by the folder, and commands accept either name. Rename the folder
+    with `git mv`, or change `metadata.name`.
     """
     return error(
         "IPC0104",
         at,
-        f"Cluster {shown(name)} stands in the folder {shown(folder)}",
+        f"Cluster {shown(name)} is in the folder {shown(folder)}",
         help=f"write name: {folder}, or rename the folder",
     )
 
@@ -66,51 +68,62 @@ def other_folder(at: At, name: str, folder: str) -> Diagnostic:
 def no_cluster(at: At, name: str) -> Diagnostic:
     """IPC0105: a folder has exactly one Cluster.
 
-    It says which Cilium version and IPAM mode the output is for; there are no safe defaults for these. `ipamc init NAME` writes one to
-    start from.
+    It names the Cilium version and the IPAM mode of the output, which have no safe defaults. `ipamc init
+    NAME` writes a Cluster to start from.
     """
     way_out = f"run `ipamc init {name}`, or write a document with apiVersion: ipamc/v1alpha1, kind: Cluster, metadata: {{name: {name}}}"
     return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
 
 
 def namespace_selector(at: At, text: str) -> Diagnostic:
-    """IPC0106: a Calico pool is not chosen by namespace.
+    """IPC0106: a Calico pool has no `namespaceSelector`.
 
-    A block belongs to a node, and pods of every namespace on that node share it; no mode of Cilium's IPAM that ipamc serves could keep
-    the promise of `namespaceSelector`. Remove it, or leave the pool out.
+    A block belongs to a node, and pods of every namespace on that node share it. None of Cilium's IPAM modes
+    that ipamc supports can select a pool by namespace. Remove the field, or leave the pool out.
     """
     return error(
         "IPC0106",
         at,
-        f"{shown(text)} selects namespaces, and blocks belong to nodes",
+        f"namespaceSelector {shown(text)} cannot apply: a block serves pods of every namespace",
         help="remove namespaceSelector, or this pool",
     )
+
+
+def not_a_regular_file(at: At, name: str, problem: str) -> Diagnostic:
+    """IPC0107: an input is a regular file inside its cluster's folder, of at most 256 MiB.
+
+    Everything that decides a cluster's addresses is in its folder, so that a review sees every cause of a
+    change. A link may point to another file of the same folder. Links that leave the folder, links to
+    folders, links to nothing, pipes and devices are refused: put a copy of the file there instead.
+    """
+    return error("IPC0107", at, f"{name!r} {problem}", help="put a regular file there")
 
 
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0201: a CIDR has no bits set beyond its prefix length.
 
-    Kubernetes refuses these from 1.36 on (StrictIPCIDRValidation), and Calico always. The address may be a typo as well as the length, so
-    ipamc does not guess.
+    Kubernetes refuses these from 1.36 on (StrictIPCIDRValidation), Calico always. Either the address or the
+    length may be wrong, so ipamc does not guess.
     """
     return error("IPC0201", at, reason, help=f"write {better}" if better else "")
 
 
 def wrong_family(at: At, text: str, family: int) -> Diagnostic:
-    """IPC0202: an IPv4 field has IPv4 CIDRs, an IPv6 field IPv6 CIDRs.
+    """IPC0202: an IPv4 field has IPv4 CIDRs, an IPv6 field has IPv6 CIDRs.
 
-    Put the CIDR under the other field. Lists such as `excludedCIDRs`, `reserved` and `pins` take both families.
+    Move the CIDR to the other field. Lists such as `excludedCIDRs`, `reserved` and `pins` accept both
+    families.
     """
     return error(
-        "IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"put it under ipv{10 - family}"
+        "IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"move it to ipv{10 - family}"
     )
 
 
 def mapped(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0203: no CIDR is an IPv4-mapped IPv6 address.
 
-    `::ffff:10.0.0.0/104` means an IPv4 range to some programs and an IPv6 range to others. Kubernetes refuses it from 1.36 on. Write the
-    IPv4 range.
+    `::ffff:10.0.0.0/104` is an IPv4 range to some programs and an IPv6 range to others. Kubernetes refuses it
+    from 1.36 on. Write the IPv4 range.
     """
     return error("IPC0203", at, reason, help=f"write {better}" if better else "write the IPv4 range")
 
@@ -118,16 +131,17 @@ def mapped(at: At, reason: str, better: str) -> Diagnostic:
 def not_for_pods(at: At, reason: str) -> Diagnostic:
     """IPC0204: pods have no link-local, multicast or loopback addresses.
 
-    Routers do not forward them. Take a range of unicast addresses: private (RFC 1918), shared (RFC 6598), unique local (RFC 4193)
-    or public.
+    Routers do not forward these. Use a range of unicast addresses: private (RFC 1918), shared (RFC 6598),
+    unique local (RFC 4193) or public.
     """
     return error("IPC0204", at, reason, help="use a range of unicast addresses")
 
 
 def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
-    """IPC0205: a CIDR is written the canonical way (RFC 5952).
+    """IPC0205: a CIDR is in canonical form (RFC 5952).
 
-    ipamc reads it and renders the canonical text. Kubernetes compares podCIDRs as text, so another spelling counts as a change there.
+    ipamc reads other forms and renders the canonical one. Kubernetes compares podCIDRs as text, so another
+    spelling counts as a change.
     """
     return warning("IPC0205", at, f"{shown(text)} is not canonical", help=f"write {canonical}")
 
@@ -135,7 +149,8 @@ def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
 def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0206: a CIDR is an address, a slash and a prefix length.
 
-    Leading zeros (`010.0.0.0/8`) are octal to some programs, so they are refused. A single address is a CIDR of length 32, or 128.
+    Leading zeros (`010.0.0.0/8`) are octal to some programs, so they are refused. Write a single address with
+    the length 32 or 128.
     """
     return error(
         "IPC0206",
@@ -146,9 +161,9 @@ def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
 
 
 def selector_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
-    """IPC0301: a selector can be read.
+    """IPC0301: a selector is valid in its language.
 
-    Text is Calico's language, read exactly as Calico reads it: `rack == "r1" && has(gpu)`. An object is a Kubernetes NodeSelector if it has
-    nodeSelectorTerms, else a LabelSelector.
+    A text is in Calico's language, and is read exactly as Calico reads it: `rack == "r1" && has(gpu)`. An
+    object is a Kubernetes NodeSelector if it has nodeSelectorTerms, else a LabelSelector.
     """
     return error("IPC0301", at, problem, help=way_out)

@@ -1,4 +1,4 @@
-"""The JSON Schemas, as far as the reader asks them itself: what type a path wants. Validation is `explain`'s."""
+"""The JSON Schemas as the reader uses them: which type a path has. `explain_shape` validates."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ Schema = Mapping[str, Any]
 
 
 class Schemas:
-    """The schemas of one compile by file name, each parsed when it is first asked for."""
+    """The schemas of one compile by file name; a schema is parsed at its first use."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
         self._parsed: dict[str, Schema] = {}
 
     def __getitem__(self, name: str) -> Schema:
-        """Give a schema. Raises KeyError for a name that is not among the texts: that is our mistake."""
+        """Return a schema. Raises KeyError for an unknown name, which is a bug of ipamc."""
         if name not in self._parsed:
             self._parsed[name] = msgspec.json.decode(self._texts[name], type=dict[str, Any])
         return self._parsed[name]
 
 
 def resolve_reference(root: Schema, schema: Schema) -> Schema:
-    """Follow `$ref`s to this schema's own `$defs`."""
+    """Return the schema that `$ref`s lead to in this schema's own `$defs`."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
 def below(root: Schema, schema: Schema, key: str | int) -> Schema | None:
-    """Give the schema of a member or an item; None where the schema says nothing about it."""
+    """Return the schema of a member or an item; None if there is none."""
     schema = resolve_reference(root, schema)
     found = (
         schema.get("items")
@@ -45,7 +45,7 @@ def below(root: Schema, schema: Schema, key: str | int) -> Schema | None:
 
 
 def at(root: Schema, keys: Keys) -> Schema | None:
-    """Give the schema of the value at a path, or None."""
+    """Return the schema of the value at a path, or None."""
     schema: Schema | None = root
     for key in keys:
         if schema is None:
@@ -55,18 +55,18 @@ def at(root: Schema, keys: Keys) -> Schema | None:
 
 
 def types(schema: Schema) -> list[str]:
-    """Give the types that a schema allows, as JSON Schema names them; [] for no bound."""
+    """Return the types that a schema allows, as JSON Schema names them; [] for any type."""
     found = schema.get("type", [])
     return [found] if isinstance(found, str) else list(found)
 
 
 def wants_text(root: Schema, keys: Keys) -> bool:
-    """Tell whether the value at a path may be any text: not one of a few words, which are refused or accepted as they are."""
+    """Return whether the value at a path is free text, without an enum or pattern that would refuse it."""
     schema = at(root, keys)
     return schema is not None and "string" in types(schema) and not schema.keys() & {"enum", "pattern"}
 
 
 def is_map(root: Schema, keys: Keys) -> bool:
-    """Tell whether the value at a path is a mapping whose keys are the user's own, such as labels."""
+    """Return whether the value at a path is a mapping with keys that the user chooses, such as labels."""
     schema = at(root, keys)
     return schema is not None and isinstance(schema.get("additionalProperties"), dict)

@@ -1,45 +1,43 @@
-"""What the dialects have in common: names, labels, CIDRs and selectors, each to its part of the model or to a finding."""
+"""What all dialects share: names, labels, CIDRs and selectors, turned into the model or into findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Range
 from ipamc.model.diagnostics import Diagnostic, Place
-from ipamc.model.selector import (
-    EVERY,
-    Selector,
-    SelectorError,
-    label_key_problem,
-    label_value_problem,
-    node_name_problem,
-    parse_calico,
-)
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, subdomain_problem
+from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
 
 
 @dataclass(slots=True)
 class Reading:
-    """What goes along with the reading of a folder: the findings so far, and texts that were seen, so that equal ones are looked at once."""
+    """The state of reading a folder: findings so far, and valid texts, so that each is checked once."""
 
     found: list[Diagnostic] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
-    """Label keys that Kubernetes allows."""
+    """Valid label keys."""
     values: dict[str, str] = field(default_factory=dict)
-    """Label values that it allows."""
+    """Valid label values."""
     complete: bool = True
-    """No document was lost that may have been the Cluster."""
+    """False if an unreadable document may have been the Cluster."""
 
     def name(self, name: str, what: str, at: Place, *keys: str) -> None:
-        """Note a name that the apiserver would refuse; `keys` lead from `at` to it."""
-        if problem := node_name_problem(name):
+        """Report a name that the apiserver would refuse; `keys` lead from `at` to it."""
+        if problem := subdomain_problem(name):
             self.found.append(rules.bad_name(_down(at, keys), f"the name of a {what}", name, problem))
 
     def labels(self, labels: Mapping[str, str | None] | None, at: Place, *keys: str) -> dict[str, str]:
-        """Give labels with equal texts shared, and note those that Kubernetes would refuse. A null value is "", as the apiserver has it."""
+        """Return labels with equal texts shared, and report invalid ones.
+
+        A null value is "", as the apiserver stores it.
+        """
         good_keys, good_values = self.keys, self.values
         result = {}
         for key, text in labels.items() if labels else ():
@@ -68,7 +66,10 @@ class Reading:
     def block(
         self, text: str, at: Place, *keys: str | int, family: int = 0, pods: bool = True
     ) -> Block | None:
-        """Read a CIDR, or note why it is none. `family` 0 takes both; `pods` says that pods are to have its addresses."""
+        """Return a CIDR, or None and report what is wrong.
+
+        `family` 0 accepts both; `pods`: its addresses are for pods.
+        """
         try:
             block = parse_block(text, pods=pods)
         except CidrError as problem:
@@ -77,19 +78,19 @@ class Reading:
         if family and block.family != family:
             self.found.append(rules.wrong_family(_down(at, keys), text, family))
             return None
-        if block.family == 6 and str(block) != text:  # of IPv4 there is one spelling
+        if block.family == 6 and str(block) != text:  # IPv4 has one spelling only
             self.found.append(rules.not_canonical(_down(at, keys), text, str(block)))
         return block
 
     def blocks(self, texts: Iterable[str], at: Place, *keys: str | int) -> tuple[Block, ...]:
-        """Read a list of CIDRs of either family that pods need not be able to live in; a wrong one is noted and left out."""
+        """Return CIDRs of either family, also such as pods cannot use; an invalid one is reported."""
         result = []
         for index, text in enumerate(texts):
             try:
                 block = parse_block(text, pods=False)
             except CidrError:
                 block = None
-            if block is None or block.family == 6:  # the way with findings; few blocks need it
+            if block is None or block.family == 6:  # few blocks need the way with findings
                 block = self.block(text, at, *keys, index, pods=False)
             if block is not None:
                 result.append(block)
@@ -98,7 +99,7 @@ class Reading:
     def ranges(
         self, texts: Iterable[str], at: Place, *, family: int = 0, pods: bool = True
     ) -> tuple[Range, ...]:
-        """Read a list of CIDRs, each with its place, in the order as written."""
+        """Return CIDRs with places, in the order of the file; an invalid one is reported and left out."""
         found = (
             (self.block(text, at / index, family=family, pods=pods), at / index)
             for index, text in enumerate(texts)
@@ -106,14 +107,14 @@ class Reading:
         return tuple(Range(block, place) for block, place in found if block is not None)
 
     def calico(self, text: str, at: Place) -> Selector:
-        """Read a Calico selector, or note why it is none and give `EVERY`."""
+        """Return a Calico selector; report an invalid one and return `EVERY`."""
         try:
             return parse_calico(text)
         except SelectorError as problem:
             return self.bad_selector(problem, at)
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:
-        """Note what is wrong with a selector; the compile ends after this stage, so any selector will do until then."""
+        """Report an invalid selector and return any selector: the compile ends after this stage."""
         place = Place(
             at.path, at.document, (*at.keys, *problem.keys), key=problem.at_key, offset=problem.offset
         )
@@ -122,7 +123,7 @@ class Reading:
 
 
 def _down(at: Place, keys: Keys) -> Place:
-    """Give the place of a part. Made only for a finding: of a hundred thousand nodes, nearly all have none."""
+    """Return the place of a part. Called for findings only: nearly all of 100,000 nodes have none."""
     return Place(at.path, at.document, (*at.keys, *keys)) if keys else at
 
 
@@ -134,5 +135,7 @@ def _refused_cidr(at: Place, problem: CidrError) -> Diagnostic:
             return rules.mapped(at, problem.reason, problem.better)
         case "syntax":
             return rules.not_cidr(at, problem.reason, problem.better)
-        case _:
+        case "not for pods":
             return rules.not_for_pods(at, problem.reason)
+        case _:
+            assert_never(problem.rule)

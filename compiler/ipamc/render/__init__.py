@@ -1,1 +1,1 @@
-"""A plan in, verified YAML out; decides nothing about blocks."""
+"""A plan in, verified YAML texts by path out; chooses no block and writes no file."""

@@ -1,7 +1,8 @@
-"""The plan to files: which objects stand in which file.
+"""A plan in, files out: which object is in which file.
 
-`kustomize build` costs quadratic time in the number of objects, so nodes are cut into shards, each a kustomization of its own. A node's shard depends on
-its name and the shard count in the lock alone: nodes that come and go move nobody's file.
+`kustomize build` takes quadratic time in the number of objects, so nodes are divided into shards, each a
+kustomization of its own. A node's shard depends only on its name and on the shard count in the lock: joining
+and leaving nodes do not move the objects of others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ipamc.render.targets.kustomization import files as kustomizations
 
 
 def arrange(plan: Plan) -> tuple[File, ...]:
-    """Give every file below `rendered/`, kustomizations first, then in the order in which their objects are applied. O(nodes + lines)."""
+    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines)."""
     layout = Layout(
         plan=plan,
         shards=_shards(plan),
@@ -39,12 +40,12 @@ def _masks(plan: Plan) -> Mapping[int, int]:
 
 
 def shard(node: str, count: int) -> int:
-    """Give the shard of a node: the first 8 bytes of SHA-256 of its name, modulo the shard count."""
+    """Return the shard of a node: the first 8 bytes of SHA-256 of its name, modulo the shard count."""
     return int.from_bytes(hashlib.sha256(node.encode()).digest()[:8], "big") % count
 
 
 def shard_name(number: int) -> str:
-    """Name a shard: three hexadecimal digits."""
+    """Return the name of a shard: three hexadecimal digits."""
     return f"{number:03x}"
 
 
@@ -58,7 +59,7 @@ def _shards(plan: Plan) -> tuple[tuple[str, tuple[Want, ...]], ...]:
 def _rendered(
     plan: Plan, held: Mapping[str, tuple[Line, ...]], outside: Iterable[Line]
 ) -> Mapping[str, tuple[Line, ...]]:
-    """Leave out what no object is written for, of the nodes that hold one of the lines `outside` every pool (see `Layout.held`)."""
+    """Return held lines by node, without nodes that no object is written for (see `Layout.held`)."""
     nodes = {line.node for line in outside}
     if not nodes:
         return held
@@ -68,9 +69,10 @@ def _rendered(
 
 
 def _coming(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
-    """Give the lines of each node that is being renumbered as they will be: pending lines in place of held ones.
+    """Return the future lines of each node with pending lines: these replace held ones.
 
-    They replace the held lines of their family; where nodes have blocks of several pools, those of their family and pool.
+    A pending line replaces the held lines of its family; in modes with several pools for a node, of its
+    family and pool.
     """
     one = plan.cluster.mode.one_block
     fresh: dict[str, list[Line]] = defaultdict(list)

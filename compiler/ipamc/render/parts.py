@@ -1,4 +1,4 @@
-"""The parts of `rendered/`: folders that build and apply alone, and the order in which they are applied."""
+"""The parts of `rendered/`: folders that build and apply alone, and their order."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from collections.abc import Iterable
 FIRST = "cilium"
 """The part that is applied before all others."""
 KINDS = ("pools", "nodes", "ciliumnodes")
-"""Folders of shards, in the order in which they are applied."""
+"""Folders of shards, in the order of application."""
 
 _PART = re.compile(rf"{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
 
 
 def is_part(text: str) -> bool:
-    """Tell whether a path below `rendered/` is that of a part."""
+    """Return whether a path below `rendered/` is that of a part."""
     return _PART(text) is not None
 
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Give the parts among paths below `rendered/`, in the order in which they are applied: `cilium`, then pools, nodes and ciliumnodes by shard."""
+    """Return the parts among paths below `rendered/` in order: `cilium`, pools, nodes, ciliumnodes by
+    shard.
+    """
     return tuple(
         sorted(
             filter(is_part, set(paths)),

@@ -1,8 +1,9 @@
-"""What was rendered, held against a schema for each template: what goes wrong there is a finding, and never reaches a cluster.
+"""Rendered text against a schema for each template: a template's error becomes a finding, never a manifest.
 
-The text is read again, because text is what reaches a cluster. Documents of one shape, which differ in their scalars alone and not in the kinds of these,
-come from the same lines of a template, so one of them is looked at: a run has a handful of shapes, whatever the number of nodes. The schemas are in
-`schemas/<target>.emitted.json`: strict, and only of what ipamc writes.
+The text is parsed again, because a cluster gets text. Documents of one shape, which differ only in the values
+of their scalars, come from the same lines of a template, so one of them is checked: a compile has a handful
+of shapes, whatever the number of nodes. The schemas `schemas/<target>.emitted.json` are strict and describe
+only what ipamc writes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ipamc.model.diagnostics import At, Diagnostic, Place, count, error
 from ipamc.model.wording import shown
-from ipamc.read import locate
+from ipamc.read.locate import locate
 from ipamc.read.syntax.document import Keys, Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.render.targets.context import File
@@ -35,67 +36,69 @@ _KINDS = tuple(
         r"(?!(?i:true|false|null|yes|no|on|off|y|n)(?:\n|\Z))[A-Za-z][A-Za-z0-9_./-]*+",
     )
 )
-"""Kinds of scalars, as `emit` writes them: quoted, a CIDR, an address, a name. Every other scalar (a number, a truth value) is a kind of its own."""
+"""Kinds of scalars as `emit` writes them: quoted, a CIDR, an address, a name. Every other scalar (number,
+truth value) is its own kind."""
 _NAME = _KINDS[-1]
 _LONGEST = 300
-"""Characters of a message: a validator may quote a whole document."""
+"""Characters of a message; a validator may quote a whole document."""
 
 
 def verify(
     files: Iterable[File], texts: Mapping[str, str], schemas: Mapping[str, str], folder: str
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with one document of each shape, located below `folder`. Raises KeyError for a template without a schema: a bug of ours.
+    """Yield what is wrong with one document of each shape, located below `folder`.
 
-    Costs one fast pass over all text, and for each shape less than a millisecond, or 4 microseconds a line.
+    Raises KeyError for a template without a schema, which is a bug of ipamc. Costs one fast pass over all
+    text, and for each shape less than a millisecond, or 4 microseconds for each line.
     """
     known: dict[str, list[str]] = defaultdict(list)
-    for name, template, _, _ in files:
-        schema, path = schemas[f"{template.removesuffix('.yaml.j2')}.emitted.json"], f"{folder}/{name}"
-        for sample in samples(texts[name], known[template]):
-            found = {
-                malformed(at, problem) for at, problem in problems(path, sample, schema)
-            }  # a schema may say a thing twice
+    for file in files:
+        schema = schemas[f"{file.template.removesuffix('.yaml.j2')}.emitted.json"]
+        path = f"{folder}/{file.path}"
+        for sample in samples(texts[file.path], known[file.template]):
+            # A set, because a schema may refuse a value twice.
+            found = {malformed(at, problem) for at, problem in problems(path, sample, schema)}
             yield from locate(found, {path: sample.encode()})
 
 
 def malformed(at: At, problem: str) -> Diagnostic:
-    """IPC0601: what is rendered keeps its schema, or nothing is written.
+    """IPC0601: rendered files match their schemas, or nothing is written.
 
-    Every kind of object that ipamc writes has a strict schema of its own. A text that does not keep it comes from a template or from what is behind
-    it, whatever the input was: this is a bug of ipamc. The line that is shown is of the text as it would have been written. Please report it with the
-    finding and, if you can, the input.
+    Every kind of object that ipamc writes has a strict schema. A text that does not match it comes from a
+    template or from the code that fills it, whatever the input was: this is a bug of ipamc. The finding shows
+    the line as it would have been written. Please report it with the finding and, if you can, the input.
     """
     cut = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…"
-    way_out = "this is a bug of ipamc, not of your input, and nothing was written: please report it with the lines above"
+    way_out = "report it with the lines above: this is a bug of ipamc, not of your input; nothing was written"
     return error("IPC0601", at, cut, help=way_out)
 
 
 def problems(path: str, text: str, schema: str) -> Iterator[tuple[At, str]]:
-    """Yield (place, problem) of the one document that a text has to hold: what no two YAML readers take alike, and what its schema does not allow."""
+    """Yield (place, problem) of a text that should be one document, unambiguous and valid for its schema."""
     try:
         documents = list(yaml_documents(path, text))
     except Unreadable as unreadable:
-        yield from ((each.at, each.message) for each in unreadable.diagnostics)
+        yield from ((finding.at, finding.message) for finding in unreadable.diagnostics)
         return
     if len(documents) != 1:
-        yield Place(path), f"{count(len(documents), 'document')} where there is to be one"
+        yield Place(path), f"{count(len(documents), 'document')} instead of one"
     for document in documents:
         for odd in document.odd:
             yield (
                 Place(path, document.at.document, odd.keys, key=odd.key),
-                f"{odd.text} is not text to every YAML reader",
+                f"{odd.text} is not text to all YAML readers",
             )
         for refusal in _validator(schema).iter_errors(document.value):
-            for keys, key, problem in _said(refusal):
+            for keys, key, problem in _problems(refusal):
                 where = ".".join(map(str, keys)) or "the document"
                 yield Place(path, document.at.document, keys, key=key), f"{where}: {problem}"
 
 
-def _said(refusal: ValidationError) -> Iterator[tuple[Keys, bool, str]]:
-    """Give what the validator says as (keys, whether the last of them is meant, problem); for a pattern the name of what has it: that reads easier."""
+def _problems(refusal: ValidationError) -> Iterator[tuple[Keys, bool, str]]:
+    """Yield a refusal as (keys, whether the last key is wrong, problem); it names a pattern's property."""
     keys, rule = tuple(refusal.instance_path), ["", *refusal.schema_path]
     if unexpected := getattr(refusal.kind, "unexpected", ()):
-        yield from (((*keys, each), True, "no such field") for each in unexpected)
+        yield from (((*keys, name), True, "no such field") for name in unexpected)
     elif rule[-1] == "pattern":
         yield keys, False, f"{shown(str(refusal.instance))} is no {rule[-2]}"
     else:
@@ -110,9 +113,10 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 def samples(text: str, known: list[str]) -> Iterator[str]:
-    """Yield a document of each shape that is not `known` yet, below as many blank lines as there are lines before it; add the shapes to `known`.
+    """Yield a document of each shape that is not yet `known`, after as many blank lines as lines before it.
 
-    Of lines in a row that say the same of different values the first two are in the sample, and the others blank.
+    Adds the shapes to `known`. Of consecutive lines that differ only in their values, the sample has the
+    first two and blanks the others.
     """
     if not text:
         yield text
@@ -136,18 +140,21 @@ def samples(text: str, known: list[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _compiled(shape: str) -> re.Pattern[str]:
-    """Compile the pattern of a shape, when there is text after its first document. `re` itself keeps too few of them."""
+    """Return the compiled pattern of a shape. The cache of `re` itself is too small."""
     return re.compile(shape)
 
 
 def _run_of(runs: Iterable[tuple[str, list[str]]]) -> str:
-    """Give the pattern of documents in a row that have one shape: these lines, and as many of each kind as one here, or several as here."""
+    """Return the pattern of consecutive documents of one shape: each kind of line once, or several times."""
     document = "".join(shape if len(lines) == 1 else f"(?:{shape}){{2,}}+" for shape, lines in runs)
     return rf"(?:(?:---\n)?{document}(?=---\n|\Z))++"
 
 
 def _shape(line: str) -> str:
-    """Give the pattern of the lines that differ from one in their values alone. What is not indented is the template's own, and stays."""
+    """Return the pattern of lines that differ from this one only in their values.
+
+    A line without indentation is matched as it is.
+    """
     match = _LINE(line.removesuffix("\n"))
     if match is None or not match[1]:
         return re.escape(line)

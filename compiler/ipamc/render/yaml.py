@@ -1,7 +1,8 @@
-"""Files to text: one render a file, every scalar quoted.
+"""Files in, YAML texts out: one render for each file, every scalar quoted.
 
-The environment's `finalize` hook quotes whatever a template writes, so no template can forget to. The style is the one `kustomize build` prints: keys in
-order, two spaces, list items not indented further, `---` between documents.
+The environment's `finalize` hook quotes everything that a template writes, so no template can forget to. The
+style is that of `kustomize build`: sorted keys, two spaces, no further indentation of list items, `---`
+between documents.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from ipamc.render.targets.context import File
 
-# Text that no YAML 1.1 or 1.2 reader takes for anything but text, unless it is one of the words below.
+# Text that every YAML 1.1 and 1.2 reader reads as text, unless it is one of the words below.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]{1,2})?").fullmatch
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _ESCAPED = re.compile(r"[^ !#-\[\]-~]").sub
@@ -21,25 +22,26 @@ _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def emit(files: Iterable[File], templates: Mapping[str, str]) -> dict[str, str]:
-    """Render files; gives text by path below `rendered/`, in the order of `files`.
+    """Render files; return text by path below `rendered/`, in the order of `files`.
 
-    Templates put `---` before each document; the first one of a file is taken off. Raises KeyError for a missing template, ValueError for a path that
-    comes twice, and Jinja2's own errors, UndefinedError among them: all bugs of ours.
+    Templates write `---` before each document; the first one of a file is removed. Raises KeyError for a
+    missing template, ValueError for two files with one path, and Jinja2's own errors, such as UndefinedError:
+    all are bugs of ipamc.
     """
     renders: dict[str, Callable[..., str]] = {}
     texts: dict[str, str] = {}
-    for path, template, values, _ in files:
-        if path in texts:
-            raise ValueError(f"two files are called {path}")
-        if template not in renders:
-            renders[template] = compiled(templates[template])
-        texts[path] = renders[template](values).removeprefix("---\n")
+    for file in files:
+        if file.path in texts:
+            raise ValueError(f"two files are called {file.path}")
+        if file.template not in renders:
+            renders[file.template] = compiled(templates[file.template])
+        texts[file.path] = renders[file.template](file.values).removeprefix("---\n")
     return texts
 
 
 @lru_cache(maxsize=64)
 def compiled(template: str) -> Callable[..., str]:
-    """Compile a template's text; it is given its values as one mapping."""
+    """Return the function that renders a template's text from one mapping of values."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - 60 ms that only rendering costs
 
     environment = Environment(  # noqa: S701 - YAML, not HTML: `finalize` quotes
@@ -54,9 +56,9 @@ def compiled(template: str) -> Callable[..., str]:
 
 
 def scalar(value: Any) -> str:
-    """Write a value as a YAML scalar that means the same to YAML 1.1 and 1.2 readers. Text stays text; whole numbers and truth values are plain.
+    """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
 
-    Raises TypeError for anything else.
+    Text stays text; integers and truth values are plain. Raises TypeError for other values.
     """
     if isinstance(value, str):
         return quoted(value)
@@ -64,12 +66,14 @@ def scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    raise TypeError(f"{value} is not a scalar")  # writing an undefined value out raises UndefinedError
+    raise TypeError(
+        f"{value} is not a scalar"
+    )  # an undefined value raises UndefinedError when it is formatted
 
 
 @lru_cache(maxsize=1 << 16)
 def quoted(text: str) -> str:
-    """Write text as a plain scalar where that is safe beyond doubt, else in double quotes, in ASCII."""
+    """Return text as a plain scalar if every reader reads it as text, else in double quotes and in ASCII."""
     if _PLAIN(text) and text.lower() not in _WORDS:
         return text
     return f'"{_ESCAPED(_escape, text)}"'

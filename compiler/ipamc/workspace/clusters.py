@@ -1,44 +1,20 @@
-"""From CLUSTER arguments to folders, and from a folder to what a compile depends on."""
+"""From what the user typed to a cluster's folder, and from a folder to the cluster's name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
-from ipamc.model.diagnostics import Refused
 from ipamc.workspace import disk
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from ipamc.model.lock import Consent
-    from ipamc.pipeline import Inputs
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
-    from click.shell_completion import CompletionItem
-
-    try:
-        names = [PurePath(each).name for each in disk.clusters()]
-    except (disk.Trouble, OSError):
-        names = []
-    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="dir")]
-
-
-def clusters_argument(function: Function) -> Function:
-    """Add the argument [CLUSTER]..., as `clusters`."""
-    return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...", shell_complete=_complete)(function)
+from ipamc.workspace.trouble import Misnamed, Trouble
 
 
 def find(given: Sequence[str]) -> list[str]:
-    """Give the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given. An unknown one is a usage error."""
-    folders = [_folder(each) for each in given] if given else disk.clusters()
+    """Return the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given.
+
+    Raises Misnamed.
+    """
+    folders = [_folder(text) for text in given] if given else disk.clusters()
     return sorted(
         {Path(folder).resolve(): folder for folder in reversed(folders)}.values(),
         key=lambda folder: (name_of(folder), folder),
@@ -46,7 +22,7 @@ def find(given: Sequence[str]) -> list[str]:
 
 
 def name_of(folder: str) -> str:
-    """Give a folder's own name, also of `.` and `..`; a link has the name that the user typed."""
+    """Return a folder's own name, also of `.` and `..`; a link has the name that the user typed."""
     return (
         Path(folder).absolute().name
         if PurePath(folder).name not in {"", ".."}
@@ -54,50 +30,29 @@ def name_of(folder: str) -> str:
     )
 
 
+def known_names() -> list[str]:
+    """Return the names of the clusters below clusters/; none where they cannot be listed."""
+    try:
+        return [PurePath(folder).name for folder in disk.clusters()]
+    except (Trouble, OSError):
+        return []
+
+
 def _folder(text: str) -> str:
-    """Give the folder that is meant: clusters/TEXT for a plain name, else TEXT itself."""
+    """Return the folder that TEXT names: clusters/TEXT for a plain name, else TEXT itself."""
     below = f"{disk.CLUSTERS}/{text}"
     if text not in {"", ".", ".."} and PurePath(text).name == text and disk.is_folder(below):
         return below
     if text and disk.is_folder(text):
         return PurePath(text).as_posix()
-    raise click.UsageError(
-        f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}",
-        click.get_current_context(silent=True),
-    )
+    raise Misnamed(f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}")
 
 
 def _hint(text: str) -> str:
-    from difflib import get_close_matches
+    from ipamc.model.wording import nearest
 
-    try:
-        names = [PurePath(each).name for each in disk.clusters()]
-    except (disk.Trouble, OSError):
+    names = known_names()
+    if not names:
         return ""
-    near = get_close_matches(PurePath(text).name, names, 1)
-    return f". Did you mean {near[0]!r}?" if near else f". There are: {', '.join(names[:10])}"
-
-
-def inputs_of(folder: str, *, today: str, consent: Consent, locked: bool = False) -> Inputs:
-    """Read everything that a compile of this folder depends on. Raises Refused for files that are no inputs, Trouble, OSError."""
-    from ipamc.check.published import BINDING
-    from ipamc.pipeline import Inputs
-
-    sources, refused = disk.read_sources(folder)
-    if refused:
-        raise Refused(tuple(refused))
-    published = {name: disk.read_bytes(f"{folder}/{disk.RENDERED}/{name}") for name in BINDING}
-    return Inputs(
-        name=name_of(folder),
-        folder=folder,
-        sources=sources,
-        lock_path=(PurePath(folder) / disk.LOCK).as_posix(),
-        lock=disk.read_lock(folder),
-        rendered=disk.is_folder(f"{folder}/{disk.RENDERED}"),
-        published={name: data for name, data in published.items() if data is not None},
-        schemas=disk.assets("schemas"),
-        templates=disk.assets("templates"),
-        consent=consent,
-        today=today,
-        locked=locked,
-    )
+    near = nearest(PurePath(text).name, names)
+    return f". Did you mean {near!r}?" if near else f". There are: {', '.join(names[:10])}"

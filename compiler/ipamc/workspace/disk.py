@@ -1,59 +1,42 @@
-"""The door to the file system: the only module that opens files.
+"""The file system: clusters' folders, their inputs and locks, and single files.
 
-Nothing here knows what is in them. Reading follows no link that leaves the cluster's folder; writing goes through no link at all, and puts whole
-files in place: beside, then renamed. What the surroundings refuse (no permission, no space, no such folder) leaves as an OSError or as Trouble, and
-the command line makes one line of it.
+It does not look into the files. It reads through no link that leaves the cluster's folder, and writes through
+no link. A file is written beside its place and then renamed, so that it is whole at any time. A failure of
+the environment (no permission, no space, no such folder) is raised as OSError or as Trouble; the command line
+prints it as one line.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path, PurePath
 
-from ipamc.model.diagnostics import Diagnostic, Place, error
+from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.workspace.trouble import Trouble
 
 CLUSTERS = "clusters"
 LOCK = "ipam.lock"
 RENDERED = "rendered"
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 LARGEST = 256 << 20
-"""Bytes that one input file may have: some 600,000 nodes."""
-
-_LEFTOVER = re.compile(r"\.ipamc-\d+\.tmp").fullmatch
-
-
-class Trouble(Exception):  # noqa: N818 - a fact about the surroundings, told in one line
-    """The surroundings do not let us work; the text is one sentence for the user."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What differs between the disk and what belongs there. Paths are below `rendered/`, sorted."""
-
-    lock: bool = False
-    written: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.lock or bool(self.written) or bool(self.removed)
+"""The most bytes of an input file: some 600,000 nodes."""
 
 
 def clusters(parent: str = CLUSTERS) -> list[str]:
-    """Give the folders below `parent`, by name; raise Trouble where there is none."""
+    """Return the folders below `parent`, in order of name. Raises Trouble where there is none."""
     try:
         found = sorted(
             path.name for path in Path(parent).iterdir() if path.is_dir() and not path.name.startswith(".")
         )
     except (FileNotFoundError, NotADirectoryError):
         raise Trouble(
-            f"there is no folder {parent}/ here; name a cluster's folder, or start one with: ipamc init NAME"
+            f"there is no folder {parent}/ here: name a cluster's folder, or start a cluster with: ipamc init NAME"
         ) from None
     if not found:
-        raise Trouble(f"{parent}/ holds no cluster; start one with: ipamc init NAME")
+        raise Trouble(f"{parent}/ has no cluster: start one with: ipamc init NAME")
     return [f"{parent}/{name}" for name in found]
 
 
@@ -62,13 +45,27 @@ def is_folder(path: str) -> bool:
     return Path(path).is_dir()
 
 
-def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
-    """Read every input document of a cluster: by path as the user would type it, in order of path.
+def is_replaceable(path: str) -> bool:
+    """Tell whether `replace` can write `path`: there is nothing, or a regular file that is no link."""
+    where = Path(path)
+    return not where.is_symlink() and (where.is_file() or not where.exists())
 
-    That is each `*.yaml`, `*.yml` and `*.json` below the folder, save `rendered/` and whatever starts with a dot. Bytes as they are on the disk.
+
+def lock_path(folder: str) -> str:
+    """Return the path of a cluster's lock."""
+    return (PurePath(folder) / LOCK).as_posix()
+
+
+def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
+    """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
+
+    The second value is the findings about files that are no inputs; with one of them, nothing is read.
+
+    Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
+    with a dot. With a finding, nothing is read.
     """
     paths = sorted(_candidates(Path(folder)), key=Path.as_posix)
-    refused = [found for path in paths for found in check_file(path, Path(folder))]
+    refused = [found for path in paths for found in _check_file(path, Path(folder))]
     if refused:
         return {}, refused
     return {path.as_posix(): path.read_bytes() for path in paths}, []
@@ -86,25 +83,18 @@ def _candidates(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def check_file(path: Path, folder: Path) -> Iterator[Diagnostic]:
-    """IPC0107: an input is a regular file inside its cluster's folder, of at most 256 MiB.
+def _check_file(path: Path, folder: Path) -> Iterator[Diagnostic]:
+    if problem := _problem(path, folder):
+        from ipamc.read.rules import not_a_regular_file
 
-    Clusters stand alone: what a folder holds is all that decides its addresses, so that a review sees every cause of a change. A link may point to
-    another file of the same cluster's folder. Links that leave it, links to folders, links to nothing, pipes and devices are refused; put a copy of
-    the file there instead.
-    """
-    problem = _problem(path, folder)
-    if problem:
-        yield error(
-            "IPC0107", Place(path.as_posix()), f"{path.name!r} {problem}", help="put a regular file there"
-        )
+        yield not_a_regular_file(Place(path.as_posix()), path.name, problem)
 
 
 def _problem(path: Path, folder: Path) -> str:
     if path.is_symlink():
         try:
             target = path.resolve(strict=True)
-        except (OSError, RuntimeError):  # RuntimeError: a link that leads to itself, before Python 3.13
+        except (OSError, RuntimeError):  # RuntimeError: a link to itself, before Python 3.13
             return "is a link to nothing"
         if not target.is_relative_to(folder.resolve()):
             return "is a link that leaves the cluster's folder"
@@ -118,10 +108,10 @@ def _problem(path: Path, folder: Path) -> str:
 
 def read_lock(folder: str) -> bytes | None:
     """Read the lock of a cluster; None where there is none. Raises Trouble for a link."""
-    path = Path(folder, LOCK)
-    if path.is_symlink():
-        raise Trouble(f"{path.as_posix()} is a link: the lock must be a regular file in the cluster's folder")
-    return read_bytes(str(path))
+    path = lock_path(folder)
+    if Path(path).is_symlink():
+        raise Trouble(f"{path} is a link: the lock must be a regular file in the cluster's folder")
+    return read_bytes(path)
 
 
 def read_bytes(path: str) -> bytes | None:
@@ -138,20 +128,32 @@ def read_text(path: str) -> str:
 
 
 def assets(kind: str) -> dict[str, str]:
-    """Give the texts of `schemas` or `templates` by file name, sorted: in the package if it is installed, at the top of a checkout."""
+    """Return the texts of `schemas` or `templates` by file name, sorted.
+
+    They are in the installed package, or at the top of a checkout.
+    """
     package = Path(__file__).parents[1]
-    folder = next((each for each in (package / kind, package.parents[1] / kind) if each.is_dir()), None)
+    folder = next((path for path in (package / kind, package.parents[1] / kind) if path.is_dir()), None)
     if folder is None:
         raise Trouble(f"this installation is incomplete: it has no {kind}/; install ipamc again")
-    return {
-        path.name: path.read_bytes().decode()
+    return dict(_texts(folder))
+
+
+@lru_cache(maxsize=8)
+def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
+    """Read the files of a folder that is part of ipamc: once in a process, however many clusters there are."""
+    return tuple(
+        (path.name, path.read_bytes().decode())
         for path in sorted(folder.iterdir())
         if path.is_file() and not path.name.startswith(".")
-    }
+    )
 
 
 def create(path: str, text: str) -> bool:
-    """Write a new file, with its folders. Tell whether it was written: never over anything that is there."""
+    """Write a new file, and its folders; tell whether it was written.
+
+    Anything that is already there stays.
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
         with Path(path).open("xb") as file:
@@ -162,54 +164,23 @@ def create(path: str, text: str) -> bool:
 
 
 def replace(path: str, text: str) -> bool:
-    """Make a file have this text, with its folders; tell whether it was touched."""
+    """Write a file, and its folders, unless it has this text already; tell whether it was written."""
     where = Path(path)
-    if _same(where, text.encode()):
+    if is_same(where, text.encode()):
         return False
     where.parent.mkdir(parents=True, exist_ok=True)
-    put(where, text.encode())
+    put(path, text.encode())
     return True
-
-
-def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Tell what `write` would do, and do nothing. A `lock` or `files` of None stays as it is on the disk."""
-    rendered = Path(folder, RENDERED)
-    there = () if files is None else _tree(rendered)
-    wanted = files or {}
-    return Changes(
-        lock=lock is not None and not _same(Path(folder, LOCK), lock.encode()),
-        written=tuple(path for path in sorted(wanted) if not _same(rendered / path, wanted[path].encode())),
-        removed=tuple(path for path in there if path not in wanted),
-    )
-
-
-def write(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Put the lock in place, then each file that changed, then remove those that no longer belong, and folders that this empties.
-
-    The lock first: it is the memory. After a kill every file is whole, and the next run finishes. What is the same already is not touched.
-    """
-    for path in files or {}:
-        _check_path(path)
-    changes = compare(folder, lock, files)
-    rendered = Path(folder, RENDERED)
-    _sweep([Path(folder)] if files is None else [Path(folder), rendered, *_folders(rendered)])
-    if changes.lock and lock is not None:
-        put(Path(folder, LOCK), lock.encode(), durable=True)
-    in_the_way = _in_the_way(changes)
-    _remove(rendered, in_the_way)
-    for path in changes.written:
-        where = rendered / path
-        where.parent.mkdir(parents=True, exist_ok=True)
-        put(where, (files or {})[path].encode())
-    _remove(rendered, [path for path in changes.removed if path not in in_the_way])
-    return changes
 
 
 @contextlib.contextmanager
 def alone(folder: str) -> Iterator[None]:
-    """Hold a cluster's folder against a second run, where the system can do that; raise Trouble if one is at work already."""
+    """Keep a second run of ipamc out of a cluster's folder, where the system can.
+
+    Raises Trouble if another run is there already.
+    """
     try:
-        import fcntl  # POSIX systems have it
+        import fcntl  # only POSIX systems have it
     except ImportError:
         yield
         return
@@ -218,7 +189,7 @@ def alone(folder: str) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise Trouble(f"another ipamc is at work in {folder}; run it again when that one is done") from None
+        raise Trouble(f"another ipamc is at work in {folder}: run this again when it is done") from None
     except OSError:  # a file system without locks
         pass
     try:
@@ -227,90 +198,25 @@ def alone(folder: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _check_path(path: str) -> None:
-    parts = PurePosixPath(path).parts
-    if (
-        not parts
-        or path != "/".join(parts)
-        or any(part.startswith(".") or "\\" in part or "\0" in part for part in parts)
-    ):
-        raise ValueError(f"{path!r} is no path below {RENDERED}/")
-
-
-def _folders(top: Path) -> Iterator[Path]:
-    """Give every folder below `top`, each before those inside it; refuse links to folders."""
-    if top.is_symlink():
-        raise Trouble(f"{top.as_posix()} is a link: ipamc writes through none; put a folder there")
-    waiting = [top] if top.is_dir() else []
-    while waiting:
-        for path in sorted(waiting.pop().iterdir()):
-            if path.is_dir():
-                if path.is_symlink():
-                    raise Trouble(f"{path.as_posix()} is a link: ipamc writes through none; remove it")
-                waiting.append(path)
-                yield path
-
-
-def _tree(top: Path) -> list[str]:
-    """Give the files below `top` by path, sorted; dot-files are nobody's."""
-    found = [
-        path
-        for folder in (top, *_folders(top))
-        if folder.is_dir()
-        for path in folder.iterdir()
-        if path.is_symlink() or not path.is_dir()
-    ]
-    return sorted(path.relative_to(top).as_posix() for path in found if not path.name.startswith("."))
-
-
-def _same(path: Path, data: bytes) -> bool:
+def is_same(path: Path, data: bytes) -> bool:
+    """Tell whether a regular file has these bytes."""
     if path.is_symlink() or not path.is_file() or path.stat().st_size != len(data):
         return False
     return path.read_bytes() == data
 
 
-def put(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Write a file whole: beside, then renamed; `durable`: on the disk before it is."""
-    beside = path.with_name(f".ipamc-{os.getpid()}.tmp")
+def put(path: str, data: bytes, *, durable: bool = False) -> None:
+    """Write a file beside its place, then rename it; `durable`: only once its bytes are on the disk."""
+    where = Path(path)
+    beside = where.with_name(f".ipamc-{os.getpid()}.tmp")
     beside.unlink(missing_ok=True)
     try:
-        with beside.open("xb") as file:  # x: never through a link
+        with beside.open("xb") as file:  # x: not through a link
             file.write(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        beside.replace(path)
+        beside.replace(where)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-
-
-def _in_the_way(changes: Changes) -> frozenset[str]:
-    """Give the files to remove that stand where a folder is to be, or inside a folder where a file is to be."""
-    written = set(changes.written)
-    above = {parent.as_posix() for path in written for parent in PurePosixPath(path).parents}
-    return frozenset(
-        path
-        for path in changes.removed
-        if path in above or any(each.as_posix() in written for each in PurePosixPath(path).parents)
-    )
-
-
-def _remove(rendered: Path, paths: Iterable[str]) -> None:
-    for path in paths:
-        (rendered / path).unlink()
-        for folder in (rendered / path).parents:
-            try:
-                folder.rmdir()
-            except OSError:  # not empty
-                break
-            if folder == rendered:
-                break
-
-
-def _sweep(folders: Iterable[Path]) -> None:
-    """Remove what a killed run left beside the files that it was writing."""
-    for folder in folders:
-        for path in folder.iterdir() if folder.is_dir() else ():
-            if _LEFTOVER(path.name) and not path.is_dir():
-                path.unlink()

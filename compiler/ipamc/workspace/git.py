@@ -1,4 +1,4 @@
-"""The door to git: the only module that runs it."""
+"""git: the only module that runs it. Functions return what git prints as values, and None where git fails."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def root(folder: str) -> str | None:
-    """Give the top folder of the repository that a folder is in; None outside of one, or without git."""
+    """Return the top folder of the repository that a folder is in; None outside of one, or without git."""
     found = _git(folder, "rev-parse", "--show-toplevel")
     return found.stdout.rstrip("\n") if found and found.returncode == 0 else None
 
 
 def configure(folder: str, settings: Mapping[str, str]) -> list[str]:
-    """Set keys in the configuration of a folder's repository; give those that had another value, or none. Raises OSError with git's words."""
+    """Set keys in the configuration of a folder's repository; return those that changed.
+
+    Raises OSError with what git prints.
+    """
     changed = [key for key, value in settings.items() if get(folder, key) != value]
     for key in changed:
         done = _git(folder, "config", "--local", "--replace-all", key, settings[key])
@@ -23,19 +26,19 @@ def configure(folder: str, settings: Mapping[str, str]) -> list[str]:
 
 
 def get(folder: str, key: str) -> str | None:
-    """Give the value of a key of the repository's own configuration; None where it is not set."""
+    """Return the value of a key of the repository's own configuration; None where it is not set."""
     found = _git(folder, "config", "--local", "--get", key)
     return found.stdout.rstrip("\n") if found and found.returncode == 0 else None
 
 
 def trunk(folder: str) -> str:
-    """Give the revision whose locks are published: `git config ipamc.trunk`, else origin/HEAD."""
+    """Return the revision whose locks are published: `git config ipamc.trunk`, else origin/HEAD."""
     found = _git(folder, "config", "--get", "ipamc.trunk")
     return found.stdout.strip() if found and found.returncode == 0 and found.stdout.strip() else "origin/HEAD"
 
 
 def show(folder: str, revision: str, path: str) -> bytes | None:
-    """Give a file of a revision, by its path below the repository's top; None where there is no such revision or file.
+    """Return a file of a revision, by its path below the repository's top; None where there is none.
 
     `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge.
     """
@@ -44,25 +47,31 @@ def show(folder: str, revision: str, path: str) -> bytes | None:
 
 
 def commit(folder: str, revision: str) -> str | None:
-    """Give the commit that a revision names; None if git knows none."""
+    """Return the commit that a revision names; None if git knows none."""
     found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     return found.stdout.strip() if found and found.returncode == 0 else None
 
 
 def before(folder: str, second: int) -> str | None:
-    """Give the last commit of HEAD's history, by first parents, that was committed at a second (since 1970) or before; None if none was."""
+    """Return the last commit of HEAD's history that was committed at a second (since 1970) or before.
+
+    The history is that of first parents. None where there is no such commit.
+    """
     found = _git(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
     return found.stdout.strip() or None if found and found.returncode == 0 else None
 
 
 def committed(folder: str, commit: str) -> int:
-    """Give the second (since 1970) at which a commit was committed."""
+    """Return the second (since 1970) at which a commit was committed."""
     found = _git(folder, "rev-list", "--max-count=1", "--timestamp", commit)
     return int(found.stdout.split()[0]) if found and found.returncode == 0 else 0
 
 
 def first(folder: str) -> str | None:
-    """Give the commit with which HEAD's history begins, by first parents: in a shallow clone, the oldest that was fetched. None where nothing was committed."""
+    """Return the first commit of HEAD's history, by first parents; None where nothing was committed.
+
+    In a shallow clone, that is the oldest commit that was fetched.
+    """
     found = _git(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
     return found.stdout.split()[-1] if found and found.returncode == 0 and found.stdout else None
 
@@ -74,39 +83,50 @@ def is_shallow(folder: str) -> bool:
 
 
 def folders(folder: str, revision: str, path: str) -> list[str]:
-    """Give the names of the folders right below a path in a revision ("" is the repository's top), in order; none where there is no such path."""
+    """Return the names of the folders right below a path in a revision, in order.
+
+    "" is the repository's top. There are none where there is no such path.
+    """
     found = _git(folder, "ls-tree", "-d", "-z", "--name-only", f"{revision}:{path}")
     return found.stdout.split("\0")[:-1] if found and found.returncode == 0 else []
 
 
 def blobs(folder: str, revision: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Give those of some files that a revision has, by path below the repository's top. One process, whatever the number of files."""
+    """Return those of some files that a revision has, by path below the repository's top.
+
+    One process for any number of files.
+    """
     asked = "".join(f"{revision}:{path}\n" for path in paths)
     return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), paths))
 
 
 def parents(folder: str, revision: str) -> list[str]:
-    """Give the parents of a commit, the first one first."""
+    """Return the parents of a commit, the first one first."""
     found = _git(folder, "rev-list", "--parents", "--max-count=1", revision)
     return found.stdout.split()[1:] if found and found.returncode == 0 else []
 
 
 def merge_base(folder: str, one: str, two: str) -> str | None:
-    """Give the best common ancestor of two revisions; None without one, as in a shallow clone."""
+    """Return the best common ancestor of two revisions; None without one, as in a shallow clone."""
     found = _git(folder, "merge-base", one, two)
     return found.stdout.strip() if found and found.returncode == 0 else None
 
 
 def changed(folder: str, base: str) -> list[str] | None:
-    """Give the files that differ between a commit and HEAD, below the repository's top, sorted; both names of one that moved. None where git cannot tell."""
+    """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
+
+    A file that moved has both names. None where git cannot tell.
+    """
     found = _git(folder, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, "HEAD", "--")
     return sorted(found.stdout.split("\0")[:-1]) if found and found.returncode == 0 else None
 
 
 def begin_merge(folder: str, revision: str) -> str | None:
-    """Merge a revision into the work tree and the index, and commit nothing. Give None, or what git says where it did not even begin.
+    """Merge a revision into the work tree and the index; commit nothing.
 
-    Files that git cannot merge are `unmerged` then.
+    Returns None, or git's message where the merge did not begin.
+
+    After that, `unmerged` lists the files that git could not merge.
     """
     done = _git(folder, *_identity(folder), "merge", "--no-ff", "--no-commit", "--quiet", revision)
     if done and (done.returncode == 0 or unmerged(folder)):
@@ -115,7 +135,10 @@ def begin_merge(folder: str, revision: str) -> str | None:
 
 
 def unmerged(folder: str) -> dict[str, set[int]]:
-    """Give the files that git could not merge, below the repository's top, and which sides there are: 1 is the base, 2 ours, 3 theirs."""
+    """Return the files that git could not merge, below the repository's top, with the sides of each.
+
+    1 is the base, 2 ours, 3 theirs.
+    """
     found = _git(folder, "ls-files", "--unmerged", "--full-name", "-z")
     sides: dict[str, set[int]] = {}
     for row in found.stdout.split("\0")[:-1] if found else ():
@@ -137,19 +160,22 @@ def restore(folder: str, side: int, paths: Iterable[str]) -> None:
 
 
 def is_clean(folder: str) -> bool:
-    """Tell whether the work tree is as HEAD has it, with nothing besides."""
+    """Tell whether the work tree is as HEAD has it, without untracked files."""
     found = _git(folder, "status", "--porcelain")
     return found is not None and found.returncode == 0 and not found.stdout
 
 
 def take_back(folder: str) -> None:
-    """Put a work tree that was clean before back to HEAD, whatever was merged and written since."""
+    """Reset a work tree that was clean before to HEAD: everything that was merged and written since is gone."""
     _must(folder, "add", "--all")
     _must(folder, "reset", "--hard", "--quiet", "HEAD")
 
 
 def finish_merge(folder: str, path: str) -> None:
-    """Commit a merge with all that is at and below a path now; the author is ipamc where git knows none."""
+    """Commit a merge with everything that is at and below a path now.
+
+    The author is ipamc where git knows none.
+    """
     _must(folder, "add", "--all", "--", path)
     _must(folder, *_identity(folder), "commit", "--no-edit", "--quiet")
 
@@ -173,9 +199,12 @@ def _must(folder: str, *arguments: str, paths: Iterable[str] = ()) -> None:
 
 
 def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
-    """Give all files of a revision at and below a path, which is below the repository's top ("" is the top), in order of path.
+    """Return all files of a revision at and below a path, in order of path.
 
-    Two processes, whatever the number of files. A symbolic link within the revision is followed, one step; one that leads nowhere is left out.
+    The path is below the repository's top; "" is the top.
+
+    Two processes for any number of files. A symbolic link within the revision is followed, one step; a link
+    to nothing is left out.
     """
     listed = _run(folder, "ls-tree", "-r", "-z", "--full-tree", revision, *(["--", path] if path else []))
     if not listed or listed.returncode:

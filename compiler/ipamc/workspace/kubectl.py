@@ -1,16 +1,37 @@
-"""One cluster, by kubectl and kustomize: a collaborator of `ipamc ci apply`, and the only place where they are run. No secret is an argument."""
+"""One cluster, reached by kubectl and kustomize: `ipamc ci apply` works through this module alone.
+
+No secret is an argument of a command.
+"""
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from ipamc.workspace.disk import Trouble
+from ipamc.workspace.environment import variable
+from ipamc.workspace.trouble import Trouble
+
+PATIENCE = 3
+"""How many times the waiting time an error may last.
+
+Operators since 1.19 report some errors that they correct themselves.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The answer to `kubectl apply`."""
+
+    objects: int
+    """Those that the apiserver took."""
+    problem: str = ""
+    """What kubectl complains of; "" where it exits with 0."""
+    conflict: bool = False
+    """Another field manager owns a field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +40,13 @@ class Kube:
 
     context: str
     kubectl: tuple[str, ...] = field(
-        default_factory=lambda: tuple(shlex.split(os.environ.get("KUBECTL") or "kubectl"))
+        default_factory=lambda: tuple(shlex.split(variable("KUBECTL") or "kubectl"))
     )
 
     def build(self, folder: str) -> str:
-        """Build a kustomization."""
-        if told := os.environ.get("KUSTOMIZE"):
-            command = [*shlex.split(told), "build"]
+        """Return what a kustomization builds to. Raises Trouble where it does not build."""
+        if given := variable("KUSTOMIZE"):
+            command = [*shlex.split(given), "build"]
         else:
             command = ["kustomize", "build"] if shutil.which("kustomize") else [*self.kubectl, "kustomize"]
         code, text, complaint = _run([*command, folder])
@@ -34,17 +55,19 @@ class Kube:
         return text
 
     def wait_for_crds(self, crds: Sequence[str], seconds: int) -> None:
-        """Wait until the cluster knows kinds: on a new one, Cilium's operator registers them when it starts."""
+        """Wait until the cluster has these CRDs. Raises Trouble after `seconds`.
+
+        In a new cluster, Cilium's operator registers them when it starts.
+        """
         end = time.monotonic() + seconds
         while crds:
             code, _, complaint = self._ask(
-                "wait", "--for=condition=Established", "--timeout=5s", *(f"crd/{each}" for each in crds)
+                "wait", "--for=condition=Established", "--timeout=5s", *(f"crd/{crd}" for crd in crds)
             )
             if not code:
                 return
-            if (
-                "NotFound" not in complaint and "timed out" not in complaint
-            ):  # no such context, no right, no way there: waiting helps nobody
+            # kubectl has one exit code for all failures. No such context, no permission, no route: waiting does not help.
+            if "NotFound" not in complaint and "timed out" not in complaint:
                 raise Trouble(f"the cluster does not answer: {complaint.strip()}")
             if time.monotonic() > end:
                 raise Trouble(
@@ -52,12 +75,41 @@ class Kube:
                 )
             time.sleep(1)
 
-    def apply(self, text: str) -> tuple[int, str, str]:
-        """Apply a stream of objects; give kubectl's exit code, and what it says on both streams."""
-        return self._ask("apply", "--server-side", "--field-manager=ipamc", "-f", "-", stdin=text)
+    def apply(self, text: str) -> Applied:
+        """Apply a stream of objects, server-side, without --force-conflicts."""
+        code, said, complaint = self._ask(
+            "apply", "--server-side", "--field-manager=ipamc", "-f", "-", stdin=text
+        )
+        objects = sum(line.endswith("serverside-applied") for line in said.splitlines())
+        if not code:
+            return Applied(objects=objects)
+        problem = complaint.strip() or f"kubectl exits with {code}"
+        return Applied(objects=objects, problem=problem, conflict="onflict" in complaint)
 
-    def verdicts(self) -> dict[str, str]:
-        """Give what the operator finds wrong with each CiliumNode, "" where nothing; none where the cluster has no such kind."""
+    def operator_errors(self, only: Collection[str] | None, wait: float) -> dict[str, str]:
+        """Watch the CiliumNodes for `wait` seconds; return the operator's errors at the end, by node.
+
+        `only` are the nodes to watch; None: all.
+
+        Some errors go away by themselves: where there are errors, watch PATIENCE times as long.
+        """
+        start = time.monotonic()
+        while True:
+            errors = {
+                node: error
+                for node, error in self._operator_status().items()
+                if error and (only is None or node in only)
+            }
+            passed = time.monotonic() - start
+            if passed >= (wait * PATIENCE if errors else wait):
+                return errors
+            time.sleep(min(2.0, max(0.1, wait - passed)))
+
+    def _operator_status(self) -> dict[str, str]:
+        """Return the operator's error for each CiliumNode, "" for none.
+
+        Nothing where the cluster has no such kind.
+        """
         row = '{range .items[*]}{.metadata.name}{"\\t"}{.status.ipam.operator-status.error}{"\\n"}{end}'
         code, text, complaint = self._ask("get", "ciliumnodes.cilium.io", "-o", f"jsonpath={row}")
         if code and "the server doesn't have a resource type" in complaint:

@@ -1,4 +1,4 @@
-"""`ipamc lock --onto REV`: the merge of a lock as a command, for forges that run no merge drivers."""
+"""`ipamc lock --onto REV`: merge a lock with that of a revision, for forges, which run no merge drivers."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from ipamc.lock.file import parse
 from ipamc.lock.merge.merge import merge
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import State
-from ipamc.report.dropped_lines import told
+from ipamc.report.dropped_lines import dropped_lines
 from ipamc.workspace import disk, git
-from ipamc.workspace.disk import Trouble
 from ipamc.workspace.revision import below, known
+from ipamc.workspace.trouble import Trouble
 
 DEEPEST = 20
-"""Commits that are walked back from one whose lock is not sound."""
+"""How many commits are walked back to find a sound lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Onto:
-    """What came of it. Nothing is written."""
+    """The result of the merge. Nothing is written."""
 
     before: bytes | None
     """Our side: the work tree's lock, or what was taken in its place."""
     lock: bytes | None
     lines: tuple[str, ...]
-    """What to tell people: where the lock was taken from, and which newcomers gave way."""
+    """Lines for the user: where the lock was taken from, and which lines were dropped."""
     rev: str
     newcomers: frozenset[str]
-    """Nodes that hold blocks in the revision's lock alone."""
+    """Nodes that hold blocks only in the revision's lock."""
 
-    def refuse_strangers(self, leavers: set[str]) -> None:
-        """Raise Trouble if the compile takes newcomers of the revision for leavers: their inventory was not merged, and their blocks would be quarantined."""
-        if strangers := leavers & self.newcomers:
+    def refuse_unmerged(self, leavers: set[str]) -> None:
+        """Raise Trouble if newcomers of the revision are leavers here.
+
+        Their inventory was then not merged, and their blocks would be quarantined.
+        """
+        if unmerged := leavers & self.newcomers:
             raise Trouble(
-                f"nodes of {self.rev} are not in the inventory here: {names(strangers)}; merge the inputs first: git merge {self.rev}"
+                f"nodes of {self.rev} are not in the inventory here: {names(unmerged)}; merge the inputs first: git merge {self.rev}"
             )
 
 
@@ -43,32 +46,37 @@ class _Merger:
     folder: str
     rev: str
     path: str
-    """The lock, below the repository's top."""
+    """Of the lock, below the repository's top."""
     shown: str
-    """The lock, as the user would type it."""
+    """Of the lock, as the user would type it."""
     other: bytes | None
     """The lock of `rev`."""
     lines: list[str] = field(default_factory=list)
     done: bool = False
-    """Our side is a merge with the revision's lock already."""
+    """Our side already contains the revision's lock."""
 
     def show(self, revision: str) -> bytes | None:
         return git.show(self.folder, revision, self.path)
 
     def ours(self) -> bytes | None:
-        """Give the work tree's lock; where it is lost or not sound, what git can make of it."""
+        """Return the work tree's lock; where it is lost or not sound, one that is made from what git has."""
         text = disk.read_lock(self.folder)
         if _is_sound(text, self.shown) and (text is not None or self.show("HEAD") is None):
             return text
         two, three = self.show(":2"), self.show(":3")
         if two is not None and three is not None:  # a merge, rebase or cherry-pick that stopped here
-            self.lines.append(f"{self.shown}: not sound; both sides are taken from what git could not merge")
+            self.lines.append(
+                f"{self.shown}: not sound; both sides are taken from the merge that git did not complete"
+            )
             self.done = three == self.other
             return self.merged(self.show(":1"), two, three)
         return self.of_commit("HEAD", DEEPEST)
 
     def of_commit(self, commit: str, steps: int) -> bytes | None:
-        """Give a commit's lock; where it is not sound, the merge of its parents' locks."""
+        """Return a commit's lock; where it is not sound, the merge of its parents' locks.
+
+        Raises Trouble after `steps` commits.
+        """
         text = self.show(commit)
         if _is_sound(text, self.shown):
             self.lines.append(f"{self.shown}: not sound; taken from {commit[:12]}")
@@ -76,14 +84,14 @@ class _Merger:
         parents = git.parents(self.folder, commit)
         if not parents or len(parents) > 2 or not steps:
             raise Trouble(
-                f"{self.shown} is not sound, nor is it in the commits before: git checkout a revision in which it is"
+                f"{self.shown} is not sound, neither here nor in the commits before: git checkout a revision in which it is"
             )
         locks = [self.of_commit(parent, steps - 1) for parent in parents]
-        # Of a squashed merge only one side is in the history; what the other side added is placed again.
+        # The history has only one side of a squashed merge; what the other side added is placed again.
         return locks[0] if len(locks) == 1 else self.merged(self.show(self.base(*parents)), *locks)
 
     def base(self, one: str, two: str) -> str:
-        """Give the merge base of two commits."""
+        """Return the merge base of two commits. Raises Trouble where there is none."""
         base = git.merge_base(self.folder, one, two)
         if base is None:
             raise Trouble(
@@ -92,29 +100,33 @@ class _Merger:
         return base
 
     def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:
-        """Merge two locks; the trunk's lines weigh most, then those of the revision."""
+        """Merge two locks; the trunk's lines come first, then those of the revision.
+
+        Raises Trouble for a conflict.
+        """
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
         if done.conflicts:
-            raise Trouble(f"{self.shown}: a person has to decide: {'; '.join(done.conflicts)}")
-        self.lines += told(self.shown, done.dropped, "the trunk", self.rev)
+            raise Trouble(f"{self.shown}: a person must decide: {'; '.join(done.conflicts)}")
+        self.lines += dropped_lines(self.shown, done.dropped, "the trunk", self.rev)
         return done.text
 
 
 def onto(folder: str, rev: str) -> Onto:
     """Merge a cluster's lock with that of a revision.
 
-    The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a textual merge went wrong), the sides of the merge that
-    stopped there are taken, or HEAD's lock; where HEAD is itself that merge, its parents' are merged first. Raises Trouble where git cannot tell, or where
-    a person has to decide.
+    The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a merge as
+    text went wrong), the sides of the merge that git did not complete are taken, or HEAD's lock; where HEAD
+    is that merge, the locks of its parents are merged first. Raises Trouble where git does not know enough,
+    or where a person must decide.
     """
     top = git.root(folder)
     if top is None:
         raise Trouble(f"{folder} is not in a git repository: --onto needs one")
     commit = known(folder, rev)
     path = f"{below(top, folder)}/{disk.LOCK}"
-    merger = _Merger(folder, rev, path, f"{folder}/{disk.LOCK}", git.show(folder, commit, path))
+    merger = _Merger(folder, rev, path, disk.lock_path(folder), git.show(folder, commit, path))
     base = merger.base("HEAD", commit)
     ours = merger.ours()
     if base != commit and not _is_sound(merger.other, merger.shown):

@@ -1,8 +1,10 @@
-"""`ipamc ci apply`: what a pipeline does after the merge. Every object that was rendered arrives, or the job fails; nothing is taken by force."""
+"""`ipamc ci apply`: what a pipeline does after the merge.
+
+Every rendered object is applied, or the job fails; no field is taken by force.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,18 +16,16 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.render.parts import FIRST, is_part
 from ipamc.workspace import disk, git
-from ipamc.workspace.disk import Trouble
 from ipamc.workspace.kubectl import Kube
 from ipamc.workspace.rendered import documents, nodes_of, objects_of, parts_of
 from ipamc.workspace.revision import known
+from ipamc.workspace.trouble import Trouble
 
 CRDS = {
     "CiliumNode": "ciliumnodes.cilium.io",
     "CiliumPodIPPool": "ciliumpodippools.cilium.io",
     "CiliumNodeConfig": "ciliumnodeconfigs.cilium.io",
 }
-PATIENCE = 3
-"""How many times `--wait` an error may stay: operators since 1.19 report some that they mend themselves."""
 
 
 @click.command(
@@ -37,8 +37,8 @@ PATIENCE = 3
         ),
         ("ipamc ci apply lab/nodes/000 lab/nodes/001", "cilium/, then these two shards"),
     ),
-    done="applied, and the operator finds nothing wrong",
-    refused="an object was lost or refused, the operator finds something wrong, or the surroundings failed",
+    done="applied, and the operator reports no error",
+    refused="an object was lost or refused, the operator reports an error, or an I/O or environment error",
 )
 @click.argument("targets", nargs=-1, required=True, metavar="CLUSTER[/PART]...")
 @click.option(
@@ -49,7 +49,7 @@ PATIENCE = 3
     show_envvar=True,
     show_default=True,
     metavar="SECONDS",
-    help="How long the operator has to object.",
+    help="How long to watch for errors of the operator.",
 )
 @click.option(
     "--timeout",
@@ -63,15 +63,18 @@ PATIENCE = 3
     "--trunk",
     default="",
     metavar="REV",
-    help="Leave clusters alone that this revision has in a newer state than HEAD.",
+    help="Skip clusters that are newer in this revision than in HEAD.",
 )
 def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) -> int:
-    """Apply what is rendered for clusters, or for shards of them.
+    """Apply the manifests of clusters, or of shards of them.
 
-    CLUSTER is a name below clusters/, and a context of that name in the kubeconfig: never the current one, which may be another cluster's. Every part
-    is built first, and has to have as many objects as its files. Then cilium/ is applied, then shard by shard, server-side as ipamc, without
-    --force-conflicts; what the apiserver took is counted too. At last no CiliumNode may have an error of the operator: of a shard its nodes', of a
-    whole cluster any. With --trunk, a job that is run again later takes nothing back. Builds with $KUSTOMIZE or kustomize, else kubectl; runs $KUBECTL or kubectl.
+    CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
+    never used, because it may be another cluster's. First every part is built, and must have as many objects
+    as its files. Then cilium/ is applied, then shard by shard, server-side as ipamc, without
+    --force-conflicts; the objects that the apiserver took are counted. At the end no CiliumNode may have an
+    error of the operator: of a shard none of its nodes, of a whole cluster none at all. With --trunk, a job
+    that is run again later does not undo a newer state. Builds with $KUSTOMIZE or kustomize, else with
+    kubectl; runs $KUBECTL or kubectl.
     """
     wanted: dict[str, list[str]] = {}
     for target in targets:
@@ -87,7 +90,7 @@ def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) ->
     for name, given in wanted.items():
         try:
             if trunk and _is_old(name, trunk):
-                say(f"{name}: {trunk} has a newer state, which its own job applies: left alone")
+                say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
                 continue
             done &= _apply(name, [] if "" in given else given, wait, timeout)
         except Trouble as trouble:  # clusters stand alone
@@ -97,7 +100,7 @@ def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) ->
 
 
 def _is_old(name: str, trunk: str) -> bool:
-    """Tell whether a revision goes on from HEAD, and changed a cluster since."""
+    """Tell whether a revision is a descendant of HEAD in which a cluster has changed."""
     newer, head = known(".", trunk), known(".", "HEAD")
     differ = git.changed(".", newer) or []
     return git.merge_base(".", newer, head) == head and name in touched(differ, f"{disk.CLUSTERS}/")
@@ -113,14 +116,14 @@ def _apply(name: str, given: Sequence[str], wait: float, timeout: int) -> bool:
     chosen = [part for part in there if part in {FIRST, *given} or not given]
     kube = Kube(context=name)
     built = [(part, *_built(kube, folder, part)) for part in chosen]
-    kinds = {each["kind"] for _, _, objects in built for each in objects}
+    kinds = {document["kind"] for _, _, objects in built for document in objects}
     kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), timeout)
     refused = []
     for part, text, objects in built:
         if problem := _send(kube, text, len(objects)):
             refused.append(part)
             say(f"error: {name}/{part}: {problem}")
-            if part == FIRST:  # pools and flags, on which shards build
+            if part == FIRST:  # pools and flags, which the shards need
                 return False
         else:
             say(
@@ -130,61 +133,54 @@ def _apply(name: str, given: Sequence[str], wait: float, timeout: int) -> bool:
             )
     if refused:
         say(f"error: {name}: {count(len(refused), 'part')} of {len(built)} not applied: {', '.join(refused)}")
-    return _heard(kube, name, nodes_of(folder, given) if given else None, wait) and not refused
+    return (
+        _operator_reports_none(kube, name, nodes_of(folder, given) if given else None, wait) and not refused
+    )
 
 
 def _built(kube: Kube, folder: str, part: str) -> tuple[str, list[dict[str, Any]]]:
-    """Build a part; raise Trouble unless exactly the objects of its files come out."""
+    """Build a part. Raises Trouble unless it builds to exactly the objects of its files."""
     text = kube.build(f"{folder}/{disk.RENDERED}/{part}")
     out, into = documents(text), objects_of(folder, part)
-    came, meant = {_identity(each) for each in out}, {_identity(each) for each in into}
+    came, meant = set(map(_identity, out)), set(map(_identity, into))
     if len(out) != len(into) or came != meant:
         raise Trouble(
             f"{folder}/{disk.RENDERED}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
             + (f"; lost: {names(meant - came)}" if meant - came else "")
-            + ". Nothing was applied: run ipamc compile, and see that nobody edits rendered/"
+            + ". Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
         )
     return text, out
 
 
 def _identity(document: dict[str, Any]) -> str:
     metadata = document.get("metadata") or {}
-    return " ".join(
-        str(each) for each in (document.get("kind"), metadata.get("namespace"), metadata.get("name")) if each
-    )
+    parts = (document.get("kind"), metadata.get("namespace"), metadata.get("name"))
+    return " ".join(str(part) for part in parts if part)
 
 
 def _send(kube: Kube, text: str, objects: int) -> str:
-    """Apply the objects of a part; give what went wrong, or "". Each part is a stream of its own: none can swallow the first object of the next."""
+    """Apply the objects of a part; return what went wrong, or "".
+
+    Each part is a stream of its own, so that no object of another part is lost.
+    """
     if not objects:
         return ""
-    code, said, complaint = kube.apply(text)
-    taken = sum(line.endswith("serverside-applied") for line in said.splitlines())
-    if code:
+    done = kube.apply(text)
+    if done.problem:
         advice = (
-            "; somebody else owns these fields, and ipamc takes nothing by force: find out who, and make them stop"
-            if "onflict" in complaint
+            "; another field manager owns these fields, and ipamc does not use force: find out which one, and remove the fields there"
+            if done.conflict
             else ""
         )
-        return f"{complaint.strip() or f'kubectl exits with {code}'}{advice}"
-    return "" if taken == objects else f"{count(objects, 'object')} sent, {taken} applied"
+        return f"{done.problem}{advice}"
+    return "" if done.objects == objects else f"{count(objects, 'object')} sent, {done.objects} applied"
 
 
-def _heard(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
-    """Listen to the operator for `wait` seconds; tell whether it finds nothing wrong, and print what it does. Some errors go by themselves: wait longer for these."""
-    start = time.monotonic()
-    while True:
-        errors = {
-            node: error for node, error in kube.verdicts().items() if error and (only is None or node in only)
-        }
-        passed = time.monotonic() - start
-        if passed >= (wait * PATIENCE if errors else wait):
-            break
-        time.sleep(min(2.0, max(0.1, wait - passed)))
+def _operator_reports_none(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
+    """Watch the CiliumNodes for `wait` seconds; print the operator's errors, and tell whether there are none."""
+    errors = kube.operator_errors(only, wait)
     for node, error in sorted(errors.items())[:20]:
         say(f"error: {name}: CiliumNode {node}: {error}")
     if errors:
-        say(
-            f"error: {name}: the operator finds something wrong with {count(len(errors), 'node')}: {names(errors)}"
-        )
+        say(f"error: {name}: the operator reports errors for {count(len(errors), 'node')}: {names(errors)}")
     return not errors

@@ -1,16 +1,17 @@
-"""Clusters to CI jobs: which have to run, and how many targets a job takes so that no forge's limit is passed.
+"""Clusters to CI jobs: which must run, with how many targets each, within the limits of the forges.
 
-A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies alone: `lab/nodes/000`. Names are checked before
-they are written anywhere: what stands here ends in YAML, in JSON and in shells.
+A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies
+alone: `lab/nodes/000`. Names are checked before they are written, because they end in YAML, in JSON and in
+shells.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.render.parts import FIRST
 
 GITHUB_JOBS = 256
@@ -18,21 +19,24 @@ GITHUB_JOBS = 256
 GITLAB_JOBS = 200
 """Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
 LONGEST = 200
-"""Characters of a target in a job's name: GitLab creates no pipeline, and says nothing, where a name has more than 255 (gitlab-org/gitlab#584573)."""
-LARGE = 8
-"""Shards that one job still applies; a cluster with more gets a job for each."""
+"""Characters of a target in a job's name.
 
-_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
+Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573).
+"""
+LARGE = 8
+"""The most shards that one job applies; a cluster with more gets a job for each shard."""
 
 
 def is_name(text: str) -> bool:
     """Tell whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
-    return len(text) <= 253 and _NAME(text) is not None
+    return not subdomain_problem(text)
 
 
 def touched(paths: Iterable[str], below: str) -> list[str]:
-    """Give the clusters that files belong to, sorted: the folders below `below` (`clusters/`). Files that stand there alone belong to no cluster."""
+    """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
+
+    Files outside of these folders belong to no cluster.
+    """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
     return sorted({name for name, slash, _ in inside if slash and not name.startswith(".")})
 
@@ -45,22 +49,26 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What people see: the target; of several the first, the last and how many."""
-        first, last = (each[:LONGEST] for each in (self.targets[0], self.targets[-1]))
+        """What people see: the target; for several, the first, the last and their number."""
+        first, last = (target[:LONGEST] for target in (self.targets[0], self.targets[-1]))
         return first if len(self.targets) == 1 else f"{first[:90]} to {last[:90]} ({len(self.targets)})"
 
     @property
     def environment(self) -> str:
-        """The forge's environment, which may hold the cluster's kubeconfig: the cluster's name, or `ipamc` for a job of several clusters."""
-        clusters = {each.partition("/")[0] for each in self.targets}
+        """The forge's environment, which may have the cluster's kubeconfig.
+
+        That is the cluster's name, or `ipamc` for a job of several clusters.
+        """
+        clusters = {target.partition("/")[0] for target in self.targets}
         return clusters.pop() if len(clusters) == 1 else "ipamc"
 
 
 def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most: int) -> tuple[Job, ...]:
-    """Give at most `most` jobs for clusters, by name and with their parts.
+    """Return at most `most` jobs for clusters, which are given by name with their parts.
 
-    A cluster is one job; to apply, one with more than `large` shards is a job a shard, which needs no order: each applies `cilium/` first itself. Where that
-    is more than `most` jobs, neighbours share one, as evenly as can be: nothing is dropped.
+    A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard; they
+    need no order, because each applies `cilium/` first. Where that makes more than `most` jobs, targets share
+    jobs as evenly as possible: none is dropped.
     """
     targets = [
         target
@@ -75,12 +83,15 @@ def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most
 
 
 def _targets(name: str, folders: Sequence[str], large: int | None) -> Iterator[str]:
-    shards = [each for each in folders if each != FIRST]
-    yield from [name] if large is None or len(shards) <= large else [f"{name}/{each}" for each in shards]
+    shards = [folder for folder in folders if folder != FIRST]
+    yield from [name] if large is None or len(shards) <= large else [f"{name}/{shard}" for shard in shards]
 
 
 def github(planned: Sequence[Job]) -> str:
-    """Give the lines for `$GITHUB_OUTPUT`: `has_work`, and a matrix in one line of JSON. GitHub refuses an empty matrix: ask `has_work` first."""
+    """Return the lines for `$GITHUB_OUTPUT`: `has_work`, and a matrix in one line of JSON.
+
+    GitHub refuses an empty matrix: test `has_work` first.
+    """
     include = [
         {"name": job.name, "targets": " ".join(job.targets), "environment": job.environment}
         for job in planned
@@ -89,7 +100,10 @@ def github(planned: Sequence[Job]) -> str:
 
 
 def gitlab(planned: Sequence[Job], *, apply: bool, base: str, version: str) -> dict[str, object]:
-    """Give the values of the child pipeline's template: one `parallel: matrix` where each job has one target, else a job by itself for each."""
+    """Return the values for the template of the child pipeline.
+
+    They are for one `parallel: matrix` where each job has one target, else for separate jobs.
+    """
     alone = all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned)
     several = [
         {

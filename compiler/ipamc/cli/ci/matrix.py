@@ -1,4 +1,4 @@
-"""`ipamc ci matrix`: the clusters that changed, as the jobs of a pipeline."""
+"""`ipamc ci matrix`: the clusters that changed, as jobs of a pipeline."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import click
 
 from ipamc import __version__
 from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, LARGE, github, gitlab, is_name, jobs, touched
-from ipamc.cli.ci.pipelines import at_top, put, rendered
+from ipamc.cli.ci.pipelines import put, rendered
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.disk import Trouble
 from ipamc.workspace.rendered import parts_of
+from ipamc.workspace.revision import require_top
+from ipamc.workspace.trouble import Trouble
 
 
 @click.command(
@@ -21,15 +23,15 @@ from ipamc.workspace.rendered import parts_of
     examples=(
         (
             'ipamc ci matrix --format github --base "$BASE" >> "$GITHUB_OUTPUT"',
-            "has_work, and the matrix for fromJSON",
+            "write has_work, and the matrix for fromJSON",
         ),
         (
             'ipamc ci matrix --format gitlab --stage apply --base "$BASE" --output child.yml',
-            "the child pipeline after a merge",
+            "write the child pipeline after a merge",
         ),
-        ("ipamc ci matrix --format names --base origin/main", "a name a line, for people and xargs"),
+        ("ipamc ci matrix --format names --base origin/main", "one name on a line, for people and xargs"),
     ),
-    refused="a folder's name is no cluster's, or the surroundings failed",
+    refused="a folder's name cannot be a cluster's, or an I/O or environment error",
 )
 @click.option(
     "--format",
@@ -42,14 +44,14 @@ from ipamc.workspace.rendered import parts_of
     "--base",
     default="",
     metavar="REV",
-    help="Clusters that differ from where HEAD left this revision.  [default: every cluster]",
+    help="List clusters that changed since HEAD branched off this revision.  [default: all clusters]",
 )
 @click.option(
     "--stage",
     type=click.Choice(["compile", "apply"]),
     default="compile",
     show_default=True,
-    help="What the jobs do: apply large ones by shard.",
+    help="What the jobs do; apply has a job for each shard of a large cluster.",
 )
 @click.option(
     "--large",
@@ -57,14 +59,15 @@ from ipamc.workspace.rendered import parts_of
     default=LARGE,
     show_default=True,
     metavar="N",
-    help="Shards that one job applies.",
+    help="The most shards that one job applies.",
 )
 @click.option("--output", metavar="FILE|-", default="-", help="Write a file instead of stdout.")
 def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
-    Where git cannot tell (no such revision here, a shallow clone, a first push), every cluster is listed: none is missed. At most 256 jobs for GitHub
-    and 200 for GitLab; where there are more clusters, several share a job.
+    Where git cannot tell (no such revision here, a shallow clone, a first push), all clusters are listed, so
+    that none is missed. There are at most 256 jobs for GitHub and 200 for GitLab; where there are more
+    clusters, several share a job.
     """
     commit, names = changed(base)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
@@ -87,29 +90,34 @@ def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
 
 
 def there() -> dict[str, str]:
-    """Give the clusters of the work tree: folder by name. Raises Trouble for a name that no cluster can have: it must not reach a shell."""
+    """Return the clusters of the work tree, folder by name.
+
+    Raises Trouble for a name that no cluster can have: it must not reach a shell.
+    """
     found = {name_of(folder): folder for folder in disk.clusters()}
-    if odd := next((name for name in found if not is_name(name)), None):
-        raise Trouble(
-            f"{disk.CLUSTERS}/{odd!r} is no name for a cluster: lower-case letters, digits, '-' and '.'"
-        )
+    for name in found:
+        if problem := subdomain_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
+            raise Trouble(f"{name!r} below {disk.CLUSTERS}/ cannot be the name of a cluster: it {problem}")
     return found
 
 
 def changed(base: str) -> tuple[str, list[str]]:
-    """Give the commit that `base` is, or "", and the clusters that changed since HEAD left it, sorted. Says on stderr what is left out, or why all are listed."""
+    """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it.
+
+    The clusters are sorted. Says on stderr which are left out, or why all are listed.
+    """
     found = there()
     commit, paths = _since(base)
     if paths is None:
         return commit, sorted(found)
     names = touched(paths, f"{disk.CLUSTERS}/")
     if gone := [name for name in names if name not in found and is_name(name)]:
-        say(f"deleted, and left as they are in the clusters: {', '.join(gone)}")
+        say(f"deleted here; what was applied stays: {', '.join(gone)}")
     return commit, [name for name in names if name in found]
 
 
 def _since(base: str) -> tuple[str, list[str] | None]:
-    at_top()
+    require_top()
     commit = git.commit(".", base) if base else None
     fork = git.merge_base(".", commit, "HEAD") if commit else None
     if not base:
@@ -121,5 +129,5 @@ def _since(base: str) -> tuple[str, list[str] | None]:
             if commit is None
             else "it and HEAD have no common ancestor here: a shallow clone?"
         )
-        say(f"every cluster is listed, for want of {base}: {why}")
+        say(f"all clusters are listed, because {base} cannot be compared: {why}")
     return commit or "", paths

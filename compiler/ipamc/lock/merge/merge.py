@@ -1,23 +1,25 @@
-"""The merge of two lock texts with their base: lines are records by block, and nothing is placed.
+"""The merge of two lock texts with their base. It places no block: it says which lines stay.
 
-A line that says the same on both sides stays. Changed beats unchanged, changed beats removed, live beats left beats released. A line that one side
-removed, because it was used again there, comes back where nothing that stays lies over it. Newcomers that clash: the trunk's stays, else what the base
-knew, else the smaller node name; the other is dropped, named, and placed by the next compile. A node that was renumbered to two places is left to a
-person, between conflict markers. The result is a sound lock in canonical text, or one that no compile takes.
+Changed beats unchanged, changed beats removed, held beats quarantined beats released, of two days the later.
+A line that one side removed, because its addresses were given out again there, comes back where nothing
+that stays lies over it. Newcomers that clash: the trunk's stays, else what the base knew, else held before
+pending, else the smaller node name; the other is dropped, named, and placed by the next compile; the same
+for one node with two new blocks. A node that was renumbered to two places is left to a person, between
+conflict markers. The result is a sound lock in canonical text, or one that no compile takes.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from ipamc.lock.file import dumps, encode, parse
-from ipamc.lock.merge.changes import Lines, Sides, pool_of
-from ipamc.lock.merge.resolve import Dropped, Hunk, Verdict, judge
+from ipamc.lock.merge.resolve import Dropped, Lines, Sides, renumbered_apart, resolve
 from ipamc.model.cidr import Block
-from ipamc.model.lock import Line, Lock
+from ipamc.model.lock import Lock
 
 TOLERABLE = frozenset({"IPC0407", "IPC0408", "IPC0409"})
 """What a base or a trunk may suffer from: they are asked what they know, and are not what is kept."""
@@ -40,65 +42,55 @@ class _Unmergeable(Exception):  # noqa: N818 - a verdict; its text is a sentence
 
 
 def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None) -> Merged:
-    """Merge two locks. `base` may be absent or empty; of `trunks`, the weightiest first, those that are absent or unreadable do not count.
+    """Merge two locks. `base` may be absent or empty, as git gives it.
 
-    The result is the same, save for the labels of conflict markers, if ours and theirs change places. O(n log n).
+    `trunks`, the weightiest first, decide between newcomers; absent or unreadable ones do not count.
+    If ours and theirs change places, so do the two parts of a conflict, and nothing else. O(n log n).
     """
     try:
-        before = _known(base)
-        one, two = _sound(ours, "ours"), _sound(theirs, "theirs")
+        before = _read(base, "base", TOLERABLE) if base else None
+        one, two = _read(ours, "ours"), _read(theirs, "theirs")
         header = _header(before, one, two)
+        if theirs in {base, ours}:  # as git does before it asks a driver
+            return Merged(text=ours)
+        if base == ours:
+            return Merged(text=theirs)
+        return _merge_lines(header, _sides(header, before, one, two, trunks))
     except _Unmergeable as problem:
         return Merged(text=_side_by_side(ours, theirs), conflicts=(str(problem),))
-    if theirs in {base, ours}:  # as git does before it asks a driver
-        return Merged(text=ours)
-    if base == ours:
-        return Merged(text=theirs)
-    sides = Sides(
-        base=_by_block(before),
-        ours=_by_block(one),
-        theirs=_by_block(two),
-        trunks=tuple(_by_block(_trunk(each, header)) for each in trunks),
-        one_block=header.mode.one_block,
-    )
-    verdict = judge(sides)
-    return _written(
-        header, [_with_pool(sides, line) for line in verdict.lines.values()], verdict, ours, theirs
-    )
 
 
-def _sound(text: bytes, name: str) -> Lock:
-    """Read one of the two sides. Raises _Unmergeable."""
+def _merge_lines(header: Lock, sides: Sides) -> Merged:
+    """Resolve; where nodes were renumbered to two places, once with ours and once with theirs for them."""
+    apart = renumbered_apart(sides)
+    resolved = [resolve(each) for each in (sides.split(apart) if apart else [sides])]
+    texts = [dumps(replace(header, lines=tuple(lines.values()))).encode() for lines, _ in resolved]
+    for text in texts:
+        _read(text, "merged")  # a change of mode can make it unsound
+    given_up = [each for _, dropped in resolved for each in dropped]
+    given_up.sort(key=lambda each: (each.line.block, each.line.node, each.line.state, each.holder.block))
+    of_a_line = {(each.line.block, each.line.node): each for each in reversed(given_up)}
+    dropped = tuple(reversed(of_a_line.values()))
+    if texts[0] == texts[-1]:
+        return Merged(text=texts[0], dropped=dropped)
+    conflicts = (
+        f"node {node} is renumbered to two places: {', '.join(map(str, here))} and {', '.join(map(str, there))}"
+        for (node, _, _), (here, there) in sorted(apart.items())
+    )
+    text = _with_markers(header, *(lines for lines, _ in resolved))
+    return Merged(text=text, dropped=dropped, conflicts=tuple(conflicts))
+
+
+def _read(text: bytes, name: str, tolerable: Container[str] = ()) -> Lock:
+    """Read a lock. Raises _Unmergeable where it suffers from more than is tolerable."""
     lock, found = parse(text, name)
-    if lock is None or found:
+    if lock is None or any(each.code not in tolerable for each in found):
         raise _Unmergeable(f"{name}: {found[0].message}")
     return lock
 
 
-def _known(base: bytes | None) -> Lock | None:
-    """Read what the base knows; git gives an empty file where there is none. Raises _Unmergeable where it cannot be read at all."""
-    if not base:
-        return None
-    lock, found = parse(base, "base")
-    if lock is None or any(each.code not in TOLERABLE for each in found):
-        raise _Unmergeable(f"base: {found[0].message}")
-    return lock
-
-
-def _trunk(text: bytes | None, header: Lock) -> Lock | None:
-    lock, found = parse(text, "trunk") if text else (None, [])
-    readable = (
-        lock is not None and lock.cluster == header.cluster and all(each.code in TOLERABLE for each in found)
-    )
-    return lock if readable else None
-
-
-def _by_block(lock: Lock | None) -> Lines:
-    return {line.block: line for line in lock.lines} if lock else {}
-
-
 def _header(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
-    """Merge the headers into a lock without lines: changed beats unchanged, and the larger shard count wins. Raises _Unmergeable."""
+    """Merge the headers into a lock without lines. Raises _Unmergeable."""
     if ours.cluster != theirs.cluster:
         raise _Unmergeable(
             f"these are locks of two clusters, {min(ours.cluster, theirs.cluster)} and {max(ours.cluster, theirs.cluster)}"
@@ -117,48 +109,47 @@ def _header(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
     return Lock(cluster=ours.cluster, mode=mode, shards=shards)
 
 
-def _with_pool(sides: Sides, line: Line) -> Line:
-    ours, theirs = sides.ours.get(line.block), sides.theirs.get(line.block)
-    if ours is None or theirs is None:
-        return line
-    pool = pool_of(sides.base.get(line.block), ours, theirs)
-    return line if line.pool == pool else msgspec.structs.replace(line, pool=pool)
-
-
-def _written(header: Lock, lines: list[Line], verdict: Verdict, ours: bytes, theirs: bytes) -> Merged:
-    """Put the result into text; where it is not sound after all (a change of mode can do that), leave both sides to a person."""
-    text = dumps(replace(header, lines=tuple(lines))).encode()
-    found = parse(text, "merged")[1]
-    if found:
-        return Merged(text=_side_by_side(ours, theirs), conflicts=(f"merged: {found[0].message}",))
-    if not verdict.apart:
-        return Merged(text=text, dropped=verdict.dropped)
-    conflicts = tuple(
-        f"node {node} is renumbered to two places: {_listed(places[0] - places[1])} and {_listed(places[1] - places[0])}"
-        for (node, _, _), places in sorted(verdict.apart.items())
+def _sides(
+    header: Lock, base: Lock | None, ours: Lock, theirs: Lock, trunks: Iterable[bytes | None]
+) -> Sides:
+    """Put the lines side by side, with one pool for each block: changed beats unchanged."""
+    known: list[Lock | None] = []
+    for text in trunks:
+        lock, found = parse(text, "trunk") if text else (None, [])
+        fine = lock and lock.cluster == header.cluster and all(each.code in TOLERABLE for each in found)
+        known.append(lock if fine else None)
+    before, one, two, *rest = (
+        {line.block: line for line in lock.lines} if lock else {} for lock in (base, ours, theirs, *known)
     )
-    return Merged(
-        text=_with_hunks(header, lines, verdict.hunks), dropped=verdict.dropped, conflicts=conflicts
-    )
+    names: dict[Block, str] = {}
+    for block, line in (two | one).items():
+        old, other = before.get(block), two.get(block, line)
+        if not line.pool == other.pool == (old or line).pool:
+            was = old.pool if old else ""
+            names[block] = max({line.pool, other.pool} - {was}, default=was)
+    for block, name in names.items():
+        for lines in (before, one, two):
+            if block in lines and lines[block].pool != name:
+                lines[block] = msgspec.structs.replace(lines[block], pool=name)
+    return Sides(base=before, ours=one, theirs=two, trunks=tuple(rest), one_block=header.mode.one_block)
 
 
-def _listed(blocks: frozenset[Block]) -> str:
-    return ", ".join(map(str, sorted(blocks)))
-
-
-def _with_hunks(header: Lock, lines: list[Line], hunks: tuple[Hunk, ...]) -> bytes:
-    """Write the lock with conflict markers, so that the lines of either side alone are canonical text."""
+def _with_markers(header: Lock, ours: Lines, theirs: Lines) -> bytes:
+    """Write the lock with conflict markers where the two differ; either alone is canonical text."""
     rows = [dumps(header).encode().rstrip()]
-    every = sorted([*hunks, *(Hunk(line.block, line, line) for line in lines)], key=lambda each: each.block)
-    for agreed, group in itertools.groupby(every, key=lambda each: each.ours is each.theirs):
-        some = list(group)
-        ours = [encode(each.ours) for each in some if each.ours]
-        rows += ours if agreed else _conflict(ours, [encode(each.theirs) for each in some if each.theirs])
+    for same, group in itertools.groupby(
+        sorted(ours.keys() | theirs.keys()), key=lambda block: ours.get(block) == theirs.get(block)
+    ):
+        blocks = list(group)
+        mine, others = (
+            [encode(lines[block]) for block in blocks if block in lines] for lines in (ours, theirs)
+        )
+        rows += mine if same else _conflict(mine, others)
     return b"\n".join((*rows, b""))
 
 
 def _side_by_side(ours: bytes, theirs: bytes) -> bytes:
-    """Write both texts, with conflict markers around all that stands between the rows that they begin and end with."""
+    """Write both texts, with conflict markers around all between their common first and last rows."""
     if ours == theirs:
         return ours
     one, two = ours.splitlines(), theirs.splitlines()

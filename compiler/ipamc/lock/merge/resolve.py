@@ -1,33 +1,28 @@
-"""Which lines stay where the two sides of a merge clash: the strong ones one by one, then what is left over where nothing lies over it."""
+"""Which lines stay of two locks that differ.
+
+`resolve` lays them down one by one; of two that overlap, or of two blocks for one node, the first stays.
+"""
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import msgspec
 
-from ipamc.lock.merge.changes import (
-    Group,
-    Lines,
-    Rivals,
-    Sides,
-    claims,
-    holds,
-    leftover,
-    of_one_node,
-    renumbered_apart,
-    rivals,
-    same,
-)
-from ipamc.model.cidr import BITS, Block
-from ipamc.model.lock import Line, State
+from ipamc.model.cidr import Block
+from ipamc.model.lock import Key, Line, State
+
+Lines = Mapping[Block, Line]
+
+CHANGED, UNCHANGED, UNDONE = range(3)
+"""What a side did to a line: made or changed it; left it alone where the other removed it, or moved it."""
 
 
 class Dropped(NamedTuple):
-    """A line that gave way."""
+    """A newcomer that gave way."""
 
     line: Line
     holder: Line
@@ -36,304 +31,190 @@ class Dropped(NamedTuple):
     """The index of the trunk that has `holder`; None: none has."""
 
 
-class Hunk(NamedTuple):
-    """A block about which the sides disagree in a way that a person has to settle."""
+class Claim(NamedTuple):
+    """A line that keeps others away. The smallest is laid down first; no two are the same up to `block`."""
 
-    block: Block
-    ours: Line | None
-    theirs: Line | None
-
-
-class Verdict(NamedTuple):
-    """What became of every block."""
-
-    lines: dict[Block, Line]
-    """What stays, by block; pools as the side had them that the line is from."""
-    dropped: tuple[Dropped, ...]
-    """By family and address."""
-    hunks: tuple[Hunk, ...]
-    apart: Rivals
-    """Why there are hunks: where each side renumbered a group to."""
-
-
-class Rank(NamedTuple):
-    """The smallest is taken first; each field only breaks ties left by those above it."""
-
+    turn: int
+    """CHANGED, UNCHANGED or UNDONE."""
     trunk: int
-    """The trunk's stays."""
-    otherwise: bool
-    """The trunk has it, but as next where this is live, or the other way round."""
-    comes_back: bool
-    """One side removed it, and the other did not touch it: it comes back where nothing that stays lies over it."""
-    new: bool
-    """Nobody held it at the base."""
-    other: bool
-    """The base did not know this block for this node."""
-    unknown: bool
-    """The base did not know this block."""
+    """The index of the first trunk that has the line."""
+    both: bool
+    """The node has the block on both sides, held and pending. Blocks that it has on one side come first."""
+    known: int
+    """What the base had: 0 this node used the block, 1 it had a line of it, 2 another node had, 3 nobody."""
+    state: State
+    """Held, pending, quarantined: by weight, and by the alphabet."""
     node: str
-    waits: bool
-    """It is not live yet."""
-    rivals: tuple[Block, ...]
-    """Where both sides placed the node, the blocks of this side: the one with the lower block goes first."""
     block: Block
-
-
-class Refused(NamedTuple):
-    """A claim that gave way to `holder`."""
-
-    rank: Rank
     line: Line
-    holder: Line
+    side: int
+    """Whose line it is, 0 or 1; of an UNDONE line, who moved the node away."""
 
 
-class Ground:
-    """Lines by what they lie over. Blocks nest or are disjoint, so a question costs as much as there are prefix lengths."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """What is merged. Each of the two sides is sound by itself; all three agree about the pool of a block."""
 
-    def __init__(self, blocks: Iterable[Block]) -> None:
-        self._prefixes = sorted({(block.family, block.prefix) for block in blocks})
-        self._lines: dict[Block, Line] = {}
-        self._inside: dict[Block, Line] = {}
+    base: Lines
+    ours: Lines
+    theirs: Lines
+    trunks: tuple[Lines, ...]
+    """The weightiest first."""
+    one_block: bool
 
-    def _above(self, block: Block) -> Iterator[Block]:
-        for family, prefix in self._prefixes:
-            if family == block.family and prefix < block.prefix:
-                shift = BITS[family] - prefix
-                yield Block(family, block.first >> shift << shift, prefix)
+    def key(self, line: Line) -> Key:
+        """Return the key of the blocks that are renumbered together with a line."""
+        return line.key(one_block=self.one_block)
 
-    def over(self, block: Block) -> Line | None:
-        """Give a line that shares an address with the block."""
-        found = next(
-            (self._lines[each] for each in (block, *self._above(block)) if each in self._lines), None
-        )
-        return found or self._inside.get(block)
-
-    def add(self, line: Line) -> None:
-        """Put a line down."""
-        self._lines[line.block] = line
-        for each in self._above(line.block):
-            self._inside.setdefault(each, line)
-
-
-def judge(sides: Sides) -> Verdict:
-    """Say what becomes of each block. O(n log n)."""
-    agreed = {block: line for block, line in sides.ours.items() if same(line, sides.theirs.get(block))}
-    court = _Court(sides, agreed)
-    court.hear_claims()
-    court.leave_to_people()
-    court.fill_in()
-    court.take_back_moves()
-    return Verdict(
-        court.lines,
-        court.dropped(),
-        tuple(sorted(court.hunks.values(), key=lambda hunk: hunk.block)),
-        court.apart,
-    )
-
-
-class _Court:
-    """What was decided so far; each method is one step of `judge`."""
-
-    def __init__(self, sides: Sides, agreed: dict[Block, Line]) -> None:
-        every = sides.base.keys() | sides.ours.keys() | sides.theirs.keys()
-        self.sides = sides
-        self.blocks = sorted(every - agreed.keys())
-        self.apart = renumbered_apart(sides, self.blocks)
-        self.rivals = {
-            group: both for group, both in rivals(sides, self.blocks).items() if group not in self.apart
-        }
-        self.lines = agreed
-        self.hunks: dict[Block, Hunk] = {}
-        self.ground = Ground(every)
-        for line in agreed.values():
-            self.ground.add(line)
-        self.living: dict[Group, Line] = {}
-        self.waiting: dict[Group, Line] = {}
-        self.chosen: dict[Group, frozenset[Block]] = {}
-        self.refused: list[Refused] = []
-        self.gone: set[tuple[str, Block]] = set()
-
-    def _at(self, block: Block) -> tuple[Line | None, Line | None, Line | None]:
-        """Give the lines of a block that are for us to decide: those of the base, ours and theirs."""
+    def split(self, keys: Container[Key]) -> tuple[Sides, Sides]:
+        """Return the merge in which ours alone has lines of some keys, and the one in which theirs has."""
         ours, theirs = (
-            None if line is None or self.sides.group(line) in self.apart else line
-            for line in self._sides_at(block)
+            {at: line for at, line in lines.items() if self.key(line) not in keys}
+            for lines in (self.ours, self.theirs)
         )
-        return self.sides.base.get(block), ours, theirs
+        return replace(self, theirs=theirs), replace(self, ours=ours)
 
-    def _sides_at(self, block: Block) -> tuple[Line | None, Line | None]:
-        return self.sides.ours.get(block), self.sides.theirs.get(block)
+    def before(self, line: Line) -> Line | None:
+        """Return what the base had at the block for the same node."""
+        known = self.base.get(line.block)
+        return known if known and known.node == line.node else None
 
-    def hear_claims(self) -> None:
-        """Take claims in order of rank; what clashes with one that was taken gives way, and what stands behind it is heard instead."""
-        number = itertools.count()  # never decides: no two ranks are the same
-        heap = [
-            (self._rank(each[0]), next(number), each)
-            for block in self.blocks
-            for each in claims(self.sides, *self._at(block))
-        ]
-        heapq.heapify(heap)
-        while heap:
-            rank, _, (line, *rest) = heapq.heappop(heap)
-            if rank != self._rank(line):  # a block that it was placed with gave way in the meantime
-                heapq.heappush(heap, (self._rank(line), next(number), (line, *rest)))
-                continue
-            holder = self._holder(line)
-            if holder is None:
-                self._take(line)
-                continue
-            self.refused.append(Refused(rank, line, holder))
-            self.gone.add((line.node, line.block))
-            if rest:
-                heapq.heappush(heap, (self._rank(rest[0]), next(number), tuple(rest)))
+    def trunk(self, line: Line) -> int:
+        """Return the index of the first trunk where the node has the block; their number if none has."""
+        for index, lines in enumerate(self.trunks):
+            there = lines.get(line.block)
+            alike = there and (there.in_use or there.state is line.state is State.QUARANTINED)
+            if there and alike and there.node == line.node:
+                return index
+        return len(self.trunks)
 
-    def _rank(self, line: Line) -> Rank:
-        base = self.sides.base.get(line.block)
-        ours, theirs = self._sides_at(line.block)
-        known = of_one_node(base, line)
-        mine = [side for side in self.rivals.get(self.sides.group(line), ()) if line.block in side]
-        trunk = self.sides.trunk(line)
-        return Rank(
-            trunk=trunk,
-            otherwise=trunk < len(self.sides.trunks)
-            and self.sides.trunks[trunk][line.block].state is not line.state,
-            comes_back=same(base, line) and not (same(base, ours) and same(base, theirs)),
-            new=not (known and holds(base)),
-            other=not known,
-            unknown=base is None,
-            node=line.node,
-            waits=line.state is not State.HELD,
-            rivals=min(
-                (tuple(sorted(each for each in side if (line.node, each) not in self.gone)) for side in mine),
-                default=(),
-            ),
-            block=line.block,
-        )
+    def at(self, block: Block) -> list[tuple[Line, int]]:
+        """Return the lines of a block on which the sides differ, each with its side.
 
-    def _holder(self, line: Line) -> Line | None:
-        """Give the line that keeps this one away, if one does."""
-        holder = self.ground.over(line.block)
-        if holder or line.since:
-            return holder
-        group = self.sides.group(line)
-        if self.sides.one_block:
-            return (self.waiting if line.state is State.PENDING else self.living).get(group)
-        placed = self.rivals.get(group, ())
-        other_side = (
-            group in self.chosen
-            and any(line.block in side for side in placed)
-            and line.block not in self.chosen[group]
-        )
-        return self.living[group] if other_side else None
+        Of two lines of one node, changed beats unchanged unless both are in use; if neither is, the later day
+        counts, and what moved has moved.
+        """
+        one, two = self.ours.get(block), self.theirs.get(block)
+        both = [(line, side) for side, line in enumerate((one, two)) if line]
+        if one and two and one.node == two.node:
+            if self.base.get(block) in (one, two) and not (one.in_use and two.in_use):
+                return [(line, side) for line, side in both if line != self.base[block]]
+            if not (one.in_use or two.in_use):
+                last = max(one, two, key=lambda line: (line.since, line.was_pending))
+                moved = bool(last.since) and (one.moved or two.moved)
+                return [(msgspec.structs.replace(last, moved=moved), int(two.moved))]
+        return both
 
-    def _take(self, line: Line) -> None:
-        self.lines[line.block] = line
-        self.ground.add(line)
-        if line.since:
-            return
-        group = self.sides.group(line)
-        (self.waiting if line.state is State.PENDING else self.living).setdefault(group, line)
-        mine = [side for side in self.rivals.get(group, ()) if line.block in side]
-        if line.state is State.HELD and len(mine) == 1:
-            self.chosen.setdefault(group, mine[0])
+    def claims(self, block: Block) -> Iterator[Claim]:
+        """Yield the lines of a block that keep others away: in use, or newly in quarantine on a trunk."""
+        lines = self.at(block)
+        twins = len({line.node for line, _ in lines}) < len(lines)
+        both = twins and all(line.in_use for line, _ in lines)
+        for line, side in lines:
+            before, trunk = self.before(line), self.trunk(line)
+            stayed = before in (self.ours.get(block), self.theirs.get(block))
+            left = line.state is State.QUARANTINED and before is None and trunk < len(self.trunks)
+            if line.in_use or (left and not twins):
+                used = before is not None and before.in_use
+                known = 3 - (block in self.base) - (before is not None) - used
+                turn = UNCHANGED if line == before else CHANGED
+                yield Claim(turn, trunk, both, known, line.state, line.node, block, line, side)
+            elif line.moved and before and before.state is State.HELD and stayed:
+                yield Claim(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
 
-    def leave_to_people(self) -> None:
-        """Keep both versions of what was renumbered to two places, save what a stronger line lies over."""
-        for block in self.blocks:
-            apart = [line for line in self._sides_at(block) if line and self.sides.group(line) in self.apart]
-            holder = self.ground.over(block)
-            if apart and not holder:
-                self._leave(block)
-            elif holder:
-                self.refused += [Refused(self._rank(line), line, holder) for line in apart if holds(line)]
+    def place(self, claim: Claim) -> tuple[object, ...]:
+        """Return what one side alone may fill: the node's place in a state; of several blocks, the new ones."""
+        new = claim.turn == CHANGED and claim.known and claim.state is State.HELD
+        return (*self.key(claim.line), claim.state) if self.one_block or new else claim.block
 
-    def _leave(self, block: Block) -> None:
-        """Keep what each side has there, save a claim of another node: that was heard."""
-        apart = self.apart
-        kept = (
-            line if line and (self.sides.group(line) in apart or not self.sides.is_claim(line)) else None
-            for line in self._sides_at(block)
-        )
-        hunk = Hunk(block, *kept)
-        if hunk.ours or hunk.theirs:
-            self.hunks[block] = hunk
+    def rest(self, blocks: Iterable[Block], failed: Container[tuple[Key, int]]) -> list[Line]:
+        """Return what may lie where nothing else does, the weightiest first. No line of the base is missing.
 
-    def fill_in(self) -> None:
-        """Let what nobody holds come in where nothing lies over it: of two, left before released, and the later day first."""
-        undecided = Ground(self.blocks)
-        for hunk in self.hunks.values():
-            for line in (hunk.ours, hunk.theirs):
-                if line:
-                    undecided.add(line)
-        vacant = (block for block in self.blocks if block not in self.lines and block not in self.hunks)
-        found = [line for block in vacant if (line := leftover(*self._at(block)) or self._given_up(block))]
-        found.sort(key=lambda line: (line.node, line.block))
-        found.sort(key=lambda line: line.since, reverse=True)
-        found.sort(key=lambda line: self._rank(line).comes_back)
-        for line in found:
-            if self.ground.over(line.block):
-                continue
-            if undecided.over(line.block):
-                self._leave(line.block)
-            else:
-                self.lines[line.block] = line
-                self.ground.add(line)
+        Changed beats unchanged, quarantined beats released, of two days the later. Where a side `failed` to
+        give a node any new block, the node did not move.
+        """
+        found: list[tuple[bool, Line]] = []
+        for block in blocks:
+            before = self.base.get(block)
+            lines = [(line, side) for line, side in self.at(block) if not line.in_use]
+            for line, side in lines:
+                stayed = line.moved and not (before and before.moved) and (self.key(line), side) in failed
+                found.append((line != before, msgspec.structs.replace(line, moved=False) if stayed else line))
+            if before and not lines:
+                released = Line(block=block, pool=before.pool, node=before.node, state=State.RELEASED)
+                found.append((False, released if before.in_use else before))
+        found.sort(key=lambda each: (each[1].node, each[1].block))
+        found.sort(key=lambda each: (each[0], each[1].since), reverse=True)
+        return [line for _, line in found]
 
-    def _given_up(self, block: Block) -> Line | None:
-        """Keep a record of a block that was held at the base, and whose holder has another one now: no line vanishes."""
-        base = self.sides.base.get(block)
-        if base is None or (base.node, block) not in self.gone:
-            return None
-        return Line(block=block, pool=base.pool, node=base.node, state=State.RELEASED)
 
-    def take_back_moves(self) -> None:
-        """Leave a node where it was if the block that a side moved it to gave way: it is never without."""
-        undone = [self._undone(lines) for lines in (self.sides.ours, self.sides.theirs)]
-        for block, line in list(self.lines.items()) if any(undone) else ():
-            group, base = self.sides.group(line), self.sides.base.get(block)
-            if not (line.moved and base and base.state is State.HELD and base.node == line.node):
-                continue
-            at = self._sides_at(block)
-            if all(group in groups for each, groups in zip(at, undone, strict=True) if each and each.moved):
-                before = next(
-                    (each for each in at if each and each.node == line.node and not each.moved), base
-                )
-                free = before.state is State.HELD and not (self.sides.one_block and group in self.living)
-                self.lines[block] = before if free else msgspec.structs.replace(line, moved=False)
+def resolve(sides: Sides) -> tuple[Lines, list[Dropped]]:
+    """Return the lines that stay, and the newcomers that gave way. O(n log n)."""
+    every = sides.base.keys() | sides.ours.keys() | sides.theirs.keys()
+    near = _overlapping(every)
+    laid = {block: line for block, line in sides.ours.items() if line == sides.theirs.get(block)}
+    blocks = every - laid.keys()
+    first: dict[tuple[object, ...], Claim] = {}
+    refused: list[Dropped] = []
+    gained: dict[tuple[Key, int], bool] = {}  # whether a node has any of the blocks that a side gave it
 
-    def _undone(self, lines: Lines) -> set[Group]:
-        """Give the groups of which a side's new held line gave way, and none stays."""
-        gone = [
-            each.line
-            for each in self.refused
-            if not each.rank.comes_back and of_one_node(lines.get(each.line.block), each.line)
-        ]
-        groups = {
-            self.sides.group(line)
-            for line in gone
-            if line.state is State.HELD and lines[line.block].state is State.HELD
-        }
-        nodes = {node for node, _, _ in groups}
-        staying = (
-            line
-            for line in lines.values()
-            if line.state is State.HELD
-            and line.node in nodes
-            and of_one_node(self.lines.get(line.block), line)
-        )
-        return groups - {
-            self.sides.group(line) for line in staying if self.lines[line.block].state is State.HELD
-        }
+    def over(block: Block) -> Line | None:
+        return next((laid[each] for each in (block, *near.get(block, ())) if each in laid), None)
 
-    def dropped(self) -> tuple[Dropped, ...]:
-        """Give the claims that gave way. What comes back where nothing lies over it was re-used, and is not told of."""
-        found: dict[tuple[Block, str], Dropped] = {}
-        for rank, line, holder in self.refused:
-            there = self.lines.get(line.block)
-            reused = rank.comes_back and self.ground.over(line.block)
-            if not reused and not of_one_node(there, line):
-                trunk = self.sides.trunk(holder)
-                found[line.block, line.node] = Dropped(
-                    line, holder, trunk if trunk < len(self.sides.trunks) else None
-                )
-        return tuple(found[key] for key in sorted(found))
+    for claim in sorted(claim for block in blocks for claim in sides.claims(block)):
+        line, key = claim.line, (sides.key(claim.line), claim.side)
+        filled = first.get(sides.place(claim), claim)
+        holder = over(line.block) or (filled.line if filled.side != claim.side else None)
+        if claim.turn == CHANGED and line.state is State.HELD:
+            gained[key] = gained.get(key, False) or not holder
+        if not holder and (claim.turn != UNDONE or not gained.get(key, True)):
+            laid[line.block] = line
+            first.setdefault(sides.place(claim), claim)
+        elif holder and claim.turn == CHANGED:
+            trunk = sides.trunk(holder)
+            refused.append(Dropped(line, holder, trunk if trunk < len(sides.trunks) else None))
+    for line in sides.rest(blocks, {key for key, any_block in gained.items() if not any_block}):
+        if not over(line.block):
+            laid[line.block] = line
+    return laid, [
+        each
+        for each in refused
+        if each.line.block not in laid or laid[each.line.block].node != each.line.node
+    ]
+
+
+def _overlapping(blocks: Iterable[Block]) -> Mapping[Block, list[Block]]:
+    """Return the blocks that share addresses with a block. Blocks nest or are disjoint."""
+    found: defaultdict[Block, list[Block]] = defaultdict(list)
+    around: list[Block] = []
+    for block in sorted(blocks):
+        while around and not around[-1].contains(block):
+            around.pop()
+        for outer in around:
+            found[outer].append(block)
+            found[block].append(outer)
+        around.append(block)
+    return found
+
+
+def renumbered_apart(sides: Sides) -> dict[Key, tuple[list[Block], list[Block]]]:
+    """Return where ours and theirs renumbered a node to, each to a block that the other did not choose."""
+    ours, theirs = _renumbered(sides, sides.ours, sides.theirs), _renumbered(sides, sides.theirs, sides.ours)
+    both = {
+        key: (sorted(ours[key] - theirs[key]), sorted(theirs[key] - ours[key]))
+        for key in ours.keys() & theirs.keys()
+    }
+    return {key: apart for key, apart in both.items() if all(apart)}
+
+
+def _renumbered(sides: Sides, lines: Lines, others: Lines) -> Mapping[Key, set[Block]]:
+    """Return where one side renumbered nodes to: blocks that became pending, or held as the node moved."""
+    said = (line for block, line in lines.items() if line.moved or line != others.get(block))
+    mine = [(line, sides.before(line)) for line in said]
+    moved = {sides.key(line) for line, before in mine if line.moved and before and before.state is State.HELD}
+    found: defaultdict[Key, set[Block]] = defaultdict(set)
+    for line, before in mine:
+        became = line.state if before is None or before.state is not line.state else None
+        if became is State.PENDING or (became is State.HELD and sides.key(line) in moved):
+            found[sides.key(line)].add(line.block)
+    return found

@@ -1,1 +1,1 @@
-"""What each Cilium minor does, and how that is known: a version in, an answer out; knows no cluster file and no lock."""
+"""What each Cilium minor does and how that is known: a version in, an answer out; knows no lock."""

@@ -1,4 +1,4 @@
-"""What differs from one Cilium minor to another, by name; `claims` says which minor has what, and how we know."""
+"""What differs between Cilium minors, by name; `support` says which minor has what, and how that is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ LAST: Version = (1, 20)
 
 
 class Capability(enum.Enum):
-    """Something that Cilium does from some minor on, up to some minor, or always. The value says it in Markdown."""
+    """Something that Cilium does from some minor on, up to some minor, or always.
+
+    The value describes it in Markdown.
+    """
 
     POD_CIDRS = "agents use a Node's `podCIDRs`"
     NETWORK_ANNOTATIONS = (

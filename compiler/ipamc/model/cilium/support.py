@@ -1,15 +1,16 @@
-"""What each Cilium minor does, and what the kube-apiserver does, as tables of claims, each with what rests on it here.
+"""What Cilium minors and the kube-apiserver do: tables of claims, each with the parts of ipamc that need it.
 
-A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, that minor's server was seen to do so; *read*, so its
-source says, at the tag of `READ_AT`; *inferred*, its source and documentation are silent, and its neighbours speak. There is no agent in the tests with
-real servers, so what agents do is read at best. To note that a server was run, put its minor into the row's `run`, then
-`pytest tests/model/test_versions.py tests/test_cases.py --update`.
+A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the
+server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
+neither, and it follows from other minors. The tests with real servers run no agent, so the behaviour of
+agents is read at best. After a run of a server add its minor to the row's `run`, and run `pytest
+tests/model/test_versions.py tests/test_cases.py --update`.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cluster import Version
@@ -26,41 +27,42 @@ READ_AT = {
     19: "1.19.7",
     20: "1.20.2",
 }
-"""The release of each minor whose source was read; a row's `source` names paths in cilium/cilium at these tags, or its pull requests and issues."""
+"""The release whose source was read; a row's `source` names paths at these tags, pull requests or issues."""
 
 
 class Known(enum.StrEnum):
-    """How a claim is known, from the best to the weakest."""
+    """How a claim is known, the strongest first."""
 
     RUN = "run"
     READ = "read"
     INFERRED = "inferred"
 
 
-class Row(NamedTuple):
-    """One capability: which minors have it, how that is known of each, and what rests on it."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One capability: which minors have it, how that is known for each, and what depends on it."""
 
     capability: Capability
     modes: str
-    """The `ipam` modes that it is about."""
+    """The `ipam` modes that it concerns."""
     source: str
     since: int = FIRST[1]
     until: int = LAST[1]
     """The first and the last minor of Cilium 1 that have it."""
     run: tuple[int, ...] = ()
-    """The minors whose server was seen to do it, or not to do it."""
+    """The minors whose server was run to see whether they do it."""
     inferred: tuple[int, ...] = ()
-    """The minors of which nothing was run or read."""
+    """The minors for which nothing was run or read."""
     decides: str = ""
-    """The code or the files of ipamc that rest on it; "" where none does."""
+    """The rules or the rendered files that depend on it; "" for none."""
 
     def of(self, version: Version) -> bool:
-        """Tell whether a minor has it."""
+        """Return whether a minor has it."""
         return (1, self.since) <= version <= (1, self.until)
 
     def known(self, version: Version) -> Known:
-        """Tell how it is known whether a minor has it."""
-        minor = version[1]
+        """Return how it is known whether a minor has it."""
+        _, minor = version
         return Known.RUN if minor in self.run else Known.INFERRED if minor in self.inferred else Known.READ
 
 
@@ -260,21 +262,20 @@ TABLE = (
 )
 
 
-class Claim(NamedTuple):
-    """Something that the kube-apiserver does."""
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something that the kube-apiserver does, in Markdown."""
 
     text: str
-    """In Markdown."""
     source: str
     decides: str
-    """The codes or the files of ipamc that rest on it."""
+    """The rules or the rendered files that depend on it."""
     known: Known = Known.RUN
 
 
-APISERVER = "1.35.4"
-"""The kube-apiserver that was run."""
+APISERVER = "1.35.4"  # the kube-apiserver that was run
 
-APISERVER_TABLE = (
+APISERVER_TABLE = (  # Nodes, then CIDRs
     Claim(
         "a Node's `podCIDRs` cannot be changed, extended or taken away: 422",
         "pkg/apis/core/validation, ValidateNodeUpdate",
@@ -283,13 +284,11 @@ APISERVER_TABLE = (
     Claim("a Node has at most one CIDR of each family: 422", "ValidateNode in the same file", "IPC0505"),
     Claim("applying a Node that does not exist creates it", "server-side apply", "IPC0554"),
     Claim(
-        "with `metadata.uid` it does not, and a Node that was created anew is not written to: 409, 422",
+        "with `metadata.uid` it does not, and a re-created Node is not changed: 409, 422",
         "staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go",
         "`nodes/`, IPC0554",
     ),
-    Claim(
-        "bits beyond the prefix length are taken, with a warning", "feature StrictIPCIDRValidation", "IPC0201"
-    ),
+    Claim("CIDRs with host bits are accepted, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
     Claim(
         "from 1.36 on they are refused",
         "feature StrictIPCIDRValidation, on by default in 1.36",
@@ -297,4 +296,3 @@ APISERVER_TABLE = (
         Known.READ,
     ),
 )
-"""Order: Nodes, then CIDRs."""

@@ -1,4 +1,4 @@
-"""Questions about Cilium minors, and the few names and numbers that differ from one minor to the next. What is known of them stands in `claims`."""
+"""Answers about Cilium minors from the table in `support`, and names and numbers that differ between them."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ _ROWS = {row.capability: row for row in TABLE}
 
 
 def can(version: Version, capability: Capability) -> bool:
-    """Tell whether a Cilium minor has a capability."""
+    """Return whether a Cilium minor has a capability."""
     return _ROWS[capability].of(version)
 
 
 def known(version: Version, capability: Capability) -> Known:
-    """Tell how it is known whether a minor has a capability."""
+    """Return how it is known whether a minor has a capability."""
     return _ROWS[capability].known(version)
 
 
 def since(capability: Capability) -> Version:
-    """Give the first supported minor that has a capability."""
+    """Return the first supported minor that has a capability."""
     return 1, _ROWS[capability].since
 
 
 def until(capability: Capability) -> Version:
-    """Give the last minor that has a capability; `LAST` where it was not removed."""
+    """Return the last minor that has a capability; `LAST` if it was not removed."""
     return 1, _ROWS[capability].until
 
 
 def minors() -> Iterator[Version]:
-    """Give every supported minor, in order."""
+    """Yield every supported minor, in order."""
     return ((1, minor) for minor in range(FIRST[1], LAST[1] + 1))
 
 
 def text(version: Version) -> str:
-    """Write a version as users do: `1.18`."""
+    """Return a version as users write it: `1.18`."""
     return f"{version[0]}.{version[1]}"
 
 
 def node_config_api(version: Version) -> str:
-    """Give the apiVersion in which that minor stores CiliumNodeConfigs."""
+    """Return the apiVersion in which that minor stores CiliumNodeConfigs."""
     return "cilium.io/v2" if can(version, Capability.NODE_CONFIG_V2) else "cilium.io/v2alpha1"
 
 
 def pod_cidr_annotation(version: Version, family: int) -> str:
-    """Give the Node annotation in which that minor looks for a block where `podCIDRs` has none of the family (pkg/k8s/node.go)."""
+    """Return the Node annotation for a block of a family that `podCIDRs` does not have (pkg/k8s/node.go)."""
     return (
         f"network.cilium.io/ipv{family}-pod-cidr"
         if can(version, Capability.NETWORK_ANNOTATIONS)
@@ -58,7 +58,7 @@ def pod_cidr_annotation(version: Version, family: int) -> str:
 
 
 def usable_addresses(version: Version, blocks: Iterable[Block]) -> int:
-    """Count the addresses that pods can have in blocks, by that minor's arithmetic."""
+    """Return how many addresses of blocks pods can have in that minor."""
     tiny = can(version, Capability.TINY_BLOCKS)
     return sum(usable(block, all_of_tiny=tiny) for block in blocks)
 
@@ -66,11 +66,12 @@ def usable_addresses(version: Version, blocks: Iterable[Block]) -> int:
 INFRASTRUCTURE = 3
 """Addresses of each family that an agent takes from its default pool for itself: router, health, ingress."""
 PRE_ALLOCATION = 8
-"""What agents pre-allocate of their default pool if nothing is said (pkg/option/config.go@1.15.19 to 1.20.2)."""
+"""What agents pre-allocate of their default pool without a setting (pkg/option/config.go@1.15.19 to 1.20.2).
+"""
 
 
 def needed_addresses(in_use: int, pre_allocation: int) -> int:
-    """Count the addresses that an agent in multi-pool mode asks of a pool: the next multiple but one of its pre-allocation.
+    """Return how many addresses an agent requests of a pool: the next multiple but one of its pre-allocation.
 
     `neededIPCeil` in pkg/ipam/multipool_manager.go@1.20.2; pkg/ipam/multipool.go before.
     """
@@ -81,10 +82,11 @@ def needed_addresses(in_use: int, pre_allocation: int) -> int:
 
 
 def pre_allocation(version: Version, blocks: Iterable[Block], *, default: bool) -> int | None:
-    """Give the largest pre-allocation, at most 8, with which an idle agent asks for no more than a node's blocks of one pool hold.
+    """Return the largest pre-allocation, up to 8, with which an idle agent needs only a node's blocks.
 
-    `default`: the agent takes its own addresses from this pool. Each family must suffice by itself. None if even 1 asks for too much: the agent would
-    wait for an address that the operator cannot give. The arithmetic is read, that it suffices is inferred.
+    `default`: the agent takes its own addresses from this pool. Each family must suffice by itself. None if
+    even 1 requests too much: the agent would wait for an address that the operator cannot give. The
+    arithmetic is read; that it suffices is inferred.
     """
     room: dict[int, int] = {}
     for block in blocks:
@@ -95,5 +97,5 @@ def pre_allocation(version: Version, blocks: Iterable[Block], *, default: bool) 
 @lru_cache
 def _largest(in_use: int, room: int) -> int | None:
     return next(
-        (each for each in range(PRE_ALLOCATION, 0, -1) if needed_addresses(in_use, each) <= room), None
+        (number for number in range(PRE_ALLOCATION, 0, -1) if needed_addresses(in_use, number) <= room), None
     )

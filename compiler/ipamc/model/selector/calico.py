@@ -1,7 +1,8 @@
 """Calico's selector language: text to expression, and back to Calico's own canonical text.
 
-The grammar and the rendering are those of libcalico-go (`lib/selector/parser`), down to the trailing comma in a set; a pool's own bounds
-(`MAX_CALICO_LENGTH`, no `global()`) are those of `api/pkg/apis/projectcalico/v3/ippool.go`.
+The grammar and the rendering are those of libcalico-go (`lib/selector/parser`), down to the trailing comma in
+a set; a pool's own bounds (`MAX_CALICO_LENGTH`, no `global()`) are those of
+`api/pkg/apis/projectcalico/v3/ippool.go`.
 
     selector = [ or ]                                   empty or blank: every node
     or       = and { "||" and }
@@ -33,14 +34,15 @@ from ipamc.model.selector.expression import (
 )
 
 MAX_CALICO_LENGTH = 1024
-"""Characters of a selector in an IPPool of Calico's; longer text is refused by its CRD only, so the reader of such pools checks it."""
+"""Characters of a selector in Calico's IPPool. Only Calico's CRD refuses longer text, so the reader of such
+pools checks it."""
 
 _ALWAYS = Always()
 
 
 @dataclass(slots=True)
-class _Group:
-    """The inside of a pair of parentheses, or the whole text, while it is read."""
+class _Parentheses:
+    """The content of a pair of parentheses, or of the whole text, while it is read."""
 
     at: int
     """Offset of the opening parenthesis; 0 for the whole text."""
@@ -62,20 +64,26 @@ class _Group:
         self.parts = []
 
     def close(self) -> tuple[Expression, int]:
-        """Give the group's expression and its height. A group of one is that one: parentheses alone mean nothing."""
+        """Return the expression and its height.
+
+        A single part stays as it is: parentheses alone mean nothing.
+        """
         self.end_alternative()
         if len(self.alternatives) > 1:
             self.alternatives = [Or(tuple(self.alternatives))]
             self.height += 1
         if self.height > MAX_HEIGHT:
             raise SelectorError(
-                f"a selector of more than {MAX_HEIGHT} levels", offset=self.at, help="write it flatter"
+                f"a selector of more than {MAX_HEIGHT} levels", offset=self.at, help="nest it less deeply"
             )
         return self.alternatives[0], self.height
 
 
 def parse(text: str) -> Expression:
-    """Read a selector as Calico does for an IPPool. Linear in time, without recursion. Raises SelectorError with the offending offset."""
+    """Read a selector as Calico does for an IPPool.
+
+    Linear time, no recursion. Raises SelectorError with the offending offset.
+    """
     if (at := text.find("global(")) >= 0:
         raise SelectorError(
             "global() is for policies and not for pools", offset=at, help="write all() for every node"
@@ -83,41 +91,44 @@ def parse(text: str) -> Expression:
     cursor = Cursor(text)
     if cursor.ended:
         return _ALWAYS
-    open_groups = [_Group(0)]
+    opened = [_Parentheses(0)]
     while True:
         negated = False
-        while cursor.peek() == "!":  # and not "!=", which is one word
+        while cursor.peek() == "!":  # "!=" is a token of its own
             cursor.accept("!")
             negated = not negated
         at = cursor.at
         if cursor.accept("("):
-            open_groups.append(_Group(at, negated))
+            opened.append(_Parentheses(at, negated))
             continue
-        open_groups[-1].add(_operand(cursor), 1, negated=negated)
-        if not _after_operand(cursor, open_groups):
-            return open_groups[0].close()[0]
+        opened[-1].add(_operand(cursor), 1, negated=negated)
+        if not _after_operand(cursor, opened):
+            return opened[0].close()[0]
 
 
-def _after_operand(cursor: Cursor, open_groups: list[_Group]) -> bool:
-    """Close groups, then take the connective. Tell whether another operand must follow; if not, the text is at its end."""
+def _after_operand(cursor: Cursor, opened: list[_Parentheses]) -> bool:
+    """Close parentheses, then take the connective.
+
+    Return whether another operand must follow; if not, the text has ended.
+    """
     while True:
-        group = open_groups[-1]
+        inner = opened[-1]
         if cursor.ended:
-            if len(open_groups) > 1:
+            if len(opened) > 1:
                 raise SelectorError(
-                    "this parenthesis is never closed", offset=group.at, help="write ) where it ends"
+                    "this parenthesis is never closed", offset=inner.at, help="write ) where it ends"
                 )
             return False
         if cursor.accept("&&"):
             return True
         if cursor.accept("||"):
-            group.end_alternative()
+            inner.end_alternative()
             return True
-        if len(open_groups) == 1 or not cursor.accept(")"):
-            raise calico_hints.after_operand(cursor, inside=len(open_groups) > 1)
-        part, height = group.close()
-        open_groups.pop()
-        open_groups[-1].add(part, height, negated=group.negated)
+        if len(opened) == 1 or not cursor.accept(")"):
+            raise calico_hints.after_operand(cursor, inside=len(opened) > 1)
+        part, height = inner.close()
+        opened.pop()
+        opened[-1].add(part, height, negated=inner.negated)
 
 
 def _operand(cursor: Cursor) -> Expression:
@@ -175,7 +186,7 @@ def _unclosed(cursor: Cursor, at: int) -> SelectorError | None:
 
 
 def render(expression: Expression) -> str:
-    """Print an expression of this language as Calico's `String()` does: double quotes unless the value has one, groups in parentheses."""
+    """Return the text of Calico's `String()`: values in double quotes if possible, groups in parentheses."""
     match expression:
         case Always():
             return "all()"
@@ -191,7 +202,7 @@ def render(expression: Expression) -> str:
             return f"({' && '.join(map(render, parts))})"
         case Or(parts):
             return f"({' || '.join(map(render, parts))})"
-        case Test() | Named() | Never():  # pragma: no cover - no text of this language says these
+        case Test() | Named() | Never():  # pragma: no cover - no text of this language has this meaning
             raise AssertionError(expression)
         case _:
             assert_never(expression)

@@ -1,4 +1,4 @@
-"""Errors of Calico's language that know what was meant: the habits of kubectl, SQL, Go and YAML, each with a fix one can type."""
+"""Errors of Calico's language for usual mistakes (kubectl, SQL, Go and YAML habits), with a fix to type."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _LOWER = frozenset({"in", "not", "notin", "contains", "starts", "startswith", "e
 
 
 def instead_of_operand(cursor: Cursor) -> SelectorError:
-    """Make the error for a token that begins no condition."""
+    """Return the error for a token that begins no condition."""
     found = cursor.peek()
     help_ = 'write a condition, such as has(rack) or rack == "r1"'
     if found[:1] in {'"', "'"}:
-        help_ = 'label keys stand without quotes: rack == "r1"'
+        help_ = 'write label keys without quotes: rack == "r1"'
     return cursor.unexpected("a condition", help_)
 
 
 def after_label(cursor: Cursor, key: str) -> SelectorError:
-    """Make the error for a label without a comparison."""
+    """Return the error for a label without a comparison."""
     found = cursor.peek()
     if found == "(" and key in {"has", "all"}:
         help_ = f"write {key}( without a blank"
@@ -33,7 +33,7 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
     elif found == "=":
         help_ = f'write {key} == "…"'
     elif found in _ORDER:
-        help_ = "the language has no order; a NodeSelector has Gt and Lt"
+        help_ = "use a NodeSelector with Gt or Lt: this language compares no numbers"
     elif found not in _LOWER and found.lower() in _LOWER:
         help_ = f"write {found.lower()} in lower case"
     elif found == "not":
@@ -41,14 +41,14 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
     elif found in _ENDS:
         help_ = f"write has({key}) for any value, or compare it"
     elif not found.isascii():
-        help_ = "label keys are letters a to z and A to Z, digits, -, _, . and /"
+        help_ = "use letters a to z and A to Z, digits, -, _, . and / in label keys"
     else:
         help_ = "write ==, !=, in, not in, contains, starts with or ends with"
     return cursor.unexpected(f"an operator after {shown(key)}", help_)
 
 
 def instead_of_string(cursor: Cursor, expected: str = "a quoted value") -> SelectorError:
-    """Make the error for a value that is not quoted, or is missing."""
+    """Return the error for a value that is not quoted or is missing."""
     found = cursor.peek()
     if found in {"=", "=="}:
         return cursor.unexpected(expected, "write two characters: == or !=")
@@ -59,12 +59,12 @@ def instead_of_string(cursor: Cursor, expected: str = "a quoted value") -> Selec
 
 
 def instead_of_set(cursor: Cursor, so_far: str) -> SelectorError:
-    """Make the error for what is no set after `in` and `not in`."""
+    """Return the error for a token after `in` or `not in` that begins no set."""
     return cursor.unexpected("{ and a set of quoted values", f'write {so_far} {{"…", "…"}}')
 
 
 def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:
-    """Make the error for what does not join conditions."""
+    """Return the error for a token after a condition that is no connective."""
     found = cursor.peek()
     if found == ")":
         return SelectorError(

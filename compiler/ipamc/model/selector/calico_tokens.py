@@ -1,7 +1,7 @@
-"""The words of Calico's selector language, read one at a time from a text.
+"""The tokens of Calico's selector language, read one at a time from a text.
 
-As in libcalico-go's tokenizer: blanks are space and tab, and nothing else; `has(` and `all(` are one word each; strings have no escapes; a
-word operator is one only where a label stands before it, so every keyword may be a label.
+As in libcalico-go's tokenizer: only space and tab are blanks; `has(` and `all(` are one token each; strings
+have no escapes; a word is an operator only after a label, so every keyword may be a label.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _string = re.compile(_STRING).match
 _anything = re.compile(rf"{_STRING}|[{_LETTER}]+|==?|!=?|&&?|\|\|?|[<>]=?|.", re.DOTALL).match
 
 _SPELLING = {"s": "starts with", "e": "ends with", "n": "not in"}
-"""By first letter: the operators of two words, whose blanks are free."""
+"""Canonical spelling, by first letter, of the operators of two words, which may have any blanks between them.
+"""
 
 
 class Cursor:
-    """A place in a selector's text, always at a token or at the end."""
+    """A position in a selector's text, always at a token or at the end."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -42,23 +43,23 @@ class Cursor:
 
     @property
     def ended(self) -> bool:
-        """Tell whether nothing is left."""
+        """Return whether the text has ended."""
         return self.at == len(self.text)
 
     def peek(self) -> str:
-        """Give the token that stands here, for messages, whether or not the language knows it; "" at the end."""
+        """Return the token here, also one that the language does not have; "" at the end."""
         match = _anything(self.text, self.at)
         return match[0] if match else ""
 
     def accept(self, symbol: str) -> bool:
-        """Take a symbol if it stands here."""
+        """Take a symbol if it is here; return whether it was."""
         found = self.text.startswith(symbol, self.at)
         if found:
             self._go(self.at + len(symbol))
         return found
 
     def label(self) -> str:
-        """Take a label's key, or nothing and give ""."""
+        """Take and return a label's key; "" if there is none here."""
         match = _word(self.text, self.at)
         if match is None:
             return ""
@@ -70,7 +71,7 @@ class Cursor:
         return match[0]
 
     def operator(self) -> str:
-        """Take a comparison, spelled canonically, or nothing and give ""."""
+        """Take a comparison and return its canonical spelling; "" if there is none here."""
         match = _operator(self.text, self.at)
         if match is None:
             return ""
@@ -78,7 +79,7 @@ class Cursor:
         return _SPELLING.get(match[0][0], match[0])
 
     def string(self) -> str | None:
-        """Take a quoted value, without its quotes, or nothing and give None."""
+        """Take a quoted value and return it without its quotes; None if there is none here."""
         match = _string(self.text, self.at)
         if match is None:
             quote = self.text[self.at : self.at + 1]
@@ -93,12 +94,12 @@ class Cursor:
         return match[0][1:-1]
 
     def unexpected(self, expected: str, help: str = "") -> SelectorError:  # noqa: A002 - the word that users see
-        """Make the error for a token that may not stand here."""
+        """Return the error for a token that is not allowed here."""
         found = self.peek()
         if found in {"\n", "\r"}:
             help = "write the selector on one line; in YAML as a plain scalar, or with >- instead of | or >"  # noqa: A001 - as above
             return SelectorError(
-                f"a line break is no blank in Calico's language: expected {expected}",
+                f"a line break does not count as a blank in Calico's language: expected {expected}",
                 offset=self.at,
                 help=help,
             )

@@ -1,21 +1,23 @@
-"""Why no node can satisfy a selector: only what is certain, from what a node's name, label keys and label values can be."""
+"""Why no node can satisfy a selector.
+
+Only certain reasons, from the names, label keys and label values that Kubernetes allows.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ipamc.model.selector.error import shown
 from ipamc.model.selector.expression import Always, Expression, Named, Never, Operator, Test, matcher
-from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, node_name_problem
-from ipamc.model.selector.normal_form import ANYTHING, Condition, Joint, Literal, Normal, Outcomes, normal
+from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, subdomain_problem
+from ipamc.model.selector.normal_form import ANYTHING, Condition, Joint, Normal, OtherTest, Outcomes, normal
 
-_PATIENCE = 100_000
-"""Looks at one label after which a selector counts as possible; nobody writes such a one."""
+_MOST_TESTS = 100_000
+"""Tests of one label's values above which a selector counts as possible; no real selector has so many."""
 
 _INT64_MAX = (1 << 63) - 1
 
-_affix = {  # what a piece of a label value may be, at its place in the value
+_valid_part = {  # what a valid label value can contain, begin with and end with
     Operator.CONTAINS: re.compile(r"[-A-Za-z0-9_.]{0,63}").fullmatch,
     Operator.STARTS_WITH: re.compile(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]{0,62})?").fullmatch,
     Operator.ENDS_WITH: re.compile(r"(?:[-A-Za-z0-9_.]{0,62}[A-Za-z0-9])?").fullmatch,
@@ -23,7 +25,7 @@ _affix = {  # what a piece of a label value may be, at its place in the value
 
 
 def impossible(expression: Expression) -> str:
-    """Say why no node satisfies the expression, or "" where one may."""
+    """Return why no node satisfies the expression, or "" if one may."""
     return _why(normal(expression))
 
 
@@ -39,34 +41,30 @@ def _why(form: Normal) -> str:
         case Joint(parts=parts):
             reasons = [_why(part) for part in parts if isinstance(part, Joint)]
             return next(filter(None, [_together(parts), *reasons]), "")
-        case Condition() | Literal():
+        case Condition() | OtherTest():
             return _together((form,))
 
 
 def _together(parts: tuple[Normal, ...]) -> str:
-    """Weigh the conditions of one conjunction, label by label."""
+    """Return why parts of one conjunction exclude each other: the node's name first, then the labels."""
     outcomes = {part.key: part.outcomes for part in parts if isinstance(part, Condition)}
-    literals: dict[str, list[Literal]] = {key: [] for key in outcomes}
-    names: list[Literal] = []
+    tests: dict[str, list[tuple[Test, bool]]] = {key: [] for key in outcomes}
+    wanted, unwanted = set[str](), set[str]()
     for part in parts:
         match part:
-            case Literal(Named()):
-                names.append(part)
-            case Literal(Test(key)):
-                literals.setdefault(key, []).append(part)
+            case OtherTest(Named(name), negated):
+                (unwanted if negated else wanted).add(name)
+            case OtherTest(Test(key) as test, negated):
+                tests.setdefault(key, []).append((test, negated))
             case _:
                 pass
-    reasons = (_label(key, outcomes.get(key, ANYTHING), literals[key]) for key in sorted(literals))
-    return next(filter(None, [_name(names), *reasons]), "")
+    reasons = (_label(key, outcomes.get(key, ANYTHING), tests[key]) for key in sorted(tests))
+    return next(filter(None, [_name(wanted, unwanted), *reasons]), "")
 
 
-def _name(literals: Iterable[Literal]) -> str:
-    wanted, unwanted = set[str](), set[str]()
-    for literal in literals:
-        if isinstance(literal.test, Named):
-            (unwanted if literal.negated else wanted).add(literal.test.name)
+def _name(wanted: set[str], unwanted: set[str]) -> str:
     for name in sorted(wanted):
-        if problem := node_name_problem(name):
+        if problem := subdomain_problem(name):
             return f"no node can have the name {shown(name)}, which {problem}"
         if name in unwanted:
             return f"a node cannot have the name {name} and not have it"
@@ -76,51 +74,53 @@ def _name(literals: Iterable[Literal]) -> str:
     return ""
 
 
-def _label(key: str, outcomes: Outcomes, literals: list[Literal]) -> str:
-    needed = [literal.test for literal in literals if not literal.negated and isinstance(literal.test, Test)]
+def _label(key: str, outcomes: Outcomes, tests: list[tuple[Test, bool]]) -> str:
+    """Return why no value of a label passes its (test, negated) pairs and is one of its outcomes."""
+    needed = [test for test, negated in tests if not negated]
     if outcomes.absent and not needed:
-        return ""  # a node without the label will do: the opposite of a test is true there
+        return ""  # a node without the label passes: a negated test is true there
     if problem := label_key_problem(key):
         return f"no node can have the label {shown(key)}, which {problem}"
     for test in needed:
-        allowed = _affix.get(test.operator)
+        allowed = _valid_part.get(test.operator)
         if allowed and not allowed(test.values[0]):
             return f"no label value {test.operator} {shown(test.values[0])}"
     if outcomes.listed:
-        return _listed(key, outcomes, literals)
+        return _listed(key, outcomes, tests)
     return _interval(key, needed) or _affixes(key, needed)
 
 
-def _listed(key: str, outcomes: Outcomes, literals: list[Literal]) -> str:
+def _listed(key: str, outcomes: Outcomes, tests: list[tuple[Test, bool]]) -> str:
     values = sorted(outcomes.members)
     legal = [value for value in values if not label_value_problem(value)]
     if values and not legal:
         return f"no label can have the value {shown(values[0])}, which {label_value_problem(values[0])}"
-    tests = [(matcher(literal.test), literal.negated) for literal in literals]
-    if len(legal) * len(tests) > _PATIENCE or any(
-        all(test({key: value}, "") is not negated for test, negated in tests) for value in legal
-    ):
+    if len(legal) * len(tests) > _MOST_TESTS:
+        return ""
+    passes = [(matcher(test), negated) for test, negated in tests]
+    if any(all(test({key: value}, "") is not negated for test, negated in passes) for value in legal):
         return ""
     return f"no value of {key} satisfies all its conditions"
 
 
 def _interval(key: str, needed: list[Test]) -> str:
-    above = max((int(test.values[0]) for test in needed if test.operator is Operator.ABOVE), default=None)
-    below = min((int(test.values[0]) for test in needed if test.operator is Operator.BELOW), default=None)
-    low = (
-        0 if above is None else max(above + 1, 0)
-    )  # a label value begins with a letter or digit: it is never negative
-    high = _INT64_MAX if below is None else below - 1
-    if low <= high:
+    """Return why no int64 is between the bounds.
+
+    Label values begin with a letter or digit, so none is negative.
+    """
+    above = [int(test.values[0]) for test in needed if test.operator is Operator.ABOVE]
+    below = [int(test.values[0]) for test in needed if test.operator is Operator.BELOW]
+    if max([-1, *above]) + 1 < min([_INT64_MAX + 1, *below]):
         return ""
-    bounds = [f"above {above}"] * (above is not None) + [f"below {below}"] * (below is not None)
+    bounds = [f"above {max(above)}"] if above else []
+    bounds += [f"below {min(below)}"] if below else []
     return f"no value of {key} is an integer {' and '.join(bounds)}"
 
 
 def _affixes(key: str, needed: list[Test]) -> str:
     for operator, fits in ((Operator.STARTS_WITH, str.startswith), (Operator.ENDS_WITH, str.endswith)):
         wanted = sorted((test.values[0] for test in needed if test.operator is operator), key=len)
-        for each in wanted[:-1]:
-            if not fits(wanted[-1], each):
-                return f"no value of {key} {operator} both {shown(each)} and {shown(wanted[-1])}"
+        for shorter in wanted[:-1]:
+            if not fits(wanted[-1], shorter):
+                return f"no value of {key} {operator} both {shown(shorter)} and {shown(wanted[-1])}"
     return ""

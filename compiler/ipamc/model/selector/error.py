@@ -1,4 +1,4 @@
-"""How a selector is refused: what is wrong, at which character of a text or under which keys of an object, and a way out."""
+"""How a selector is refused: the problem, its offset in the text or its keys in the object, and a fix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ _SHOWN = 60
 
 
 class SelectorError(ValueError):
-    """A selector that its language does not allow. Wordings are those of a diagnostic: lower case, the value first, no full stop."""
+    """A selector that its language does not allow.
+
+    Messages are worded as in a Diagnostic: lower case, the value first, no full stop.
+    """
 
     def __init__(
         self,
@@ -20,14 +23,14 @@ class SelectorError(ValueError):
         super().__init__(message)
         self.message = message
         self.offset = offset
-        """Characters into the text, from 0, of the offending token; the text's length where its end is the surprise. 0 for objects."""
+        """Offset in characters, from 0, of the offending token or of the text's end; 0 for objects."""
         self.keys = keys
-        """Keys and indices inside a selector object, down to the offending value; () for a text, and for the object as a whole."""
+        """Keys and indices from a selector object to the offending value; () for a text."""
         self.at_key = at_key
-        """Point at the last of `keys` itself instead of its value."""
+        """The problem is the last of `keys` itself, not its value."""
         self.help = help
 
 
 def shown(text: str) -> str:
-    """Quote a piece of somebody's input for a message: control characters visible, hostile lengths cut."""
+    """Return a piece of the input quoted for a message: control characters escaped, long text cut."""
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")

@@ -1,6 +1,6 @@
-"""What selectors of every language mean: tests of one label or of the node's name, joined by and, or, not; and how they are evaluated.
+"""The meaning of a selector in any language: tests of a label or the node's name, joined by and, or, not.
 
-Trees are at most `MAX_HEIGHT` levels high (the readers see to it), so the walks here recurse without fear of Python's stack.
+The parsers limit trees to `MAX_HEIGHT` levels, so recursion here stays within Python's stack.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from typing import assert_never
 from ipamc.model.selector.label_syntax import integer
 
 MAX_HEIGHT = 200
-"""Levels of a tree. Nobody writes ten; a walk takes one or two Python frames a level, of 1,000."""
+"""Levels of a tree. A walk takes one or two Python frames for each level, of 1,000."""
 
 Matcher = Callable[[Mapping[str, str], str], bool]
-"""Labels and name of a node in, verdict out."""
+"""From the labels and the name of a node to whether it is selected."""
 
 
 class Operator(enum.StrEnum):
-    """How a test looks at a label, in Calico's spelling where Calico has it. All but `!=` and `not in` are false without the label."""
+    """How a label is tested, in Calico's spelling where Calico has one.
+
+    All but `!=` and `not in` are false without the label.
+    """
 
     EQUAL = "=="
     UNEQUAL = "!="
@@ -41,19 +44,19 @@ class Always:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """True of no node; `why` is for people."""
+    """True of no node; `why` is the reason as people read it."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One look at one label."""
+    """One test of one label."""
 
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
-    """Sorted and distinct; one, but for `in` and `not in` (any number) and `has` (none)."""
+    """Sorted and distinct: any number for `in` and `not in`, none for `has`, else one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ Expression = Leaf | Not | And | Or
 
 
 def leaves(expression: Expression) -> Iterator[Leaf]:
-    """Walk the leaves, in no particular order."""
+    """Yield the leaves, in no particular order."""
     waiting: list[Expression] = [expression]
     while waiting:
         match waiting.pop():
@@ -102,7 +105,7 @@ def leaves(expression: Expression) -> Iterator[Leaf]:
 
 
 def weight(expression: Expression, *, negated: bool = False) -> int:
-    """Count the requirements: 1 a test, `and` sums, `or` takes the smallest, `not` goes inward by De Morgan."""
+    """Return the number of requirements: 1 for each test, `and` sums, `or` takes the smallest (De Morgan)."""
     match expression:
         case Always() | Never():
             return 0
@@ -118,7 +121,7 @@ def weight(expression: Expression, *, negated: bool = False) -> int:
 
 
 def matcher(expression: Expression) -> Matcher:
-    """Compile an expression into one function; what it does not have to look up for each node is looked up here."""
+    """Return an expression as one function; whatever does not depend on the node is evaluated here, once."""
     match expression:
         case Always():
             return lambda _labels, _name: True

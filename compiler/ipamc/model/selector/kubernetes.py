@@ -1,17 +1,17 @@
-"""Kubernetes' LabelSelector and NodeSelector objects: validated as the apiserver and apimachinery do, then the same expressions as Calico's.
+"""Kubernetes' LabelSelector and NodeSelector objects: validated as by the apiserver, then made expressions.
 
-Sources: apimachinery `pkg/apis/meta/v1/helpers.go`, `pkg/labels/selector.go`; component-helpers `scheduling/corev1/nodeaffinity`; core
-validation for `matchFields`. A null field is an absent one, as the apiserver prunes it. A field nobody knows is refused: a misspelled
-`matchLabel` would otherwise select every node.
+Sources: apimachinery `pkg/apis/meta/v1/helpers.go`, `pkg/labels/selector.go`; component-helpers
+`scheduling/corev1/nodeaffinity`; core validation for `matchFields`. A null field counts as absent, as the
+apiserver prunes it. An unknown field is refused: a misspelled `matchLabel` would otherwise select every node.
 
-The canonical text is like `labels.Selector.String()`, the requirements sorted: `rack in (r1,r2),!spot`; `metadata.name=…` for fields; terms
-sorted and joined by ` || `; `!all()` where nothing is selected.
+The canonical text is like `labels.Selector.String()`, with sorted requirements: `rack in (r1,r2),!spot`;
+`metadata.name=…` for fields; terms sorted and joined by ` || `; `!all()` for a selector that selects nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ipamc.model.selector.error import SelectorError, shown
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
@@ -19,7 +19,7 @@ from ipamc.model.selector.label_syntax import (
     integer,
     label_key_problem,
     label_value_problem,
-    node_name_problem,
+    subdomain_problem,
 )
 
 Keys = tuple[str | int, ...]
@@ -40,29 +40,36 @@ _MEANT = {"equals": "In", "=": "In", "==": "In", "!=": "NotIn", "has": "Exists",
 }
 
 
-class Reading(NamedTuple):
-    """What an object, or a part of it, says."""
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A selector object, or a part of it, as canonical text and as expression."""
 
     canonical: str
     expression: Expression
 
 
-def read_label_selector(obj: Mapping[str, object] | None) -> Reading:
-    """Read a LabelSelector: all its parts hold; an empty one is every node, null is none. Raises SelectorError."""
+def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
+    """Read a LabelSelector: all its parts must hold; an empty one selects every node, null selects none.
+
+    Raises SelectorError.
+    """
     if obj is None:
-        return Reading("!all()", Never("a null LabelSelector selects nothing"))
-    fields = _fields(obj, (), "a LabelSelector", ("matchLabels", "matchExpressions"))
+        return Parsed("!all()", Never("a null LabelSelector selects nothing"))
+    fields = _fields(obj, (), "a LabelSelector", ("matchLabels", "matchExpressions"), misplaced_labels=True)
     requirements = [
         *_match_labels(fields.get("matchLabels"), ("matchLabels",)),
         *_match_expressions(fields.get("matchExpressions"), ("matchExpressions",), _LABEL_OPERATORS),
     ]
     if not requirements:
-        return Reading("all()", Always())
+        return Parsed("all()", Always())
     return _conjunction(requirements)
 
 
-def read_node_selector(obj: Mapping[str, object]) -> Reading:
-    """Read a NodeSelector: one of its terms holds, with all its parts; an empty term is none, and so are no terms. Raises SelectorError."""
+def read_node_selector(obj: Mapping[str, object]) -> Parsed:
+    """Read a NodeSelector: all parts of one of its terms must hold.
+
+    An empty term selects nothing, and so does an empty list. Raises SelectorError.
+    """
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
     if fields.get("nodeSelectorTerms") is None:
         raise SelectorError(
@@ -70,19 +77,19 @@ def read_node_selector(obj: Mapping[str, object]) -> Reading:
             help="write nodeSelectorTerms: [{matchExpressions: […]}]",
         )
     terms = [
-        reading
+        parsed
         for index, term in enumerate(_items(fields["nodeSelectorTerms"], ("nodeSelectorTerms",)))
-        if (reading := _term(term, ("nodeSelectorTerms", index)))
+        if (parsed := _term(term, ("nodeSelectorTerms", index)))
     ]
     if not terms:
-        return Reading("!all()", Never("a NodeSelector without a term that says something selects nothing"))
+        return Parsed("!all()", Never("a NodeSelector with empty terms only selects nothing"))
     if len(terms) == 1:
         return terms[0]
     canonical = " || ".join(sorted(term.canonical for term in terms))
-    return Reading(canonical, Or(tuple(term.expression for term in terms)))
+    return Parsed(canonical, Or(tuple(term.expression for term in terms)))
 
 
-def _term(obj: object, keys: Keys) -> Reading | None:
+def _term(obj: object, keys: Keys) -> Parsed | None:
     fields = _fields(obj, keys, "a term", ("matchExpressions", "matchFields"))
     requirements = [
         *_match_expressions(fields.get("matchExpressions"), (*keys, "matchExpressions"), _NODE_OPERATORS),
@@ -91,21 +98,22 @@ def _term(obj: object, keys: Keys) -> Reading | None:
     return _conjunction(requirements) if requirements else None
 
 
-def _conjunction(requirements: Sequence[Reading]) -> Reading:
-    parts = tuple(each.expression for each in requirements)
-    return Reading(
-        ",".join(sorted(each.canonical for each in requirements)), And(parts) if len(parts) > 1 else parts[0]
+def _conjunction(requirements: Sequence[Parsed]) -> Parsed:
+    parts = tuple(requirement.expression for requirement in requirements)
+    return Parsed(
+        ",".join(sorted(requirement.canonical for requirement in requirements)),
+        And(parts) if len(parts) > 1 else parts[0],
     )
 
 
-def _match_labels(obj: object, keys: Keys) -> Iterator[Reading]:
+def _match_labels(obj: object, keys: Keys) -> Iterator[Parsed]:
     for key, value in _mapping(obj, keys, "matchLabels").items():
         _check_key(key, (*keys, key), at_key=True)
         text = _value(value, (*keys, key))
-        yield Reading(f"{key} in ({text})", Test(key, Operator.EQUAL, (text,)))
+        yield Parsed(f"{key} in ({text})", Test(key, Operator.EQUAL, (text,)))
 
 
-def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Iterator[Reading]:
+def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Iterator[Parsed]:
     for index, item in enumerate(_items(obj, keys)):
         at = (*keys, index)
         key, operator, values = _requirement(item, at, operators)
@@ -121,23 +129,23 @@ def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Ite
         yield _label_requirement(key, operator, tuple(sorted(set(values))))
 
 
-def _label_requirement(key: str, operator: str, values: tuple[str, ...]) -> Reading:
+def _label_requirement(key: str, operator: str, values: tuple[str, ...]) -> Parsed:
     match operator:
         case "In":
-            return Reading(f"{key} in ({','.join(values)})", Test(key, Operator.IN, values))
+            return Parsed(f"{key} in ({','.join(values)})", Test(key, Operator.IN, values))
         case "NotIn":
-            return Reading(f"{key} notin ({','.join(values)})", Test(key, Operator.NOT_IN, values))
+            return Parsed(f"{key} notin ({','.join(values)})", Test(key, Operator.NOT_IN, values))
         case "Exists":
-            return Reading(key, Test(key, Operator.HAS))
+            return Parsed(key, Test(key, Operator.HAS))
         case "DoesNotExist":
-            return Reading(f"!{key}", Not(Test(key, Operator.HAS)))
+            return Parsed(f"!{key}", Not(Test(key, Operator.HAS)))
         case "Gt":
-            return Reading(f"{key}>{values[0]}", Test(key, Operator.ABOVE, values))
+            return Parsed(f"{key}>{values[0]}", Test(key, Operator.ABOVE, values))
         case _:
-            return Reading(f"{key}<{values[0]}", Test(key, Operator.BELOW, values))
+            return Parsed(f"{key}<{values[0]}", Test(key, Operator.BELOW, values))
 
 
-def _match_fields(obj: object, keys: Keys) -> Iterator[Reading]:
+def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:
     for index, item in enumerate(_items(obj, keys)):
         at = (*keys, index)
         key, operator, values = _requirement(item, at, _FIELD_OPERATORS)
@@ -154,18 +162,17 @@ def _match_fields(obj: object, keys: Keys) -> Iterator[Reading]:
                 help="write one term for each name",
             )
         (name,) = values
-        text = (
-            repr(name) if node_name_problem(name) else name
-        )  # what no node is called may still not look like another requirement
+        # An invalid name is quoted, so that its text cannot look like another requirement.
+        text = repr(name) if subdomain_problem(name) else name
         yield (
-            Reading(f"{key}={text}", Named(name))
+            Parsed(f"{key}={text}", Named(name))
             if operator == "In"
-            else Reading(f"{key}!={text}", Not(Named(name)))
+            else Parsed(f"{key}!={text}", Not(Named(name)))
         )
 
 
 def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Check the shape of a requirement: (key, operator, values), the operator known, as many values as it takes."""
+    """Return (key, operator, values) of a requirement with a known operator and its number of values."""
     fields = _fields(obj, keys, "a requirement", ("key", "operator", "values"))
     key, operator = (_text(fields.get(name), (*keys, name), name) for name in ("key", "operator"))
     if operator not in operators:
@@ -210,15 +217,8 @@ def _text(obj: object, keys: Keys, name: str) -> str:
         )
     if isinstance(obj, bool):
         raise SelectorError(f"{str(obj).lower()} is not text", keys=keys, help=f'write "{str(obj).lower()}"')
-    kind = (
-        "a number"
-        if isinstance(obj, int | float)
-        else "a list"
-        if isinstance(obj, list)
-        else "a mapping"
-        if isinstance(obj, Mapping)
-        else "a value"
-    )
+    kinds = {"a number": int | float, "a list": list, "a mapping": Mapping}
+    kind = next((noun for noun, types in kinds.items() if isinstance(obj, types)), "a value")
     raise SelectorError(
         f"{kind} where the {name} should be text",
         keys=keys,
@@ -236,7 +236,13 @@ def _mapping(obj: object, keys: Keys, name: str) -> Mapping[str, object]:
     return obj
 
 
-def _fields(obj: object, keys: Keys, name: str, known: Sequence[str]) -> Mapping[str, object]:
+def _fields(
+    obj: object, keys: Keys, name: str, known: Sequence[str], *, misplaced_labels: bool = False
+) -> Mapping[str, object]:
+    """Return the fields of an object.
+
+    With `misplaced_labels` an unknown field with a scalar value is taken for a label.
+    """
     if obj is None:
         raise SelectorError(f"{name} is null", keys=keys, help="remove it, or say what it selects")
     fields = _mapping(obj, keys, name)
@@ -244,7 +250,7 @@ def _fields(obj: object, keys: Keys, name: str, known: Sequence[str]) -> Mapping
         if key not in known:
             help_ = (
                 f"write matchLabels: {{{key}: …}}"
-                if name == "a LabelSelector" and not isinstance(fields[key], Mapping | list)
+                if misplaced_labels and not isinstance(fields[key], Mapping | list)
                 else f"it has {', '.join(known)}"
             )
             raise SelectorError(

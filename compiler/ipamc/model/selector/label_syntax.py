@@ -1,4 +1,4 @@
-"""What Kubernetes allows as label key, label value and node name (apimachinery `pkg/api/validate/content`), and its integers."""
+"""What Kubernetes allows in labels and names (apimachinery `pkg/api/validate/content`), and its integers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import re
 
 _PART = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_PART}(?:\.{_PART})*"
-_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _SHORT_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
-# `fullmatch` and no `$`: that one lets a trailing line break pass. Every character class is ASCII, so characters are bytes.
+# `fullmatch`, because `$` accepts a trailing line break. Every character class is ASCII, so characters are bytes.
 _is_key = re.compile(rf"(?:(?=[^/]{{1,253}}/){_SUBDOMAIN}/)?{_SHORT_NAME}").fullmatch
 _is_value = re.compile(rf"(?:{_SHORT_NAME})?").fullmatch
-_is_name = re.compile(_NAME).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _integer = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII).fullmatch
 
@@ -23,22 +21,27 @@ _INT64 = 1 << 63
 
 
 def label_key_problem(key: str) -> str:
-    """Say what is wrong with a label key, as a predicate ("has more than one slash"), or "" if nothing is.
+    """Return what is wrong with a label key as a predicate ("is empty"), or "" for a valid key.
 
-    A name of 1 to 63 characters, after an optional DNS subdomain and slash. One compiled match where the key is right.
+    A valid key is a name of 1 to 63 characters after an optional DNS subdomain and slash. Costs one compiled
+    match for a valid key.
     """
     return "" if _is_key(key) else _key_problem(key)
 
 
 def label_value_problem(value: str) -> str:
-    """Say what is wrong with a label value, as a predicate, or "" if nothing is: empty, or 1 to 63 characters of a name."""
+    """Return what is wrong with a label value as a predicate, or "" if it is empty or a valid name."""
     if _is_value(value):
         return ""
     return "is longer than 63 characters" if len(value) > 63 else f"is not made of {_CHARACTERS}"
 
 
-def node_name_problem(name: str) -> str:
-    """Say what is wrong with a node's name, as a predicate, or "" if nothing is: a DNS subdomain of at most 253 characters."""
+def subdomain_problem(name: str) -> str:
+    """Return what is wrong with a DNS-1123 subdomain as a predicate, or "" for a valid one.
+
+    The kube-apiserver's rule for the names of nodes and most other objects, and ipamc's for clusters and
+    pools.
+    """
     if not name:
         return "is empty"
     if len(name) > 253:
@@ -46,8 +49,20 @@ def node_name_problem(name: str) -> str:
     return "" if _is_subdomain(name) else f"is not made of {_DNS}"
 
 
+def dns_label_problem(name: str) -> str:
+    """Return what is wrong with a DNS-1123 label, such as a namespace, as a predicate, or "" for a valid
+    one.
+    """
+    if len(name) > 63:
+        return "is longer than 63 characters"
+    return "has a dot" if "." in name else subdomain_problem(name)
+
+
 def integer(text: str) -> int | None:
-    """Read a decimal int64 as Go's ParseInt does, or None. Only digits and a sign: Python's own `int` takes more."""
+    """Return the int64 that Go's ParseInt reads, or None.
+
+    Only digits and a sign: Python's own `int` accepts more.
+    """
     match = _integer(text)
     if match is None:
         return None
@@ -61,7 +76,7 @@ def _key_problem(key: str) -> str:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return "has more than one slash"
-    if slash and (problem := node_name_problem(prefix)):  # the same rule: a DNS subdomain
+    if slash and (problem := subdomain_problem(prefix)):
         return f"has a prefix that {problem}"
     if not name:
         return "has no name after the slash"

@@ -1,8 +1,9 @@
-"""Expressions in negation normal form, with all that is said about one label in one place.
+"""Expressions in negation normal form, with all conditions on one label merged into one.
 
-A test by equality, set or presence is a set of outcomes of one label: some values, or all but some, with or without the label's absence.
-Such sets are closed under and, or and not, so conditions on one label that meet in a conjunction or alternative become one condition. What
-is no such set (`contains`, `Gt`, the node's name, …) stays as it was written. Nothing is distributed: the form is no larger than its source.
+A test by equality, set or presence is a set of outcomes of one label: some values, or all but some, with or
+without the label's absence. Such sets are closed under and, or and not, so the conditions on one label in a
+conjunction or alternative become one condition. Other tests (`contains`, `Gt`, the node's name, …) stay as
+they were written. Nothing is distributed: the form is no larger than its source.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from ipamc.model.selector.expression import Always, And, Expression, Named, Neve
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What a label may be."""
+    """The values that a label may have, and whether it may be absent."""
 
     members: frozenset[str]
     listed: bool
-    """`members` are all values that it may have; else all that it may not have."""
+    """`members` are all the values that it may have; else all that it may not have."""
     absent: bool
     """The label may be missing."""
 
     def opposite(self) -> Outcomes:
-        """Give every other outcome."""
+        """Return every other outcome."""
         return Outcomes(self.members, not self.listed, not self.absent)
 
     def both(self, other: Outcomes) -> Outcomes:
-        """Give the outcomes that are in both."""
+        """Return the outcomes that are in both."""
         absent = self.absent and other.absent
         if self.listed and other.listed:
             return Outcomes(self.members & other.members, listed=True, absent=absent)
@@ -40,24 +41,24 @@ class Outcomes:
         return Outcomes(self.members | other.members, listed=False, absent=absent)
 
     def either(self, other: Outcomes) -> Outcomes:
-        """Give the outcomes that are in one or both."""
+        """Return the outcomes that are in one or both."""
         return self.opposite().both(other.opposite()).opposite()
 
 
 ANYTHING = Outcomes(frozenset(), listed=False, absent=True)
-_NOTHING = ANYTHING.opposite()
+NOTHING = ANYTHING.opposite()
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A label's outcome is one of these: neither all nor none."""
+    """A label has one of some outcomes, which are neither all nor none."""
 
     key: str
     outcomes: Outcomes
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class OtherTest:
     """A test that is no set of outcomes, or its opposite."""
 
     test: Test | Named
@@ -66,24 +67,27 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Two or more parts, none of them of the same kind: all must hold (`every`), or one."""
+    """Two or more parts, none of them a Joint of the same kind: all must hold (`every`), or one."""
 
     every: bool
     parts: tuple[Normal, ...]
 
 
-Normal = Always | Never | Condition | Literal | Joint
+Normal = Always | Never | Condition | OtherTest | Joint
 
 
 def normal(expression: Expression, *, negated: bool = False) -> Normal:
-    """Bring an expression, or its opposite, into normal form. Meaning stays as it is for every mapping of labels, also impossible ones."""
+    """Return the normal form of an expression or of its opposite.
+
+    It means the same for every mapping of labels, also impossible ones.
+    """
     match expression:
         case Always():
             return Never("it is the opposite of all()") if negated else expression
         case Never():
             return Always() if negated else expression
         case Named():
-            return Literal(expression, negated)
+            return OtherTest(expression, negated)
         case Test():
             return _test(expression, negated=negated)
         case Not(part):
@@ -107,44 +111,44 @@ def _test(test: Test, *, negated: bool) -> Normal:
         case Operator.HAS:
             outcomes = Outcomes(frozenset(), listed=False, absent=False)
         case _:
-            return Literal(test, negated)
+            return OtherTest(test, negated)
     return _condition(test.key, outcomes.opposite() if negated else outcomes)
 
 
 def _condition(key: str, outcomes: Outcomes) -> Normal:
     if outcomes == ANYTHING:
         return Always()
-    if outcomes == _NOTHING:
+    if outcomes == NOTHING:
         return Never(f"no value of {key} satisfies it")
     return Condition(key, outcomes)
 
 
 def _join(parts: Iterable[Normal], *, every: bool) -> Normal:
-    """Join parts: flatten, merge conditions on one label, drop what changes nothing, stop at what decides."""
+    """Join parts: flatten them, merge conditions on one label, drop neutral parts, stop at a deciding one."""
     flat: list[Normal] = []
     by_key: dict[str, list[Outcomes]] = {}
     for part in parts:
-        for each in part.parts if isinstance(part, Joint) and part.every is every else (part,):
-            if isinstance(each, Condition):
-                by_key.setdefault(each.key, []).append(each.outcomes)
+        for member in part.parts if isinstance(part, Joint) and part.every is every else (part,):
+            if isinstance(member, Condition):
+                by_key.setdefault(member.key, []).append(member.outcomes)
             else:
-                flat.append(each)
+                flat.append(member)
     merge = Outcomes.both if every else Outcomes.either
     flat += [_condition(key, _merged(by_key[key], merge)) for key in sorted(by_key)]
-    decides, idle = (Never, Always) if every else (Always, Never)
-    for each in flat:
-        if isinstance(each, decides):
-            return each
-    kept = [each for each in flat if not isinstance(each, idle)]
+    decides, neutral = (Never, Always) if every else (Always, Never)
+    for part in flat:
+        if isinstance(part, decides):
+            return part
+    kept = [part for part in flat if not isinstance(part, neutral)]
     if len(kept) == 1:
         return kept[0]
     if kept:
         return Joint(every, tuple(kept))
-    return flat[0]  # all idle: the first of several reasons why an alternative cannot hold
+    return flat[0]  # all are neutral: the first of several reasons why an alternative cannot hold
 
 
 def _merged(many: list[Outcomes], merge: Callable[[Outcomes, Outcomes], Outcomes]) -> Outcomes:
-    """Merge two and two: one after another, a long chain of `a != …` would copy a growing set each time."""
+    """Merge in pairs: one after another, a long chain of `a != …` would copy a growing set each time."""
     while len(many) > 1:
         odd = many[-1:] if len(many) % 2 else []
         many = [*map(merge, many[::2], many[1::2]), *odd]

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ipamc.lock.file import line_at
+from ipamc.model.address_sets import lines_over
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.plan import NodeState, ShownBlock
-from ipamc.place.allocate.occupancy import lines_over
+from ipamc.model.plan import NodeState, Origin, ShownBlock
 from ipamc.place.reconcile.transitions import Run
 
 
@@ -33,7 +33,7 @@ class Evidence:
         return tuple(self._shown(seen)) if seen else ()
 
     def _shown(self, seen: CiliumNode) -> Iterator[ShownBlock]:
-        own = f".{seen.name}" if self._cluster.pinning == "node" else ""
+        own = f".{seen.name}" if self._cluster.own_pools else ""
         for block, pool in seen.allocated if self._cluster.mode is Mode.MULTI_POOL else seen.blocks:
             yield ShownBlock(block, seen.name, seen.at, pool.removesuffix(own))
 
@@ -103,9 +103,14 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
     An adopted block takes the place of `released` lines and of the node's own quarantined lines; over any
     other line it is a conflict.
     """
-    blocks = [shown for node in nodes for shown in node.shown if node.origins.get(shown.block) == "adopted"]
+    blocks = [
+        shown for node in nodes for shown in node.shown if node.origins.get(shown.block) is Origin.ADOPTED
+    ]
     changed = {
-        line.block: line for node in nodes for line in node.lines if node.origins.get(line.block) != "adopted"
+        line.block: line
+        for node in nodes
+        for line in node.lines
+        if node.origins.get(line.block) is not Origin.ADOPTED
     }
     lines = [changed.get(line.block, line) for line in run.lock.lines] if changed else list(run.lock.lines)
     if not blocks:
@@ -116,7 +121,7 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
     found = [
         already_given(run.lock, shown, line) for shown, line in under if not _gives_way(line, shown.node)
     ]
-    new = [line for node in nodes for line in node.held if node.origins.get(line.block) == "adopted"]
+    new = [line for node in nodes for line in node.held if node.origins.get(line.block) is Origin.ADOPTED]
     kept = [line for line in lines if line.block not in gone]
     found += [*several_blocks(run.cluster, blocks), *shown_twice(blocks)]
     return sorted([*kept, *new], key=lambda line: line.block), found

@@ -137,11 +137,12 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     such a block answers for addresses that belong to others. Take the CIDR out of `excludedCIDRs`, or move
     the node.
     """
-    ((cidr, at),) = group.fault.ranges
+    (found,) = group.fault.ranges
+    cidr = found.block
     yield group.illegal(
         "IPC0411",
         f"overlaps excluded {cidr}",
-        also=[Related(at, f"{cidr} is excluded here")],
+        also=[Related(found.at, f"{cidr} is excluded here")],
         help=f"take {cidr} out of excludedCIDRs, or consent to a move: ipamc lock {cluster.name} --renumber {cidr}",
     )
 
@@ -196,7 +197,7 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     also = [Related(family.at / "blockSize", "the size is set here")]
     yield warning("IPC0415", group.at, message, also=also)
     sizes = {family.block_size, *(other.sizes.get(family.family) for other in pool.block_sizes)}
-    if cluster.mode is Mode.MULTI_POOL and cluster.pinning != "node" and have not in sizes:
+    if cluster.shared_pools and have not in sizes:
         held = Related(group.at, f"held by {group.held_by}")
         yield mask_size_changed(pool, family.family, have, family.block_size, held)
 
@@ -207,9 +208,10 @@ def over_reserved(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     The reservation came after the block was given out. The node keeps its block, so pods may get the reserved
     addresses until the node is moved.
     """
-    ((cidr, at),) = group.fault.ranges
+    (found,) = group.fault.ranges
+    cidr = found.block
     message = f"{group.lines[0].block} overlaps reserved {cidr}; held by {group.held_by}"
-    yield warning("IPC0416", group.at, message, also=[Related(at, "reserved here")])
+    yield warning("IPC0416", group.at, message, also=[Related(found.at, "reserved here")])
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})

@@ -14,7 +14,7 @@ import msgspec
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Consent, Key, Line, Lock, State
-from ipamc.model.plan import Demand, NodeState, ShownBlock, StaleReason, Want
+from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.reconcile.held_blocks import ILLEGAL, Fault, classify
 
@@ -146,7 +146,7 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     pending = [line for line in there if line.was_pending and line.key(one_block=run.one_block) in keys]
     back = {line.block: _as(State.HELD, line) for line in held}
     back |= {line.block: _as(State.PENDING, line) for line in pending}
-    node = msgspec.structs.replace(node, origins=dict.fromkeys(back, "returned"))
+    node = msgspec.structs.replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
     return _changed(node, back, StaleReason.RETURNING)
 
 
@@ -189,7 +189,7 @@ def adopt(node: NodeState, run: Run) -> NodeState:
     return msgspec.structs.replace(
         node,
         lines=tuple(sorted([*node.lines, *new], key=lambda line: line.block)),
-        origins={**node.origins, **dict.fromkeys((line.block for line in new), "adopted")},
+        origins={**node.origins, **dict.fromkeys((line.block for line in new), Origin.ADOPTED)},
         stale=(*node.stale, StaleReason.NEWCOMER),
     )
 

@@ -1,9 +1,16 @@
-"""Which documents there are: one row a kind, and how lists are walked. File names carry no meaning; apiVersion and kind decide."""
+"""Documents in, items of a known kind out; the kind determines schema, shape and reader, the file name
+nothing.
+
+Each dialect has a module; `base` has the structs that they share. Chooses no pool and no block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
 
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
@@ -22,7 +29,8 @@ from ipamc.read.values import Reading
 Value = Cluster | Pool | Node | CiliumNode | Range
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kind:
     """A kind of document."""
 
     api_versions: tuple[str, ...]
@@ -30,9 +38,9 @@ class Kind(NamedTuple):
     schema: str
     """File name of its JSON Schema."""
     shape: type
-    """What it is decoded to."""
+    """The struct that it is decoded to."""
     read: Callable[[Any, Place, Reading], Iterable[Value]]
-    """From that to the model: the module of its dialect."""
+    """From that struct to the model."""
 
 
 OURS = "ipamc/v1alpha1"
@@ -58,24 +66,25 @@ KINDS = (
     Kind(("cilium.io/v2",), "CiliumNode", "ciliumnode.schema.json", RawCiliumNode, read_cilium_node),
 )
 _BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}
-_PASSED_OVER = ("kustomize.config.k8s.io", "argoproj.io")
+_SKIPPED = ("kustomize.config.k8s.io", "argoproj.io")
 _FLUX = ".toolkit.fluxcd.io"
 
 
-class Item(NamedTuple):
-    """A document, or an item of a list, with its kind."""
+class Item(msgspec.Struct, frozen=True):
+    """A document, or an item of a list, with its kind. A Struct, because there are 100,000 of them."""
 
     kind: Kind
     at: Place
     value: Mapping[str, Any]
     odd: tuple[Odd, ...]
-    """Their keys begin at this item."""
+    """With keys that begin at this item."""
 
 
 def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
-    """Give the items of a document: itself, or those of a list, in order. A Place is a list that says that it goes on elsewhere.
+    """Yield the items of a document, or of a list in its order.
 
-    Empty documents and those of kustomize, Argo CD and Flux are passed over. What is of no known kind becomes a finding.
+    A Place is yielded for a list that is continued elsewhere. Empty documents and those of kustomize, Argo CD
+    and Flux are skipped. An unknown kind is reported.
     """
     if document.value is not None:
         yield from _walk(document.value, document.at, document.odd, {}, reading)
@@ -85,7 +94,9 @@ def _walk(
     value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, str], reading: Reading
 ) -> Iterator[Item | Place]:
     if not isinstance(value, dict):
-        reading.found.append(rules.wrong_shape(at, "a document is a mapping with apiVersion and kind"))
+        reading.found.append(
+            rules.wrong_shape(at, "the document is not a mapping", "write apiVersion and kind")
+        )
         reading.complete = False
         return
     names = {name: value.get(name) or inherited.get(name) for name in ("apiVersion", "kind")}
@@ -97,12 +108,14 @@ def _walk(
                 way_out = f"the kinds are {listing(_spellings())}"
                 reading.found.append(
                     rules.wrong_shape(
-                        at / name, f"{name} is no text" if given else f"the document has no {name}", way_out
+                        at / name,
+                        f"{name} is not text" if given else f"the document has no {name}",
+                        way_out,
                     )
                 )
         return
     group = version.partition("/")[0]
-    if group in _PASSED_OVER or group.endswith(_FLUX):
+    if group in _SKIPPED or group.endswith(_FLUX):
         return
     if known := _BY_NAME.get((version, kind)):
         yield Item(known, at, {**inherited, **value} if inherited else value, odd)
@@ -117,19 +130,22 @@ def _walk(
 def _walk_list(
     value: Mapping[str, Any], at: Place, odd: tuple[Odd, ...], typed: Mapping[str, str], reading: Reading
 ) -> Iterator[Item | Place]:
-    """Walk a List. Items of a typed one, such as NodeList, need no apiVersion and kind of their own."""
+    """Yield the items of a List.
+
+    Items of a typed list, such as NodeList, need no apiVersion and kind of their own.
+    """
     metadata, items = value.get("metadata"), value.get("items")
     if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
         yield at / "metadata" / "continue"
     if items is None:
         return
     if not isinstance(items, list | Iterator):
-        reading.found.append(rules.wrong_shape(at / "items", "the items of a list are a list"))
+        reading.found.append(rules.wrong_shape(at / "items", "items is not a list"))
         return
     by_item: dict[str | int, list[Odd]] = {}
-    for each in odd:
-        if each.keys[0] == "items" and len(each.keys) > 1:
-            by_item.setdefault(each.keys[1], []).append(each._replace(keys=each.keys[2:]))
+    for scalar in odd:
+        if scalar.keys[0] == "items" and len(scalar.keys) > 1:
+            by_item.setdefault(scalar.keys[1], []).append(replace(scalar, keys=scalar.keys[2:]))
     here = at / "items"
     for index, item in enumerate(items):
         yield from _walk(item, here / index, tuple(by_item.get(index, ())), typed, reading)
@@ -140,12 +156,12 @@ def _spellings() -> list[str]:
 
 
 def _nearest(kind: str) -> str:
-    return nearest(kind.removesuffix("List") or kind, [each.name for each in KINDS])
+    return nearest(kind.removesuffix("List") or kind, [known.name for known in KINDS])
 
 
 def _way_out(kind: str) -> str:
     near = _nearest(kind)
-    versions = [version for each in KINDS if each.name == near for version in each.api_versions]
+    versions = [version for known in KINDS if known.name == near for version in known.api_versions]
     if near and near == kind.removesuffix("List"):
         return f"the apiVersion of a {near} is {listing(versions)}"
     if near:

@@ -1,4 +1,4 @@
-"""The base of everything that is decoded with types: our own kinds take exactly their fields, foreign kinds may have any others."""
+"""The bases of all decoded structs: ipamc's kinds allow exactly their fields, foreign kinds allow any."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from msgspec import Meta, Struct, field
 
 
 class Own(Struct, forbid_unknown_fields=True, rename="camel"):
-    """A part of an ipamc kind. No field takes null."""
+    """A part of an ipamc kind. No field may be null."""
 
 
 class Foreign(Struct, rename="camel"):
-    """The part that we read of somebody else's kind. Fields take null, as the apiserver prunes it."""
+    """The part that ipamc reads of a foreign kind. Fields may be null, as the apiserver prunes it."""
 
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -21,7 +21,7 @@ Positive = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class Metadata(Own):
-    """`metadata` of our own kinds."""
+    """`metadata` of an ipamc kind."""
 
     name: Text
     labels: dict[str, str] = field(default_factory=dict)

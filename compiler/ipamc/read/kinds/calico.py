@@ -12,7 +12,9 @@ from msgspec import Meta
 
 from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
-from ipamc.model.selector import EVERY, MAX_CALICO_LENGTH, SelectorError, parse_calico
+from ipamc.model.selector.calico import MAX_CALICO_LENGTH
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.selector import EVERY, parse_calico
 from ipamc.read import rules
 from ipamc.read.kinds.base import Foreign, ForeignMetadata, Text
 from ipamc.read.values import Reading
@@ -21,7 +23,7 @@ _BLOCK_SIZES = {4: 26, 6: 122}
 
 
 class RawSpec(Foreign):
-    """`spec`; encapsulation, NAT and BGP are Calico's own business."""
+    """`spec` without encapsulation, NAT and BGP, which concern Calico alone."""
 
     cidr: Text
     block_size: Annotated[int, Meta(ge=0, le=128)] | None = None
@@ -40,7 +42,7 @@ class RawCalicoPool(Foreign):
 
 
 def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterator[Pool | Range]:
-    """Give the pool. One that is not for workloads is no pool of pods: its CIDR is given as a Range, which is excluded."""
+    """Yield the pool; for a pool that is not for workloads yield its CIDR as an excluded Range."""
     metadata, spec, here = raw.metadata, raw.spec, at / "spec"
     reading.name(metadata.name, "pool", at, "metadata", "name")
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
@@ -54,9 +56,11 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
         reading.found.append(rules.namespace_selector(here / "namespaceSelector", spec.namespace_selector))
     text, selector_at = spec.node_selector or "", here / "nodeSelector"
     if len(text) > MAX_CALICO_LENGTH:
-        problem = f"a selector of {len(text):,} characters, and Calico takes {MAX_CALICO_LENGTH:,}"
+        problem = (
+            f"a selector of {len(text):,} characters is longer than Calico's limit of {MAX_CALICO_LENGTH:,}"
+        )
         too_long = SelectorError(
-            problem, offset=MAX_CALICO_LENGTH, help="label the nodes so that a shorter one will do"
+            problem, offset=MAX_CALICO_LENGTH, help="give the nodes a label that a shorter selector can test"
         )
         reading.bad_selector(too_long, selector_at)
     size = spec.block_size or _BLOCK_SIZES[block.family]

@@ -1,4 +1,4 @@
-"""`cilium.io/v2 CiliumNode`: evidence of the blocks that a live node has."""
+"""`cilium.io/v2 CiliumNode`: evidence of the blocks that a live node uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipamc.read.values import Reading
 
 
 class RawAllocation(Foreign):
-    """One of `spec.ipam.pools.allocated`."""
+    """An entry of `spec.ipam.pools.allocated`."""
 
     pool: str
     cidrs: list[str] | None = None
@@ -47,14 +47,14 @@ class RawCiliumNode(Foreign):
 
 
 def read_cilium_node(raw: RawCiliumNode, at: Place, reading: Reading) -> Iterator[CiliumNode]:
-    """Give the CiliumNode, its blocks in the order as shown."""
+    """Yield the CiliumNode with its blocks in the order of the document."""
     reading.name(raw.metadata.name, "CiliumNode", at, "metadata", "name")
     ipam = (raw.spec or RawSpec()).ipam or RawIpam()
     here = at / "spec" / "ipam"
     allocated: list[tuple[Block, str]] = []
-    for index, each in enumerate((ipam.pools or RawPools()).allocated or []):
-        blocks = reading.blocks(each.cidrs or [], here, "pools", "allocated", index, "cidrs")
-        allocated += [(block, each.pool) for block in blocks]
+    for index, entry in enumerate((ipam.pools or RawPools()).allocated or []):
+        blocks = reading.blocks(entry.cidrs or [], here, "pools", "allocated", index, "cidrs")
+        allocated += [(block, entry.pool) for block in blocks]
     yield CiliumNode(
         name=raw.metadata.name,
         at=at,

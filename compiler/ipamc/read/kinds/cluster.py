@@ -1,4 +1,4 @@
-"""`ipamc/v1alpha1 Cluster`: the cluster, with the defaults filled in."""
+"""`ipamc/v1alpha1 Cluster`: the cluster, with defaults filled in."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import since
-from ipamc.model.cluster import Cluster, Mode, Range, Version
+from ipamc.model.cluster import (
+    Bgp,
+    Cluster,
+    ManagedBy,
+    Mode,
+    NodeObjects,
+    OperatorRole,
+    PatchNodes,
+    Pinning,
+    Range,
+    RoutingMode,
+    UnmatchedNodes,
+    Unpooled,
+    Version,
+)
 from ipamc.model.diagnostics import Place
-from ipamc.model.selector import node_name_problem
+from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.read import rules
 from ipamc.read.kinds.base import Metadata, Natural, Own, Positive, Text
 from ipamc.read.values import Reading
@@ -27,9 +41,9 @@ class RawCilium(Own):
     """`spec.cilium`."""
 
     version: VersionText
-    managed_by: Literal["helm", "kustomize", "none"]
+    managed_by: ManagedBy
     namespace: Text = "kube-system"
-    routing_mode: Literal["native", "tunnel"] | UnsetType = UNSET
+    routing_mode: RoutingMode | UnsetType = UNSET
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
 
 
@@ -42,9 +56,9 @@ class RawKubernetes(Own):
 class RawIpam(Own):
     """`spec.ipam`."""
 
-    mode: Literal["kubernetes", "cluster-pool", "multi-pool", "crd"]
-    operator: Literal["bystander", "adopt"] = "bystander"
-    pinning: Literal["pool", "node", "none"] | UnsetType = UNSET
+    mode: Mode
+    operator: OperatorRole = "bystander"
+    pinning: Pinning | UnsetType = UNSET
     auto_create: list[Text] = field(default_factory=list)
 
 
@@ -58,7 +72,7 @@ class RawOutput(Own):
     """`spec.output`."""
 
     shard_size: Positive = 250
-    node_objects: Literal["guarded", "create"] = "guarded"
+    node_objects: NodeObjects = "guarded"
 
 
 class RawSpec(Own):
@@ -71,13 +85,13 @@ class RawSpec(Own):
         default_factory=lambda: ["IPv4"]
     )
     excluded_cidrs: list[str] = field(name="excludedCIDRs", default_factory=list)
-    unmatched_nodes: Literal["error", "skip"] = "error"
-    unpooled: Literal["refuse", "hold"] = "refuse"
+    unmatched_nodes: UnmatchedNodes = "error"
+    unpooled: Unpooled = "refuse"
     quarantine_days: Natural | Literal["never"] = 7
     budget: RawBudget = field(default_factory=RawBudget)
-    bgp: Literal["none", "metallb", "control-plane"] = "none"
+    bgp: Bgp = "none"
     address_space: str = ""
-    patch_nodes: Literal["podCIDRs", "annotations", "none"] | UnsetType = UNSET
+    patch_nodes: PatchNodes | UnsetType = UNSET
     output: RawOutput = field(default_factory=RawOutput)
 
     def __post_init__(self) -> None:
@@ -95,14 +109,10 @@ class RawCluster(Own):
 
 
 def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Cluster]:
-    """Give the cluster, as yet without pools and nodes."""
+    """Return the cluster, still without pools and nodes."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
     reading.name(raw.metadata.name, "cluster", at, "metadata", "name")
-    if (
-        problem := node_name_problem(cilium.namespace)
-        or ("." in cilium.namespace and "has a dot")
-        or ("is too long" if len(cilium.namespace) > 63 else "")
-    ):
+    if problem := dns_label_problem(cilium.namespace):
         reading.found.append(
             rules.bad_name(here / "cilium" / "namespace", "a namespace", cilium.namespace, problem)
         )
@@ -111,13 +121,9 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         place = here / "cilium" / "nativeRoutingCIDR"
         block = reading.block(cilium.native_routing_cidr, place, pods=False)
         native = Range(block, place) if block else None
-    version, mode = _version(cilium.version), Mode(ipam.mode)
-    pinning = (
-        ("pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none")
-        if isinstance(ipam.pinning, UnsetType)
-        else ipam.pinning
-    )
-    patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
+    version = _version(cilium.version)
+    pinning: Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
+    patch: PatchNodes = "podCIDRs" if ipam.mode is Mode.KUBERNETES else "none"
     yield Cluster(
         name=raw.metadata.name,
         at=at,
@@ -127,9 +133,9 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         routing_mode="" if isinstance(cilium.routing_mode, UnsetType) else cilium.routing_mode,
         native_routing=native,
         kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
-        mode=mode,
+        mode=ipam.mode,
         operator=ipam.operator,
-        pinning=pinning,
+        pinning=pinning if isinstance(ipam.pinning, UnsetType) else ipam.pinning,
         auto_create=tuple(ipam.auto_create),
         families=tuple({"IPv4": 4, "IPv6": 6}[family] for family in spec.ip_families),
         excluded=reading.ranges(spec.excluded_cidrs, here / "excludedCIDRs", pods=False),
@@ -146,6 +152,6 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
 
 
 def _version(text: str) -> Version:
-    """Give major and minor. The decoder let nothing through that does not begin with them."""
+    """Return major and minor. The decoder accepts only text that begins with them."""
     match = _MAJOR_MINOR.match(text)
     return (int(match[1]), int(match[2])) if match else (0, 0)

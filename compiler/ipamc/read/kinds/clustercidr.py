@@ -1,4 +1,4 @@
-"""`ClusterCIDR` of networking.x-k8s.io/v1 (node-ipam-controller) and networking.k8s.io/v1alpha1 (KEP-2593)."""
+"""`ClusterCIDR` of networking.x-k8s.io/v1 (node-ipam-controller) or networking.k8s.io/v1alpha1 (KEP-2593)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from msgspec import Meta
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
-from ipamc.model.selector import EVERY, SelectorError, parse_node_selector
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.selector import EVERY, parse_node_selector
 from ipamc.read.kinds.base import Foreign, ForeignMetadata
 from ipamc.read.syntax import rules
 from ipamc.read.values import Reading
 
 
 class RawSpec(Foreign):
-    """`spec`; one number of host bits for both families."""
+    """`spec`, with one number of host bits for both families."""
 
     per_node_host_bits: Annotated[int, Meta(ge=0, le=128)]
     ipv4: str | None = None
@@ -33,7 +34,7 @@ class RawClusterCidr(Foreign):
 
 
 def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Iterator[Pool]:
-    """Give the pool: one range a family, and every node where there is no selector."""
+    """Yield the pool: one range for each family, and every node if there is no selector."""
     metadata, spec, here = raw.metadata, raw.spec, at / "spec"
     reading.name(metadata.name, "pool", at, "metadata", "name")
     families = {}
@@ -42,7 +43,7 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
         if not text:
             continue
         if size < 0:
-            problem = f"{spec.per_node_host_bits} host bits, and an IPv{family} address has {BITS[family]}"
+            problem = f"perNodeHostBits {spec.per_node_host_bits} is more than the {BITS[family]} bits of an IPv{family} address"
             reading.found.append(rules.wrong_shape(here / "perNodeHostBits", problem))
         elif (block := reading.block(text, place, family=family)) is not None:
             families[family] = PoolFamily(

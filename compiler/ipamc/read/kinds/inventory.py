@@ -24,7 +24,7 @@ class RawEntry(Own):
 
 
 class RawMetadata(Own):
-    """`metadata`: nothing that matters here."""
+    """`metadata`, which ipamc ignores."""
 
     name: str = ""
     labels: dict[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class RawInventory(Own):
 
 
 def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
-    """Give the nodes of an inventory, in its order."""
+    """Yield the nodes of an inventory, in its order."""
     nodes = at / "nodes"
     for index, entry in enumerate(raw.nodes):
         here = nodes / index

@@ -18,14 +18,14 @@ _PODS = re.compile(r"\+?([0-9]{1,9})(k?)").fullmatch
 
 
 class RawSpec(Foreign):
-    """`spec`: what a pod network may have claimed."""
+    """`spec`: the CIDRs that a pod network may have set."""
 
     pod_cidr: str | None = field(name="podCIDR", default=None)
     pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
 
 
 class RawAddress(Foreign):
-    """One of `status.addresses`."""
+    """An entry of `status.addresses`."""
 
     type: str | None = None
     address: str | None = None
@@ -54,12 +54,12 @@ class RawNode(Foreign):
 
 
 def read_node(raw: RawNode, at: Place, reading: Reading) -> Iterator[Node]:
-    """Give the node. One that is being deleted still is there: it holds its block until it is gone."""
+    """Yield the node. A node that is being deleted still counts: it holds its block until it is gone."""
     metadata, spec, status = raw.metadata, raw.spec or RawSpec(), raw.status or RawStatus()
     reading.name(metadata.name, "node", at, "metadata", "name")
     cidrs, field_name = spec.pod_cidrs or [], "podCIDRs"
     if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
-        cidrs, field_name = [spec.pod_cidr], "podCIDR"  # it wins over the list (apis/core/v1/conversion.go)
+        cidrs, field_name = [spec.pod_cidr], "podCIDR"  # wins over the list (apis/core/v1/conversion.go)
     yield Node(
         name=metadata.name,
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
@@ -73,16 +73,16 @@ def read_node(raw: RawNode, at: Place, reading: Reading) -> Iterator[Node]:
 
 
 def _addresses(addresses: list[RawAddress], at: Place, reading: Reading) -> Iterator[tuple[int, int]]:
-    for index, each in enumerate(addresses):
-        if each.type == "InternalIP" and each.address:
+    for index, entry in enumerate(addresses):
+        if entry.type == "InternalIP" and entry.address:
             try:
-                yield parse_address(each.address)
+                yield parse_address(entry.address)
             except CidrError as problem:
                 place = at / "status" / "addresses" / index / "address"
                 reading.found.append(rules.not_cidr(place, problem.reason, problem.better))
 
 
 def _pods(amounts: RawAmounts | None) -> int:
-    """Read a quantity of pods, which is a number, as a text or not; any other spelling counts as not said."""
+    """Return a number of pods, written as a number or as text; 0 for any other spelling."""
     match = _PODS(str(amounts.pods)) if amounts and amounts.pods is not None else None
     return int(match[1]) * (1000 if match[2] else 1) if match else 0

@@ -9,7 +9,8 @@ from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
 from ipamc.model.cluster import Pool, PoolFamily, Range, SizeClass
 from ipamc.model.diagnostics import Place
-from ipamc.model.selector import EVERY, Selector, SelectorError, parse_label_selector, parse_node_selector
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read.kinds.base import Metadata, Own, Positive
 from ipamc.read.values import Reading
 
@@ -34,7 +35,7 @@ class RawTerm(Own):
 
 
 class RawSelector(Own):
-    """A NodeSelector or a LabelSelector; which of the two, and its rules, are the selector package's to say."""
+    """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
 
     node_selector_terms: list[RawTerm] | UnsetType = UNSET
     match_labels: dict[str, str] | UnsetType = UNSET
@@ -97,7 +98,7 @@ class RawPool(Own):
 
 
 def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
-    """Give the pool."""
+    """Yield the pool."""
     metadata, spec, here = raw.metadata, raw.spec, at / "spec"
     reading.name(metadata.name, "pool", at, "metadata", "name")
     yield Pool(
@@ -119,8 +120,8 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         overflow=tuple(spec.overflow),
         blocks_per_node=spec.blocks_per_node,
         block_sizes=tuple(
-            _size_class(each, here / "blockSizes" / index, reading)
-            for index, each in enumerate(spec.block_sizes)
+            _size_class(size_class, here / "blockSizes" / index, reading)
+            for index, size_class in enumerate(spec.block_sizes)
         ),
         reserved=reading.ranges(spec.reserved, here / "reserved"),
         pins=_pins(spec.pins, here / "pins", reading),

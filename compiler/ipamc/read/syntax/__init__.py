@@ -1,1 +1,1 @@
-"""Bytes in, documents of plain values and positions of values out; knows no kind of document."""
+"""Bytes in, documents of plain values and the positions of values out; knows no kind of document."""

@@ -18,7 +18,7 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 
 
 class Lines:
-    """The lines of one text. Made only when somebody wants to see a place: it costs one pass over the text."""
+    """The lines of one text. Made only for findings: the first `span` costs one pass over the text."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path = path
@@ -27,24 +27,27 @@ class Lines:
 
     @cached_property
     def _bounds(self) -> tuple[list[int], list[int]]:
-        """Where each line begins, and where it ends without its break."""
-        breaks = [each.span() for each in _BREAK.finditer(self._text)]
+        """The offsets at which each line begins, and at which it ends without its break."""
+        breaks = [found.span() for found in _BREAK.finditer(self._text)]
         return [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(self._text)]
 
     def span(self, start: int, end: int) -> Span:
-        """Give the span from one offset to another, cut at the end of its first line. Equal offsets are a point."""
+        """Return the span from one offset to another, cut at the end of its first line.
+
+        Equal offsets are a point.
+        """
         starts, ends = self._bounds
         number = bisect_right(starts, start)
         first, last = starts[number - 1], ends[number - 1]
         column = min(start, last) - first + 1
         end_column = max(column, min(end, last) - first + 1)
-        if number not in self._sources:  # one text for all findings of a line: minified JSON is one line
+        if number not in self._sources:  # all findings of a line share its text: minified JSON is one line
             self._sources[number] = self._text[first:last]
         return Span(self._path, number, column, end_column, self._sources[number])
 
 
 def decode(path: str, data: bytes) -> str:
-    """Read an input file as text. A byte order mark is dropped. Raises Unreadable."""
+    """Return an input file as text, without its byte order mark. Raises Unreadable."""
     if not data.strip().removeprefix(BOM).strip():
         raise Unreadable(rules.empty_file(Place(path)))
     try:
@@ -61,7 +64,7 @@ def decode(path: str, data: bytes) -> str:
         raise Unreadable(
             rules.not_text(
                 at,
-                f"control character U+{ord(bad.group()):04X}",
+                f"U+{ord(bad.group()):04X} is a control character",
                 "remove it, or write it as an escape in double quotes",
             )
         )

@@ -1,4 +1,7 @@
-"""JSON to documents: one value a file. A list's items are decoded one by one, so that a large dump never is in memory as a whole."""
+"""JSON to documents: one value for each file.
+
+The items of a list are decoded one by one, so a large dump is never in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,14 @@ _LONE_SURROGATE = re.compile(
     r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_BLANKS = " \t\n\r"
 
 
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
-    """Read the one document of a JSON file, whose bytes are UTF-8. Raises Unreadable; in a list, also while its items are read."""
+    """Yield the one document of a JSON file in UTF-8.
+
+    Raises Unreadable; for a list also while its items are read.
+    """
     data = data.removeprefix(BOM)
     try:
         yield Document(Place(path), _value(path, data))
@@ -54,7 +61,10 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 
 
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
-    """Decode a part of the file, and make sure that it is not too deep and that no key stands twice: printed again, it is what it was."""
+    """Return a decoded part of the file.
+
+    Raises Unreadable if it is nested too deep, or if a key is there twice: it then prints differently.
+    """
     value = msgspec.json.decode(part)
     if _TOO_DEEP in msgspec.json.format(part, indent=1):
         raise Unreadable(
@@ -66,7 +76,7 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
 
 
 def _has_duplicates(data: bytes) -> bool:
-    """Tell whether a key stands twice. For texts that only spell something another way (escapes, exponents) the answer is no."""
+    """Return whether a mapping has a key twice: escapes and exponents alone also print differently."""
     found = False
 
     def look(pairs: list[tuple[str, Any]]) -> None:
@@ -89,23 +99,23 @@ def _duplicates(path: str, data: bytes) -> list[Diagnostic]:
 
 
 def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
-    """Say why a text is not JSON, in the words of the standard library's reader, which knows the place."""
+    """Return the finding for a text that is not JSON, in the words of the standard library's reader."""
     text = data.decode()
     lines = Lines(path, text)
     too_deep = rules.too_much(Place(path), f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
     if isinstance(problem, RecursionError):
         return too_deep
+    decoder = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
     try:
-        json.loads(text, parse_int=float, parse_constant=_refuse_constant)
+        _, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
+        if rest := text[end:].lstrip(_BLANKS):
+            at = lines.span(len(text) - len(rest), len(text) - len(rest) + 1)
+            way_out = "name it .yaml if it has several documents, or make it a List"
+            return rules.json_syntax(at, "more than one value in a JSON file", way_out)
     except json.JSONDecodeError as known:
         at = lines.span(known.pos, known.pos + 1)
         if known.pos >= len(text.rstrip()):
-            return rules.json_syntax(
-                at, "the file ends in the middle of a value", "it was cut off: write it again"
-            )
-        if known.msg == "Extra data":
-            way_out = "name it .yaml if it has several documents, or make it a List"
-            return rules.json_syntax(at, "more than one value in a JSON file", way_out)
+            return rules.json_syntax(at, "the file ends inside a value", "it was cut off: write it again")
         return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:])
     except _Constant as known:
         index = text.index(str(known))
@@ -113,15 +123,15 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     except RecursionError:
         return too_deep
     if huge := _HUGE_NUMBER.search(text):
-        return rules.json_syntax(lines.span(huge.start(), huge.end()), "a number beyond all bounds")
+        return rules.json_syntax(lines.span(huge.start(), huge.end()), "the number is too large")
     lone = _LONE_SURROGATE.search(text)
     return rules.json_syntax(
-        lines.span(*lone.span(1)) if lone else Place(path), "an escape that is half a character"
+        lines.span(*lone.span(1)) if lone else Place(path), "the escape is half of a surrogate pair"
     )
 
 
-class _Constant(Exception):  # noqa: N818 - not an error of ours: NaN and Infinity, which Python's reader would take
-    pass
+class _Constant(Exception):  # noqa: N818 - not an error of ipamc
+    """NaN or Infinity, which Python's reader would accept."""
 
 
 def _refuse_constant(name: str) -> Any:

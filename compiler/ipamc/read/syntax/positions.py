@@ -1,7 +1,8 @@
-"""Finds where values stand by reading a text again, along the paths that were asked for; everything else is passed over.
+"""Finds the positions of values by reading a text again along the wanted paths; everything else is skipped.
 
-No value carries its position through the compile: that would cost every compile what only a finding needs. One pass finds any number of
-places: events for YAML, and the C decoder of the standard library, one value at a time, for JSON.
+Values do not carry positions through the compile: every compile would pay for what only a finding needs. One
+pass finds any number of positions: from parser events for YAML, and with the C decoder of the standard
+library, one value at a time, for JSON.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 _decode = json.JSONDecoder(parse_int=float).raw_decode
 
 Twice = Callable[[Keys, tuple[int, int], tuple[int, int]], None]
-"""Told of a key that stands twice: its path, and the offsets of this and of the first one."""
+"""Called for a key that a mapping has twice: its path, and the offsets of this and of the first one."""
 
 
 class Spot:
-    """A place somebody asked for, or a step on the way to one; offsets in characters, -1 where the document has no such value."""
+    """A wanted value, or a step on the way to one; offsets in characters, -1 if there is no such value."""
 
     __slots__ = ("children", "end", "key_end", "key_start", "start", "style")
 
@@ -45,14 +46,14 @@ class Spot:
         self.style = ""
 
     def descend(self, keys: Keys) -> Spot:
-        """Give the spot that keys lead to from here, and ask for it."""
+        """Return the spot that keys lead to from here; it is wanted from now on."""
         spot = self
         for key in keys:
             spot = spot.children.setdefault(key, Spot())
         return spot
 
     def deepest(self, keys: Keys) -> tuple[Spot, bool]:
-        """Give the nearest spot on the way that the document has, and whether that is the whole way."""
+        """Return the last spot on the way that the document has, and whether that is the end of the way."""
         spot = self
         for key in keys:
             below = spot.children[key]
@@ -63,7 +64,10 @@ class Spot:
 
 
 def scan_yaml(text: str, wanted: Spot) -> None:
-    """Fill in the spots of a YAML stream, whose first key is the document's index. Stops silently at a syntax error."""
+    """Fill in the spots of a YAML stream; their first key is the document's index.
+
+    Stops silently at a syntax error.
+    """
     scan = _YamlScan(text)
     last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
     index = -1
@@ -85,7 +89,10 @@ class _YamlScan:
         self.next = parser(text).get_event
 
     def visit(self, event: Any, spot: Spot) -> None:
-        """Fill in a spot and those below it. A container's spot is its first key, or its text up to the closing bracket."""
+        """Fill in a spot and the spots below it.
+
+        The spot of a container is its first key, or its text up to the closing bracket.
+        """
         spot.start, spot.end = self.offsets(event)
         if type(event) is ScalarEvent:
             spot.style = event.style or ""
@@ -127,7 +134,7 @@ class _YamlScan:
         return event.start_mark.index, event.end_mark.index
 
     def skip(self, event: Any) -> None:
-        """Pass over the value that begins with an event."""
+        """Skip the value that begins with an event."""
         depth = 0
         while True:
             if isinstance(event, _OPENING):
@@ -142,7 +149,7 @@ class _YamlScan:
 def scan_json(text: str, wanted: Spot | None, twice: Twice | None = None) -> None:
     """Fill in the spots of a JSON text, whose document has index 0. Stops silently at a syntax error.
 
-    With `twice`, every key of the whole text is looked at, which is slow, and duplicates are told.
+    With `twice`, every key of the whole text is checked, which is slow, and each duplicate is passed to it.
     """
     scan = _JsonScan(text, twice)
     try:
@@ -162,7 +169,7 @@ class _JsonScan:
         self.twice = twice
 
     def value(self, index: int, spot: Spot | None, keys: Keys) -> int:
-        """Fill in a spot and those below it; give the offset behind the value."""
+        """Fill in a spot and the spots below it; return the offset after the value."""
         opening = self.text[index]
         if opening not in "{[" or not (self.twice or (spot and spot.children)):
             end = _decode(self.text, index)[1]

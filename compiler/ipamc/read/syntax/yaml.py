@@ -1,4 +1,4 @@
-"""YAML text to documents, straight from the parser's events: half the time of composing nodes, and no position kept for any value."""
+"""YAML text to documents, from the parser's events: half the time of composing nodes, no positions."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _TAGS = {
     },
 }
 _MERGE = "<<"
-_WAYS_OUT = (
+_WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose the help
     (
         "cannot start any token",
-        "begin the line with blanks instead of a tab, and put a text that begins with @, ` or % in quotes",
+        "indent the line with spaces instead of a tab, and put a text that begins with @, ` or % in quotes",
     ),
     ("mapping values are not allowed", 'put a text that contains ": " in quotes, and check the indentation'),
     ("did not find expected key", "check the indentation of this line and of the lines above it"),
@@ -48,7 +48,10 @@ _WAYS_OUT = (
 
 
 def yaml_documents(path: str, text: str) -> Iterator[Document]:
-    """Read the documents of a YAML text, empty ones as None. Raises Unreadable; what is wrong with single documents is raised at the end."""
+    """Yield the documents of a YAML text, empty ones as None.
+
+    Raises Unreadable, for problems of single documents after the last one.
+    """
     builder = _Builder(path, text)
     try:
         for event in builder.starts():
@@ -62,7 +65,7 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
 
 
 class _Builder:
-    """Builds values from events. Equal plain texts share one string, and what `resolve` said of it."""
+    """Builds values from events. Equal plain texts share one string and one result of `resolve`."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -83,7 +86,7 @@ class _Builder:
         self.anchors: dict[str, tuple[Any, int] | None] = {}
 
     def starts(self) -> Iterator[Any]:
-        """Give each document's first event; the caller consumes the document in between."""
+        """Yield the first event of each document; the caller consumes the document in between."""
         self.index = -1
         while type(event := self.next()) is not StreamEndEvent:
             if type(event) is DocumentStartEvent:
@@ -91,7 +94,7 @@ class _Builder:
                 yield self.next()
 
     def node(self, event: Any, keys: Keys) -> Any:
-        """Build the value that begins with an event; `keys` lead to it."""
+        """Return the value that begins with an event; `keys` lead to it."""
         if len(keys) > MAX_DEPTH:
             self.stop(event, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
         if type(event) is AliasEvent:
@@ -116,7 +119,7 @@ class _Builder:
         result: dict[str, Any] = {}
         get, known = self.next, self.plain.get
         while type(event := get()) is not MappingEndEvent:
-            # Most keys and values are plain text that was seen before, so these stand here and not in a function.
+            # Most keys and values are plain text that was seen before, so this is written without function calls.
             key = (
                 known(event.value)
                 if type(event) is ScalarEvent and not event.style and event.tag is None
@@ -156,13 +159,13 @@ class _Builder:
         return value
 
     def key(self, event: Any, keys: Keys) -> str:
-        """Give a key's text; it is text whatever a YAML reader makes of it, and noted where that may be something else."""
+        """Return the text of a key, and record a key that a YAML reader may not take for text."""
         if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
             return value
         if type(event) is not ScalarEvent:
             raise Unreadable(
                 *self.broken,
-                rules.wrong_shape(self.span(event), "a key of a mapping is text", "write a plain key"),
+                rules.wrong_shape(self.span(event), "the key is not text", "write a plain key"),
             )
         text: str = event.value
         if event.anchor is not None:
@@ -183,7 +186,7 @@ class _Builder:
         return text
 
     def tagged(self, event: Any, text: str) -> Scalar:
-        """Give the value of a scalar with a tag: a core tag that says what the value is anyway, or !!str (and !), which are quotes."""
+        """Return the value of a scalar whose tag agrees with it, or is !!str or !, which act like quotes."""
         value = text if event.style else resolve(text)
         wanted = _TAGS.get(event.tag)
         if wanted is str:
@@ -200,23 +203,23 @@ class _Builder:
         tag = event.tag.replace(_CORE, "!!", 1)[:100]
         self.unsound(
             rules.not_plain_yaml(
-                self.span(event), f"{tag} is a tag that not every reader takes alike", "remove the tag"
+                self.span(event), f"{tag} is a tag that readers take differently", "remove the tag"
             )
         )
 
     def alias(self, event: Any) -> Any:
-        """Give what an alias stands for: the same object, counted as often as it is used."""
+        """Return the value that an alias stands for: the same object, counted at every use."""
         if event.anchor not in self.anchors:
             raise Unreadable(
                 *self.broken,
                 rules.yaml_syntax(
-                    self.span(event), f"no anchor &{event.anchor[:100]} stands before this alias"
+                    self.span(event), f"*{event.anchor[:100]} has no anchor &{event.anchor[:100]} before it"
                 ),
             )
         anchored = self.anchors[event.anchor]
         if anchored is None:
             self.stop(
-                event, f"*{event.anchor[:100]} stands inside of what it stands for", "write the value out"
+                event, f"*{event.anchor[:100]} is inside the value that it stands for", "write the value out"
             )
         value, weight = anchored
         self.built += weight
@@ -235,7 +238,7 @@ class _Builder:
         )
 
     def unsound(self, finding: Diagnostic) -> None:
-        """Refuse the document, and go on: there may be more to say."""
+        """Refuse the document and go on: there may be more findings."""
         self.sound = False
         self.broken.append(finding)
 
@@ -247,20 +250,20 @@ class _Builder:
 
 
 def _syntax(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
-    """Turn what the parser raised into a finding, with its context where that is another place."""
+    """Return the finding for an error of the parser, with its context if that is on another line."""
     lines = Lines(path, text)
     if not isinstance(problem, yaml.MarkedYAMLError) or problem.problem_mark is None:
         return rules.yaml_syntax(Place(path), " ".join(str(problem).split()))
     at = lines.span(problem.problem_mark.index, problem.problem_mark.index)
-    said = problem.problem or "not YAML"
+    message = problem.problem or "not YAML"
     also: tuple[Related, ...] = ()
     if problem.context_mark is not None and problem.context_mark.line != problem.problem_mark.line:
         also = (
             Related(
                 lines.span(problem.context_mark.index, problem.context_mark.index),
-                problem.context or "in what begins here",
+                problem.context or "in the value that begins here",
             ),
         )
     return rules.yaml_syntax(
-        at, said, also, next((way_out for words, way_out in _WAYS_OUT if words in said), "")
+        at, message, also, next((way_out for words, way_out in _WAYS_OUT if words in message), "")
     )

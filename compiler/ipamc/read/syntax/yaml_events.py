@@ -1,4 +1,4 @@
-"""The YAML parser that both readers of YAML text use, the one that builds values and the one that finds places."""
+"""The YAML parser for both readers of YAML text: `yaml`, which builds values, and `positions`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ class Parser(Protocol):
     """What PyYAML's parsers have in common."""
 
     def get_event(self) -> Any:
-        """Give the next event; the last is a StreamEndEvent. Raises YAMLError."""
+        """Return the next event; the last one is a StreamEndEvent. Raises YAMLError."""
 
 
 def parser(text: str) -> Parser:
-    """Give libyaml's parser, or PyYAML's own (some fifteen times slower) where libyaml is missing. Offsets count characters in both."""
+    """Return libyaml's parser, or without libyaml PyYAML's own (some fifteen times slower).
+
+    Both count offsets in characters.
+    """
     made: Parser = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
     return made

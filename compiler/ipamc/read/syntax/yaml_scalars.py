@@ -1,8 +1,8 @@
-"""What a YAML scalar without quotes is: to YAML 1.1 readers, to YAML 1.2 readers, and to us.
+"""The value of an unquoted YAML scalar to YAML 1.1 readers, to YAML 1.2 readers, and to ipamc.
 
-Where both agree that it is a number, a truth value or null, it is that. Where they differ it stays text, and is marked: a warning where
-text is wanted, and an error where anything else is. YAML 1.1 is read as PyYAML and its kin do (yaml.org/type), YAML 1.2 by the core schema
-(spec 1.2.2, section 10.3).
+If both kinds of readers see a number, a truth value or null, it is that. If they differ it stays text and is
+marked: a warning in a field of text, an error in any other. YAML 1.1 is read as PyYAML reads it
+(yaml.org/type), YAML 1.2 by the core schema (spec 1.2.2, section 10.3).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 
 class Ambiguous(str):
-    """The source text of a scalar that YAML 1.1 and YAML 1.2 readers take differently."""
+    """The source text of a scalar that YAML 1.1 and YAML 1.2 readers read differently."""
 
     __slots__ = ()
 
@@ -47,11 +47,14 @@ _ANY = re.compile(
 ).fullmatch
 
 _DIGITS = 18
-"""Longer integers are no integers of ours (and Python refuses to read some thousand digits): they become floats, which no field wants."""
+"""Longer integers become floats, which no field accepts; Python refuses to read some thousand digits."""
 
 
 def resolve(text: str) -> Scalar:
-    """Give the value of a plain scalar: a str, int, float, bool or None, or `Ambiguous` text. Cost: two look-ups for most texts."""
+    """Return the value of a plain scalar: a str, int, float, bool or None, or `Ambiguous` text.
+
+    Costs two look-ups for most texts.
+    """
     if text in _WORDS:
         if text in _NULL:
             return None
@@ -73,21 +76,17 @@ def resolve(text: str) -> Scalar:
 
 
 def readings(text: str) -> str:
-    """Say how the two kinds of readers take an ambiguous text: `true to YAML 1.1 readers and text to YAML 1.2 readers`."""
-    old: Scalar = (
-        True
-        if text in _TRUE_11
-        else False
-        if text in _FALSE_11
-        else "a merge mark"
-        if text in _MARKS_11
-        else _yaml_11(text)
-    )
+    """Return how both kinds of readers read a text: `true to YAML 1.1 readers and text to YAML 1.2 …`."""
+    old: Scalar = _yaml_11(text)
+    if text in _TRUE_11 or text in _FALSE_11:
+        old = text in _TRUE_11
+    elif text in _MARKS_11:
+        old = "a merge mark"
     return f"{_spoken(old)} to YAML 1.1 readers and {_spoken(_yaml_12(text))} to YAML 1.2 readers"
 
 
 def quoted(text: str) -> str:
-    """Give the text as a quoted scalar that YAML 1.1, YAML 1.2 and JSON readers read alike."""
+    """Return the text as a quoted scalar that YAML 1.1, YAML 1.2 and JSON readers read alike."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -100,7 +99,7 @@ def _spoken(value: Scalar) -> str:
 
 
 def _yaml_11(text: str) -> int | float | str | None:
-    """None: text. A str names a value that is no number."""
+    """Return a number, a str that describes another value, or None for text."""
     if _INFINITE(text):
         return _infinite(text)
     if _INT_11(text):
@@ -108,15 +107,8 @@ def _yaml_11(text: str) -> int | float | str | None:
         sign, digits = (-1, digits[1:]) if digits[0] == "-" else (1, digits.removeprefix("+"))
         if ":" in digits:
             return sign * _base_60(digits)
-        base = (
-            2
-            if digits[:2] == "0b"
-            else 16
-            if digits[:2] == "0x"
-            else 8
-            if digits[0] == "0" and len(digits) > 1
-            else 10
-        )
+        octal = digits[0] == "0" and len(digits) > 1
+        base = {"0b": 2, "0x": 16}.get(digits[:2], 8 if octal else 10)
         return sign * _integer(digits.removeprefix("0b").removeprefix("0x"), base)
     if _FLOAT_11(text):
         return _base_60(text) if ":" in text else float(text.replace("_", ""))
@@ -124,7 +116,7 @@ def _yaml_11(text: str) -> int | float | str | None:
 
 
 def _yaml_12(text: str) -> int | float | None:
-    """None: text."""
+    """Return a number, or None for text."""
     if _INFINITE(text):
         return _infinite(text)
     if _INT_12(text):
@@ -154,7 +146,7 @@ def _infinite(text: str) -> float:
 
 
 def meant(text: str, types: Collection[str]) -> str:
-    """Give what a text was meant to be where "integer" or "boolean" is wanted, as every reader takes it, or ""."""
+    """Return the integer or boolean that a text was meant to be, written as every reader reads it, or ""."""
     if "boolean" in types and text.lower() in {"true", "yes", "y", "on", "false", "no", "n", "off"}:
         return "true" if text.lower() in {"true", "yes", "y", "on"} else "false"
     plain = text.replace("_", "").lstrip("0") or text[:1]

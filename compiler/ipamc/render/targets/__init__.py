@@ -1,7 +1,9 @@
-"""The kinds of manifest that ipamc writes. A target is one module here, one template of the same name, and one entry in `TARGETS`.
+"""A layout in, the files of one kind of manifest out.
 
-The order of `TARGETS` is the order in which objects are applied: the root kustomization lists folders, and each folder its files, in that order.
-CiliumNodes come last: an operator in multi-pool mode that sees one before its CiliumPodIPPools empties it.
+A target is a module, a template of the same name, and an entry in `TARGETS`; it chooses no block. The order
+of `TARGETS` is the order of application: the root kustomization lists folders, and each folder its files, in
+that order. CiliumNodes come last: an operator in multi-pool mode that sees one before its CiliumPodIPPools
+empties it.
 """
 
 from __future__ import annotations

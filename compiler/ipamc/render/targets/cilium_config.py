@@ -1,7 +1,7 @@
-"""The keys of ConfigMap `cilium-config` that decide where addresses come from, as a partial ConfigMap.
+"""A partial ConfigMap `cilium-config`: the keys that decide where addresses come from.
 
-Values are strings; lists are joined by one space, which every version splits at (a comma only from 1.20 on). Keys of a family that is off are left out:
-the operator does not start with a CIDR list for it.
+Values are strings; lists are joined by a space, which every version accepts (a comma only from 1.20 on). Keys
+of a disabled family are left out: the operator does not start with CIDRs of such a family.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ TEMPLATE = "cilium_config.yaml.j2"
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `cilium/configmap.yaml`, applied only where nobody else owns `cilium-config`."""
+    """Yield `cilium/configmap.yaml`, which is applied only with `managedBy: none`."""
     cluster = layout.plan.cluster
     yield File("cilium/configmap.yaml", TEMPLATE, values(layout), applied=cluster.managed_by == "none")
 
 
 def values(layout: Layout) -> dict[str, object]:
-    """Give what the template writes."""
+    """Return the values of the template."""
     return {"namespace": layout.plan.cluster.namespace, "data": tuple(data(layout).items())}
 
 
 def data(layout: Layout) -> dict[str, str]:
-    """Give the ConfigMap's data, by key. What of a family or mode does not apply is not there."""
+    """Return the ConfigMap's data by key, without keys of other modes and disabled families."""
     cluster = layout.plan.cluster
     found = {"ipam": str(cluster.mode)}
     for family in (4, 6):
@@ -45,10 +45,11 @@ def data(layout: Layout) -> dict[str, str]:
 
 
 def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
-    """Give (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges as written.
+    """Return (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges in the order of the file.
 
-    `unlisted` pools come first, because the operator serves nodes that nobody listed from the first range that is not full. The mask is the longest
-    prefix in use: with a shorter one the operator would book whole blocks for parts of them.
+    `unlisted` pools come first, because the operator serves nodes outside the inventory from the first range
+    that is not full. The mask is the longest prefix in use: with a shorter one the operator would book more
+    addresses than a block has.
     """
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.CLUSTER_POOL:
@@ -57,7 +58,7 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     found = {}
     for family in sorted(cluster.families):
         cidrs = texts(
-            each.block for pool in pools if family in pool.families for each in pool.families[family].ranges
+            part.block for pool in pools if family in pool.families for part in pool.families[family].ranges
         )
         if cidrs:
             found[family] = (cidrs, layout.masks[family])
@@ -65,9 +66,9 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
 
 
 def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], int], ...]]:
-    """Give (family, CIDRs, mask) of the pools that the operator creates by its flag, by name. With `pinning: node` no pool is shared."""
+    """Return (family, CIDRs, mask) by pool, for the shared pools that the operator creates by its flag."""
     cluster = layout.plan.cluster
-    if cluster.mode is not Mode.MULTI_POOL or cluster.pinning == "node":
+    if not cluster.shared_pools:
         return {}
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):
@@ -82,7 +83,9 @@ def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], 
 
 
 def _spec(families: tuple[tuple[int, tuple[str, ...], int], ...]) -> str:
-    """Write a pool in the flag's grammar and Helm's order (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec)."""
+    """Return a pool in the flag's grammar and Helm's order
+    (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec).
+    """
     return ";".join(
         f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}"
         for family, cidrs, mask in families

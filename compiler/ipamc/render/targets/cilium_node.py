@@ -1,7 +1,9 @@
-"""CiliumNodes with their blocks, and nothing else: agents replace labels, annotations and owners, and write the rest of the spec.
+"""CiliumNodes with their blocks and nothing else.
 
-In multi-pool mode operator and agent own the blocks once the agent ran, and an applied list would take blocks away from running pods: there they are
-seeds, to be applied once, before the agent's first start.
+Agents replace labels, annotations and owners, and write the rest of the spec.
+In multi-pool mode operator and agent own the list of blocks after the agent's first start, and applying it
+again would take blocks away from running pods. There the CiliumNodes are seeds, to be applied once, before
+that start.
 """
 
 from __future__ import annotations
@@ -20,18 +22,18 @@ TEMPLATE = "cilium_node.yaml.j2"
 
 Allocated = tuple[tuple[str, tuple[str, ...]], ...]
 Values = tuple[str, bool, tuple[str, ...], tuple[str, ...], Allocated]
-"""Name, whether the operator is told to keep it, podCIDRs, single addresses (crd), (pool, CIDRs) (multi-pool)."""
+"""Name, whether the operator must keep it, podCIDRs, single addresses (crd), (pool, CIDRs) (multi-pool)."""
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml`, in multi-pool mode `seeds/<shard>.yaml` instead, and `renumber/<node>.yaml`."""
+    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml`, or `seeds/<shard>.yaml`, and `renumber/<node>.yaml`."""
     cluster = layout.plan.cluster
     if cluster.mode is Mode.KUBERNETES:
         return  # there agents copy a Node's podCIDRs
     values = _maker(cluster)
     seeds = cluster.mode is Mode.MULTI_POOL
-    held_back = _moving(layout) if not seeds else frozenset()
-    if not can(cluster.cilium, Capability.DO_NOT_GC):  # the operator would collect them
+    held_back = _between_blocks(layout) if not seeds else frozenset()
+    if not can(cluster.cilium, Capability.DO_NOT_GC):  # the operator would delete them
         held_back |= {node.name for node in cluster.nodes if node.planned}
     held = layout.held
     for shard, wants in layout.shards:
@@ -44,26 +46,29 @@ def files(layout: Layout) -> Iterator[File]:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)
         elif nodes:
             yield File(f"ciliumnodes/{shard}/ciliumnodes.yaml", TEMPLATE, {"nodes": nodes})
-    if seeds and cluster.pinning == "node":
-        return  # its CiliumPodIPPools decide
+    if cluster.own_pools:
+        return  # the CiliumPodIPPools of the node are its file
     for node, lines in layout.renumbered():
         yield File(renumber_path(node.name), TEMPLATE, {"nodes": (values(node, lines),)}, applied=False)
 
 
-def _moving(layout: Layout) -> frozenset[str]:
-    """Name the nodes on their way to another block, whose CiliumNode does not show the held one (any more); `review` tells of them."""
+def _between_blocks(layout: Layout) -> frozenset[str]:
+    """Return nodes with pending blocks whose CiliumNode does not show the held ones (IPC0513 warns)."""
     return frozenset(
-        each.name
-        for each in layout.plan.cluster.cilium_nodes
-        if each.name in layout.coming
-        and each.blocks
-        and sorted(block for block, _ in each.blocks)
-        != [line.block for line in layout.held.get(each.name, ())]
+        seen.name
+        for seen in layout.plan.cluster.cilium_nodes
+        if seen.name in layout.coming
+        and seen.blocks
+        and sorted(block for block, _ in seen.blocks)
+        != [line.block for line in layout.held.get(seen.name, ())]
     )
 
 
 def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
-    """Choose what the template is given of a node, by mode. A planned node is kept from collection. IPv4 comes first, as the operator writes it back."""
+    """Return the function from a node to the template's values, by mode.
+
+    The operator must keep a planned node's CiliumNode. IPv4 comes first, as the operator writes it back.
+    """
     if cluster.mode is Mode.MULTI_POOL:
         return lambda node, lines: (node.name, node.planned, (), (), allocated(cluster, node, lines))
     if cluster.mode is Mode.CRD:
@@ -78,9 +83,9 @@ def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
 
 
 def allocated(cluster: Cluster, node: Node, lines: tuple[Line, ...]) -> Allocated:
-    """Give `pools.allocated` as that version's operator writes it back: pools by name, IPv4 first, then by text or by address."""
+    """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
     order = texts if can(cluster.cilium, Capability.NUMERIC_ALLOCATED) else _by_text
-    name = pinned_name if cluster.pinning == "node" else lambda pool, _: pool
+    name = pinned_name if cluster.own_pools else lambda pool, _: pool
     return tuple(
         sorted(
             (
@@ -97,6 +102,6 @@ def _by_text(blocks: tuple[Block, ...]) -> tuple[str, ...]:
 
 
 def single(block: Block) -> Iterator[str]:
-    """Yield every address that a pod can have, as crd mode lists them, in order: first and last are left out where there are more than two."""
+    """Yield the addresses that crd mode lists, in order: of more than two without the first and the last."""
     first, last = (block.first + 1, block.last - 1) if block.size > 2 else (block.first, block.last)
     return (address_text(block.family, number) for number in range(first, last + 1))

@@ -1,7 +1,8 @@
-"""A kustomize Component that patches what a rendered Cilium chart has: ConfigMap `cilium-config` and Deployment `cilium-operator`.
+"""A kustomize Component that patches ConfigMap `cilium-config` and Deployment `cilium-operator` of a chart.
 
-Both patches are strategic, so a base without those objects fails the build. The operator reads its configuration at its start only: an annotation with
-the data's hash rolls it when the data changes. As a bystander it gets `--ipam=kubernetes`, which wins over the ConfigMap, and hands out nothing.
+Both patches are strategic, so a base without those objects fails the build. The operator reads its
+configuration only at its start: an annotation with the data's hash restarts it when the data changes. As a
+bystander it gets `--ipam=kubernetes`, which overrides the ConfigMap, and hands out nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 
-from ipamc.model.cluster import Mode
 from ipamc.render.targets import cilium_config
 from ipamc.render.targets.context import File, Layout
 
@@ -21,7 +21,7 @@ OPERATOR_ARGUMENT = "--ipam=kubernetes"
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield the files of `cilium/component/`, which no kustomization of ours names: the one that has Cilium in it does."""
+    """Yield the files of `cilium/component/`, which the user's kustomization with Cilium names, not ours."""
     namespace = layout.plan.cluster.namespace
     yield File(
         f"{FOLDER}/cilium-config.yaml", cilium_config.TEMPLATE, cilium_config.values(layout), applied=False
@@ -31,7 +31,7 @@ def files(layout: Layout) -> Iterator[File]:
         f"{FOLDER}/cilium-operator.yaml", TEMPLATE, {"namespace": namespace, "digest": digest}, applied=False
     )
     patches: list[dict[str, str]] = [{"path": "cilium-config.yaml"}, {"path": "cilium-operator.yaml"}]
-    if bystander(layout):
+    if layout.plan.cluster.bystander:
         operation = {
             "op": "add",
             "path": "/spec/template/spec/containers/0/args/-",
@@ -55,9 +55,3 @@ def files(layout: Layout) -> Iterator[File]:
         "patches": tuple(patches),
     }
     yield File(f"{FOLDER}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
-
-
-def bystander(layout: Layout) -> bool:
-    """Tell whether the operator is to hand out nothing."""
-    cluster = layout.plan.cluster
-    return cluster.mode is Mode.CLUSTER_POOL and cluster.operator == "bystander"

@@ -1,11 +1,10 @@
-"""What a target is given, and what it gives: the plan cut into shards, and files."""
+"""The values around a target: a layout (the plan divided into shards) in, files out."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Node
@@ -13,58 +12,61 @@ from ipamc.model.lock import Line
 from ipamc.model.plan import Plan, Want
 
 LONGEST = 200
-"""Characters of a node's name that a file may be called by."""
+"""Characters of a node's name in the name of a file."""
 
 
-class File(NamedTuple):
-    """A file to be: one render of one template."""
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to write: one render of one template."""
 
     path: str
     """Below `rendered/`."""
     template: str
     """The template's file name."""
     values: Mapping[str, object]
-    """Text, whole numbers and truth values, in tuples; every one is quoted as it is written."""
+    """Texts, integers and truth values, in tuples; each is quoted when it is written."""
     applied: bool = True
-    """The kustomization of its folder names it."""
+    """The kustomization of its folder lists it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The plan, and which nodes stand in which shard."""
+    """The plan, and which nodes are in which shard."""
 
     plan: Plan
     shards: tuple[tuple[str, tuple[Want, ...]], ...]
-    """Nodes by name in shards by name; no shard is empty."""
+    """Shards by name with nodes by name; no shard is empty."""
     held: Mapping[str, tuple[Line, ...]]
-    """Held lines by node name, by family and address. Without blocks that lie outside every pool, and in the modes that write a node's blocks into one
-    object without the nodes that have such blocks: half an object is worse than none."""
+    """Held lines by node name, sorted by family and address, without blocks outside every pool. In modes that
+    write all blocks of a node into one object, without the nodes that have such a block: an incomplete object
+    is worse than none."""
     coming: Mapping[str, tuple[Line, ...]]
-    """The same as it will be once pending lines are live, for the nodes of the inventory that have some; by name."""
+    """The same with pending lines in place of held ones, for the nodes that have pending lines."""
     masks: Mapping[int, int]
-    """In cluster-pool mode: the longest prefix in use, by family of the cluster."""
+    """In cluster-pool mode the longest prefix in use, by family of the cluster."""
 
     def renumbered(self) -> Iterator[tuple[Node, tuple[Line, ...]]]:
-        """Yield the nodes that are being renumbered, by name, with their lines to come."""
+        """Yield the nodes that have pending lines, by name, with their lines after the renumber."""
         if self.coming:
             for node in self.plan.cluster.nodes:
                 if node.name in self.coming:
                     yield node, self.coming[node.name]
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Target:
     """A kind of manifest."""
 
     name: str
-    """The module's, and the template's."""
+    """The name of the module and of the template."""
     files: Callable[[Layout], Iterator[File]]
 
 
 def renumber_path(node: str) -> str:
-    """Give the file, in no kustomization, that shows a node's object with its pending blocks.
+    """Return the file with a node's object as it is after the renumber; no kustomization lists it.
 
-    A node's name may have 253 characters and a file's 255 bytes, of which writing beside and renaming needs some: a longer name is cut, and told apart by
-    the first 8 bytes of its SHA-256.
+    A node's name may have 253 characters, a file's name 255 bytes, of which a temporary name needs some. A
+    longer name is cut, and the first 8 bytes of its SHA-256 make it unique.
     """
     if len(node) > LONGEST:
         node = f"{node[:LONGEST]}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"
@@ -72,5 +74,5 @@ def renumber_path(node: str) -> str:
 
 
 def texts(blocks: Iterable[Block]) -> tuple[str, ...]:
-    """Print blocks."""
+    """Return the texts of blocks."""
     return tuple([str(block) for block in blocks])

@@ -1,4 +1,4 @@
-"""The same settings as values of Cilium's Helm chart, with the switches that roll agents and operator when they change."""
+"""The settings of `cilium_config` as Helm values, with the switches that restart agents and operator."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.render.targets.cilium_config import auto_created, cluster_pools
-from ipamc.render.targets.component import OPERATOR_ARGUMENT, bystander
+from ipamc.render.targets.component import OPERATOR_ARGUMENT
 from ipamc.render.targets.context import File, Layout
 
 TEMPLATE = "helm_values.yaml.j2"
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `cilium/helm-values.yaml`, which is no manifest: `helm upgrade -f` reads it."""
+    """Yield `cilium/helm-values.yaml` for `helm upgrade -f`; it is no manifest."""
     cluster = layout.plan.cluster
     annotate = cluster.patch_nodes == "annotations"
-    value = can(cluster.cilium, Capability.HELM_ANNOTATE_NODE)
+    chart_value = can(cluster.cilium, Capability.HELM_ANNOTATE_NODE)
     values = {
-        "annotate": annotate and value,
-        "extra": (("annotate-k8s-node", "true"),) if annotate and not value else (),
+        "annotate": annotate and chart_value,
+        "extra": (("annotate-k8s-node", "true"),) if annotate and not chart_value else (),
         "mode": str(cluster.mode),
         "pools": tuple((family, *rest) for family, rest in cluster_pools(layout).items()),
         "auto_created": tuple(auto_created(layout).items()),
         "families": tuple((family, family in cluster.families) for family in (4, 6)),
-        "arguments": (OPERATOR_ARGUMENT,) if bystander(layout) else (),
+        "arguments": (OPERATOR_ARGUMENT,) if cluster.bystander else (),
     }
     yield File("cilium/helm-values.yaml", TEMPLATE, values, applied=False)

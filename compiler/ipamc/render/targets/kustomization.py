@@ -1,6 +1,6 @@
-"""Kustomizations: one a folder, so that each shard builds and applies alone, and the root, which is all of them in order.
+"""Kustomizations: one for each folder, so that each shard builds alone, and the root with all in order.
 
-`sortOptions: fifo` keeps that order: kustomize's own would put CiliumNodes before CiliumPodIPPools.
+`sortOptions: fifo` keeps that order; kustomize's own order puts CiliumNodes before CiliumPodIPPools.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from ipamc.render.targets.context import File
 TEMPLATE = "kustomization.yaml.j2"
 
 ALWAYS = "cilium"
-"""The folder that is there even with nothing to apply: then its kustomization builds to nothing, with exit code 0."""
+"""A folder that exists even with nothing to apply; then it builds to nothing, with exit code 0."""
 
 
 def files(others: Iterable[File]) -> Iterator[File]:
-    """Yield the kustomization of the root and of each folder with files to apply. `others` come in the order in which they are to be applied."""
+    """Yield the kustomization of the root and of each folder with files to apply.
+
+    `others` are in the order of application.
+    """
     folders: dict[str, list[str]] = {ALWAYS: []}
-    for each in others:
-        if each.applied:
-            folder, _, name = each.path.rpartition("/")
+    for file in others:
+        if file.applied:
+            folder, _, name = file.path.rpartition("/")
             folders.setdefault(folder, []).append(name)
     tops = {folder.partition("/")[0]: index for index, folder in reversed(list(enumerate(folders)))}
     yield _file("", sorted(folders, key=lambda folder: (tops[folder.partition("/")[0]], folder)))

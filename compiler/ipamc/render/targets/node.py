@@ -1,7 +1,8 @@
-"""Partial Nodes for server-side apply: `spec.podCIDRs`, or the annotations that Cilium reads in their place.
+"""Partial Nodes for server-side apply: `spec.podCIDRs`, or the annotations that Cilium reads instead.
 
-`metadata.uid` makes the apiserver refuse to create a ghost Node or to write to a re-created one. Argo CD and Flux are told never to delete a Node because
-its manifest went away. A planned node has no Node object: its kubelet makes one.
+With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one. Annotations keep
+Argo CD and Flux from deleting a Node whose manifest is gone. A planned node has no Node object: its kubelet
+creates one.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
-    """Give a node's blocks as `spec.podCIDRs` lists them: in the order of `ipFamilies`."""
+    """Return a node's blocks as `spec.podCIDRs` lists them: in the order of `ipFamilies`."""
     if len(lines) == 1:
         return (lines[0].block,)
     return tuple(line.block for family in cluster.families for line in lines if line.block.family == family)
 
 
 def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
-    """Tell whether the apiserver takes the Node: at most one block a family, and no change of podCIDRs that are there already.
+    """Return whether the apiserver accepts the Node: one block of each family, no change of podCIDRs.
 
-    What differs while a renumber is pending is held back; `review` says so.
+    A Node with other podCIDRs is left out while its renumber is pending; IPC0503 warns about it.
     """
     if len(blocks) > 1 and len({block.family for block in blocks}) < len(blocks):
         return False

@@ -1,7 +1,7 @@
-"""CiliumNodeConfigs: which pool a node's pods come from unless they say otherwise, in multi-pool mode.
+"""CiliumNodeConfigs: the default pool of nodes in multi-pool mode, for pods that name no pool.
 
-Where two CiliumNodeConfigs select one node the last name wins in Cilium, so they are made disjoint, whatever the names. With `pinning: node` there is one
-a node.
+If two CiliumNodeConfigs select one node, the last name wins in Cilium, so their selectors are disjoint,
+whatever the names. With `pinning: node` each node has its own.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ Values = tuple[
 def files(layout: Layout) -> Iterator[File]:
     """Yield `cilium/nodeconfigs.yaml`, or with `pinning: node` `pools/<shard>/nodeconfigs.yaml`."""
     cluster = layout.plan.cluster
-    if cluster.mode is not Mode.MULTI_POOL:
-        return
-    if cluster.pinning == "pool":
+    if cluster.mode is Mode.MULTI_POOL and cluster.pinning == "pool":
         configs = tuple(_of_pool(name, selector) for name, selector in selectors(layout.plan.wants))
         if configs:
             yield _file(cluster, "cilium/nodeconfigs.yaml", configs)
-    elif cluster.pinning == "node":
+    elif cluster.own_pools:
         for shard, wants in layout.shards:
             configs = tuple(filter(None, (_of_node(layout, want) for want in wants)))
             if configs:
@@ -55,24 +53,27 @@ def _of_pool(name: str, selector: LabelSelector) -> Values:
 
 
 def _of_node(layout: Layout, want: Want) -> Values | None:
-    """Give the config of one node, or None if it holds no block of a pool.
+    """Return the config of one node, or None if it holds no block of a pool.
 
-    Its default pool is that of its first candidate of which it holds blocks. Left alone an agent would ask for 8 more addresses than it uses, and wait
-    for them at its start; a smaller pre-allocation asks for what the blocks have.
+    Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more
+    addresses than it uses, and waits for them when it starts; a smaller pre-allocation requests no more than
+    its blocks have.
     """
     name, version = want.node.name, layout.plan.cluster.cilium
     groups = of_node(layout.held.get(name, ()))
     if not groups:
         return None
-    default = next((each.pool.name for each in want.offers if each.pool.name in groups), next(iter(groups)))
-    wished = []
+    default = next(
+        (offer.pool.name for offer in want.offers if offer.pool.name in groups), next(iter(groups))
+    )
+    settings = []
     for pool, families in groups.items():
         number = pre_allocation(
             version, (block for blocks in families.values() for block in blocks), default=pool == default
         )
-        wished.append(f"{pinned_name(pool, name)}={number or 0}")
+        settings.append(f"{pinned_name(pool, name)}={number or 0}")
     defaults = (
         ("ipam-default-ip-pool", pinned_name(default, name)),
-        ("ipam-multi-pool-pre-allocation", ",".join(wished)),
+        ("ipam-multi-pool-pre-allocation", ",".join(settings)),
     )
     return name, defaults, (), ((HOSTNAME, hostname(want.node)),)

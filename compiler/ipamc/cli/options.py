@@ -1,0 +1,54 @@
+"""Arguments and options that several verbs have: CLUSTER and --at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from ipamc.workspace.source import Source
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def clusters_argument(function: Function) -> Function:
+    """Add the argument [CLUSTER]..., as `clusters`."""
+    return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...", shell_complete=_complete)(function)
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
+    from click.shell_completion import CompletionItem
+
+    from ipamc.workspace.clusters import known_names
+
+    found = [CompletionItem(name) for name in known_names() if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="dir")]
+
+
+def at_option(function: Function) -> Function:
+    """Add the option --at, as `at`; "" where it is not given."""
+    text = "Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then."
+    return click.option("--at", "at", metavar="REV|DATE", default="", help=text)(function)
+
+
+def source_of(clusters: Sequence[str], at: str) -> Source:
+    """Return the disk with these clusters, or the commit that `at` means.
+
+    Says on stderr which commit a date means, and which clusters the commit does not have.
+    """
+    if not at:
+        from ipamc.workspace.clusters import find
+        from ipamc.workspace.source import Disk
+
+        return Disk(tuple(find(clusters)))
+    from ipamc.cli.terminal import say
+    from ipamc.workspace.history import look_back
+
+    commit = look_back(at, clusters)
+    for note in commit.notes:
+        say(note)
+    return commit

@@ -1,0 +1,229 @@
+"""Clusters at one moment: as they are on the disk, or as a commit has them. Verbs use both in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from ipamc.workspace import disk
+from ipamc.workspace.clusters import name_of
+from ipamc.workspace.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ipamc.pipeline import Inputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockFile:
+    """A lock as it is written."""
+
+    path: str
+    """As findings show it."""
+    text: bytes | None
+    """None: there is no lock."""
+
+
+class Source(Protocol):
+    """Where clusters are read.
+
+    Nothing is read before it is asked for. A commit keeps the files of the cluster that was read last, and the locks.
+    """
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The clusters' folders as the user would type them, in order of name."""
+
+    def has(self, folder: str) -> bool:
+        """Tell whether there is such a cluster."""
+
+    def lock(self, folder: str) -> LockFile:
+        """Read a cluster's lock, and nothing else of it."""
+
+    def inputs(self, folder: str) -> Inputs:
+        """Read everything that a compile of a cluster depends on but consent and day.
+
+        Raises Refused for files that are no inputs, Trouble, OSError.
+        """
+
+    def rendered(self, folder: str) -> Mapping[str, bytes]:
+        """Read what ipamc wrote below a cluster's `rendered/`, by path below it."""
+
+    def day(self) -> str:
+        """Return the day of this moment, ISO 8601 in UTC."""
+
+    def record(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what JSON output says about this moment; nothing for the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The clusters as they are on the disk."""
+
+    folders: tuple[str, ...] = ()
+
+    def has(self, folder: str) -> bool:
+        """Tell whether there is such a folder."""
+        return disk.is_folder(folder)
+
+    def lock(self, folder: str) -> LockFile:
+        """Read a cluster's lock. Raises Trouble where it is a link."""
+        return LockFile(path=disk.lock_path(folder), text=disk.read_lock(folder))
+
+    def inputs(self, folder: str) -> Inputs:
+        """Read a cluster's inputs and lock. Raises Refused, Trouble, OSError."""
+        from ipamc.check.published import BINDING
+        from ipamc.model.diagnostics import Refused
+        from ipamc.pipeline import Inputs
+
+        sources, refused = disk.read_sources(folder)
+        if refused:
+            raise Refused(tuple(refused))
+        lock = self.lock(folder)
+        published = {path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}") for path in BINDING}
+        return Inputs(
+            name=name_of(folder),
+            folder=folder,
+            sources=sources,
+            lock_path=lock.path,
+            lock=lock.text,
+            rendered=disk.is_folder(f"{folder}/{disk.RENDERED}"),
+            published={path: data for path, data in published.items() if data is not None},
+            schemas=disk.assets("schemas"),
+            templates=disk.assets("templates"),
+        )
+
+    def rendered(self, folder: str) -> Mapping[str, bytes]:
+        """Read the files below a cluster's `rendered/`."""
+        from ipamc.workspace.output import read_rendered
+
+        return read_rendered(folder)
+
+    def day(self) -> str:
+        """Return today."""
+        from ipamc.workspace.environment import today
+
+        return today()
+
+    def record(self) -> Mapping[str, Mapping[str, str]]:
+        """Return nothing."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The clusters as a commit has them, read by git; the work tree is not read."""
+
+    top: str
+    """The top folder of the repository."""
+    revision: str
+    """As it is shown: what the user typed, or the commit that a date led to."""
+    commit: str
+    folders: tuple[str, ...]
+    """Those that the commit has, in order of name."""
+    notes: tuple[str, ...] = ()
+    """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
+
+    def has(self, folder: str) -> bool:
+        """Tell whether the commit has files of a cluster.
+
+        Raises Trouble where its folder is in no repository, or in another one.
+        """
+        return bool(_files(self.top, self.commit, self._path(folder)))
+
+    def lock(self, folder: str) -> LockFile:
+        """Read a cluster's lock; with the first one, all locks of `folders`, in one process of git."""
+        folders = self.folders if folder in self.folders else (folder,)
+        path, text = _locks(self.top, self.commit, folders)[folder]
+        return LockFile(path=f"{self.revision}:{path}", text=text)
+
+    def inputs(self, folder: str) -> Inputs:
+        """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
+        from ipamc.check.published import BINDING
+        from ipamc.pipeline import Inputs
+
+        path = self._path(folder)
+        files = _files(self.top, self.commit, path)
+        if not files:
+            raise Trouble(f"{self.revision} has no files of {folder}")
+        shown = f"{self.revision}:{path}"
+        return Inputs(
+            name=name_of(folder),
+            folder=shown,
+            sources={f"{shown}/{name}": data for name, data in files.items() if _is_source(name)},
+            lock_path=f"{shown}/{disk.LOCK}",
+            lock=files.get(disk.LOCK),
+            rendered=any(name.startswith(f"{disk.RENDERED}/") for name in files),
+            published={
+                name: files[f"{disk.RENDERED}/{name}"]
+                for name in BINDING
+                if f"{disk.RENDERED}/{name}" in files
+            },
+            schemas=disk.assets("schemas"),
+            templates=disk.assets("templates"),
+            locked=True,
+        )
+
+    def rendered(self, folder: str) -> Mapping[str, bytes]:
+        """Return the files below a cluster's `rendered/`."""
+        within = f"{disk.RENDERED}/"
+        files = _files(self.top, self.commit, self._path(folder))
+        found = {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
+        return {path: data for path, data in found.items() if not PurePosixPath(path).name.startswith(".")}
+
+    def day(self) -> str:
+        """Return the day of the commit."""
+        import datetime
+
+        from ipamc.workspace import git
+
+        second = git.committed(self.top, self.commit)
+        return datetime.datetime.fromtimestamp(second, datetime.UTC).date().isoformat()
+
+    def record(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the commit that was read, under the key `at`."""
+        return {"at": {"revision": self.revision, "commit": self.commit}}
+
+    def _path(self, folder: str) -> str:
+        return _below(self.top, folder)
+
+
+def _below(top: str, folder: str) -> str:
+    from ipamc.workspace.revision import below
+
+    return below(top, folder)
+
+
+@lru_cache(maxsize=1)
+def _files(top: str, commit: str, path: str) -> Mapping[str, bytes]:
+    """Return every file of a cluster by path below its folder.
+
+    A commit never changes. The last cluster is kept, because a verb asks for its parts one after the other.
+    """
+    from ipamc.workspace import git
+
+    files = git.files(top, commit, path)
+    return MappingProxyType({name.removeprefix(f"{path}/"): data for name, data in files.items()})
+
+
+@lru_cache(maxsize=1)
+def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tuple[str, bytes | None]]:
+    """Return the path and the text of each folder's lock. One process of git for all of them."""
+    from ipamc.workspace import git
+
+    paths = {folder: f"{_below(top, folder)}/{disk.LOCK}" for folder in folders}
+    texts = git.blobs(top, commit, list(paths.values()))
+    return MappingProxyType({folder: (path, texts.get(path)) for folder, path in paths.items()})
+
+
+def _is_source(path: str) -> bool:
+    """Tell whether `disk.read_sources` would read a file, by its path below the cluster's folder."""
+    parts = PurePosixPath(path).parts
+    return (
+        PurePosixPath(path).suffix in disk.SUFFIXES
+        and parts[0] != disk.RENDERED
+        and not any(part.startswith(".") for part in parts)
+    )

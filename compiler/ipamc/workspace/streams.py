@@ -1,0 +1,21 @@
+"""The streams of this process, where another process has closed them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def open_closed() -> None:
+    """Open stdout and stderr on the null device where the parent process has closed them."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - for as long as the process lives
+
+
+def discard_stdout() -> None:
+    """Send the rest of stdout to the null device, because its reader is gone.
+
+    The interpreter would complain when it flushes at exit.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,26 @@
+"""What the user is told when the environment fails: one line, and no traceback."""
+
+from __future__ import annotations
+
+import os
+
+
+class Trouble(Exception):  # noqa: N818 - a fact about the environment, not a bug
+    """The environment does not let ipamc work; the text is one sentence for the user."""
+
+
+class Misnamed(Trouble):
+    """A cluster or date that does not exist: the command line makes a usage error of it."""
+
+
+def one_line(problem: BaseException) -> str:
+    """Return the line for a failure of the environment; "" for any other exception, which is a bug of ipamc."""
+    from ipamc.report.terminal_text import visible
+
+    if isinstance(problem, Trouble):
+        return visible(str(problem))
+    if isinstance(problem, OSError):
+        path = problem.filename2 or problem.filename
+        reason = (problem.strerror or "").lower() or str(problem) or type(problem).__name__
+        return visible(f"{os.fsdecode(path)}: {reason}" if path and not isinstance(path, int) else reason)
+    return "out of memory" if isinstance(problem, MemoryError) else ""

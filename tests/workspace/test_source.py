@@ -1,0 +1,116 @@
+"""`Disk` and `Commit` answer alike, and read no more than they are asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ipamc.cli import main
+from ipamc.workspace import disk, git
+from ipamc.workspace.history import look_back
+from ipamc.workspace.source import Commit, Disk, Source
+from ipamc.workspace.trouble import Misnamed, Trouble
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: NAME}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: a}
+spec:
+  ipv4: {cidrs: [10.0.0.0/22], blockSize: 27}
+---
+apiVersion: ipamc/v1alpha1
+kind: NodeInventory
+nodes: [{name: n1}, {name: n2}]
+"""
+BLUE, RED = "clusters/blue", "clusters/red"
+
+
+@pytest.fixture
+def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commit:
+    """Commit two compiled clusters in a new repository, the working directory, and return the commit."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
+    monkeypatch.chdir(tmp_path)
+    for folder in (BLUE, RED):
+        Path(folder).mkdir(parents=True)
+        Path(folder, "cluster.yaml").write_text(CLUSTER.replace("NAME", Path(folder).name))
+    assert main(["compile"]) == 0
+    Path(BLUE, ".hidden.yaml").write_text("not an input")
+    Path(BLUE, "notes.txt").write_text("not an input")
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "both"]):
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e@example.org", *arguments], check=True)
+    return look_back("HEAD", [])
+
+
+def below(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {path.removeprefix(f"{folder}/"): data for path, data in files.items()}
+
+
+def everything(source: Source, folder: str) -> tuple[object, ...]:
+    inputs = source.inputs(folder)
+    lock = source.lock(folder)
+    assert (inputs.lock_path, inputs.lock) == (lock.path, lock.text)
+    return (
+        source.folders,
+        source.has(folder),
+        inputs.name,
+        below(inputs.folder, inputs.sources),
+        lock.text,
+        inputs.rendered,
+        inputs.published,
+        source.rendered(folder),
+    )
+
+
+@pytest.mark.parametrize("folder", [BLUE, RED])
+def test_a_commit_that_is_checked_out_is_read_as_the_disk(commit: Commit, folder: str) -> None:
+    assert everything(commit, folder) == everything(Disk((BLUE, RED)), folder)
+
+
+def test_a_commit_does_not_see_the_work_tree(commit: Commit) -> None:
+    before = everything(commit, BLUE)
+    Path(BLUE, "cluster.yaml").write_text("")
+    Path(BLUE, disk.LOCK).unlink()
+    assert everything(commit, BLUE) == before
+    assert Disk().lock(BLUE).text is None
+
+
+def test_a_cluster_that_a_commit_does_not_have(commit: Commit) -> None:
+    Path("clusters/green").mkdir()
+    assert Disk().has("clusters/green")
+    assert not commit.has("clusters/green")
+    assert commit.lock("clusters/green").text is None
+    with pytest.raises(Trouble, match="HEAD has no files of clusters/green"):
+        commit.inputs("clusters/green")
+    assert look_back("HEAD", ["green"]).notes == ("green: not in HEAD, left out",)
+    with pytest.raises(Misnamed, match="there is no cluster 'white'"):
+        look_back("HEAD", ["white"])
+
+
+def test_locks_are_read_at_once_and_without_any_other_file(
+    commit: Commit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    blobs = git.blobs
+
+    def counted(folder: str, revision: str, paths: list[str]) -> dict[str, bytes]:
+        asked.append(paths)
+        return blobs(folder, revision, paths)
+
+    monkeypatch.setattr(git, "blobs", counted)
+    monkeypatch.setattr(git, "files", None)
+    assert [bool(commit.lock(folder).text) for folder in commit.folders] == [True, True]
+    assert asked == [[f"{folder}/{disk.LOCK}" for folder in (BLUE, RED)]]
+    monkeypatch.setattr(disk, "read_sources", None)
+    assert Disk().lock(BLUE).text == commit.lock(BLUE).text
