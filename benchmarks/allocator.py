@@ -11,7 +11,7 @@ from typing import Any
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
-from ipamc.model.lock import Line, Lock
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Reconciled, Want
 from ipamc.model.selector.selector import EVERY
 from ipamc.place.allocate.allocate import allocate
@@ -82,9 +82,11 @@ def cases() -> list[tuple[str, Cluster, Reconciled]]:
     full = Pool(
         name="full", at=AT, families=pool(0, prefix=28, size=28).families, selector=EVERY, selector_at=AT
     )
-    old = [line for index, line in enumerate(held(large, 2 * MANY, left="2026-11-01")) if index % 2] + [
-        line for index, line in enumerate(held(large, 2 * MANY)) if not index % 2
-    ]
+    old = [
+        line
+        for index, line in enumerate(held(large, 2 * MANY, state=State.QUARANTINED, since="2026-11-01"))
+        if index % 2
+    ] + [line for index, line in enumerate(held(large, 2 * MANY)) if not index % 2]
     exact = replace(
         large,
         families={

@@ -47,12 +47,15 @@ MARKERS = '<<<<<<< ours\n{"block":"10.0.0.32/27","pool":"rack","node":"n2"}\n===
 DAMAGES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "cut off in the middle": (
         lambda text: text[: len(text) // 2],
-        "ipam.lock:2:1: error[IPC0403] line 2 is a last line without a newline: the file was cut off",
+        "ipam.lock:2:1: error[IPC0403] line 2: no newline at its end, the file was cut off",
     ),
-    "cut off before the last newline": (lambda text: text[:-1], "without a newline: the file was cut off"),
+    "cut off before the last newline": (
+        lambda text: text[:-1],
+        "no newline at its end, the file was cut off",
+    ),
     "cut off in the header": (
         lambda text: text[:20],
-        "error[IPC0403] line 1 is a header that is not readable",
+        "error[IPC0403] line 1: the header is not readable",
     ),
     "header lost": (lambda text: text.partition("\n")[2], "error[IPC0403] line 1: not the header line"),
     "edited by hand: another node": (

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from ipamc.lock.file import Record, load, skim
 from ipamc.lock.rules import row_at
+from ipamc.model.address_sets import nested
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
@@ -209,21 +210,17 @@ def _overlaps(
 ) -> Iterator[tuple[Prefix, str, Prefix]]:
     """Yield (own prefix, cluster, its prefix) of every overlap, once for each smaller block.
 
-    A sorted sweep: O(n log n) of all prefixes.
+    O(n log n) of all prefixes.
     """
     every = sorted(
         ((prefix, found.cluster, found is mine) for found in (mine, *others) for prefix in found.prefixes),
-        key=lambda entry: (entry[0].block, entry[1]),
+        key=lambda entry: entry[1],
     )
-    around: list[tuple[Prefix, str, bool]] = []
-    for prefix, cluster, own in every:
-        while around and not around[-1][0].block.contains(prefix.block):
-            around.pop()
+    for (prefix, cluster, own), around in nested(every, lambda entry: entry[0].block):
         # Overlaps among the others are findings of the others.
         outer = next((entry for entry in reversed(around) if entry[2] is not own), None)
         if outer is not None:
             yield (prefix, outer[1], outer[0]) if own else (outer[0], cluster, prefix)
-        around.append((prefix, cluster, own))
 
 
 def _way_out(*ends: tuple[str, Prefix]) -> str:

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipamc.check import check
+from ipamc.check.pins import check_pins
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span
@@ -119,8 +121,11 @@ def a_pool(draw: st.DrawFn, name: str, families: tuple[int, ...], slots: tuple[i
             family=family, ranges=tuple(Range(each, AT) for each in some), block_size=size, at=AT
         )
         reserved += draw(st.lists(blocks(family, 29, 32, slots), max_size=1))
-        for node in draw(st.lists(st.sampled_from((*NODES, "gone")), max_size=2)):
-            pins.setdefault(node, []).append(Range(draw(blocks(family, 29, 32, slots)), AT))
+        nodes = draw(st.lists(st.sampled_from((*NODES, "gone")), max_size=2))
+        for node, pin in zip(
+            nodes, disjoint([draw(blocks(family, 29, 32, slots)) for _ in nodes]), strict=False
+        ):
+            pins.setdefault(node, []).append(Range(pin, AT))
     return replace(
         pool(name, disabled=draw(st.integers(0, 9)) == 0, unlisted=draw(st.integers(0, 9)) == 0),
         families=parts,
@@ -397,15 +402,23 @@ def test_a_pin_takes_no_line_of_another_node(lines: list[str], why: str, way_out
     assert [each.at for each in found.also] == [Span("clusters/lab/ipam.lock")]
 
 
-def test_two_pins_over_each_other_are_told_at_both_ends() -> None:
+def test_two_pins_over_each_other_are_reported_with_both_ends() -> None:
     rack = pool("rack", "10.0.0.0/24", pins={"a": ["10.0.0.0/28"], "b": ["10.0.0.0/27"]})
-    _, found = allocate(
-        cluster(rack), (), standing(lacking=[lacks(name, offer(rack)) for name in "ab"]), TODAY
-    )
-    assert [(each.code, each.at, each.also[0].at) for each in found] == [
-        ("IPC0306", AT / "10.0.0.0/28", AT / "10.0.0.0/27"),
-        ("IPC0306", AT / "10.0.0.0/27", AT / "10.0.0.0/28"),
+    assert [(one.code, one.severity, one.at, one.also[0].at) for one in check(cluster(rack))] == [
+        ("IPC0217", Severity.ERROR, AT / "10.0.0.0/28", AT / "10.0.0.0/27"),
     ]
+
+
+@given(st.lists(st.tuples(st.sampled_from(NODES), st.integers(0, 2), blocks(4, 29)), max_size=6))
+def test_pins_that_overlap_never_reach_the_allocator(drawn: list[tuple[str, int, Block]]) -> None:
+    """Both who call `place`, the compile and `ipamc why`, stop at an error of `check`."""
+    pools = [pool(f"pool-{index}", f"10.{index}.0.0/24") for index in range(3)]
+    for node, index, pin in drawn:
+        pins = pools[index].pins
+        pools[index] = replace(pools[index], pins={**pins, node: (*pins.get(node, ()), Range(pin, AT))})
+    found = [one for one in check_pins(cluster(*pools)) if one.code == "IPC0217"]
+    assert bool(found) == (len(disjoint([pin for _, _, pin in drawn])) < len(drawn))
+    assert all(one.severity is Severity.ERROR for one in found)
 
 
 @pytest.mark.parametrize(

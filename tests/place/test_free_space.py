@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.model.cidr import Block
+from ipamc.model.address_sets import outermost
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Blockers, outermost, pieces
+from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import first_day, last_day
 from tests.support.pools import block, line
 
 
 def space(
-    *ranges: str, lines: tuple[str, ...] = (), fixed: tuple[str, ...] = (), waited: str = "2026-11-14"
+    *ranges: str, lines: tuple[str, ...] = (), blocked: tuple[str, ...] = (), last: str = "2026-11-14"
 ) -> Space:
     some = [block(each) for each in ranges]
     made = sorted((line(each) for each in lines), key=lambda each: each.block)
-    return Space(some[0].family, some, Blockers(made, outermost(map(block, fixed)), waited))
+    return Space(some[0].family, some, Occupancy(made, outermost(map(block, blocked)), last))
 
 
 def take(of: Space, prefix: int) -> str:
@@ -30,33 +30,6 @@ def take(of: Space, prefix: int) -> str:
 
 def takes(of: Space, *prefixes: int) -> list[str]:
     return [take(of, prefix) for prefix in prefixes]
-
-
-@pytest.mark.parametrize(
-    ("outer", "blockers", "expected"),
-    [
-        ("10.0.0.0/30", [], ["10.0.0.0/30"]),
-        ("10.0.0.0/30", ["10.0.0.0/24"], []),
-        ("10.0.0.0/29", ["10.0.0.3/32"], ["10.0.0.0/31", "10.0.0.2/32", "10.0.0.4/30"]),
-        ("10.0.0.0/29", ["10.0.0.0/30", "10.0.0.0/31", "10.0.0.6/31"], ["10.0.0.4/31"]),
-        (
-            "0.0.0.0/0",
-            ["0.0.0.0/32"],
-            [
-                f"{1 << bit >> 24}.{1 << bit >> 16 & 255}.{1 << bit >> 8 & 255}.{1 << bit & 255}/{32 - bit}"
-                for bit in range(32)
-            ],
-        ),
-        ("0.0.0.0/0", ["128.0.0.0/1"], ["0.0.0.0/1"]),
-    ],
-)
-def test_pieces_are_the_largest_that_fit(outer: str, blockers: list[str], expected: list[str]) -> None:
-    def plain(text: str) -> Block:
-        address, _, prefix = text.partition("/")
-        a, b, c, d = map(int, address.split("."))
-        return Block(4, a << 24 | b << 16 | c << 8 | d, int(prefix))
-
-    assert [str(each) for each in pieces(plain(outer), map(plain, blockers))] == expected
 
 
 def test_ranges_come_in_the_order_as_written() -> None:
@@ -85,7 +58,7 @@ def test_a_block_larger_than_the_range_is_never_there() -> None:
 
 
 def test_the_width_of_a_range_costs_nothing() -> None:
-    wide = space("fd00::/8", lines=("fd00::/64 a", "fd00:0:0:1::/80 b"), fixed=("fd00:0:0:2::/63",))
+    wide = space("fd00::/8", lines=("fd00::/64 a", "fd00:0:0:1::/80 b"), blocked=("fd00:0:0:2::/63",))
     assert takes(wide, 64, 128, 9) == ["fd00:0:0:4::/64", "fd00:0:0:1:1::/128", "fd80::/9"]
 
 
@@ -104,7 +77,7 @@ def test_released_lines_come_before_waited_days_and_those_by_their_youngest_day(
         "10.0.0.64/29 g released",
         "10.0.0.80/28 h 2026-11-15",
     )
-    full = space("10.0.0.0/26", "10.0.0.64/27", lines=lines, fixed=("10.0.0.75/32",))
+    full = space("10.0.0.0/26", "10.0.0.64/27", lines=lines, blocked=("10.0.0.75/32",))
     assert takes(full, 28, 28, 28, 28) == ["10.0.0.32/28", "10.0.0.16/28", "10.0.0.0/28", "none"]
 
 
@@ -128,18 +101,20 @@ def test_a_larger_block_takes_the_places_of_smaller_ones() -> None:
     ]
 
 
-def test_fixed_blocks_may_nest() -> None:
+def test_blocked_addresses_may_nest() -> None:
     nested = space(
         "10.0.0.0/25",
         lines=("10.0.0.32/28 a released",),
-        fixed=("10.0.0.0/26", "10.0.0.0/28", "10.0.0.64/27", "10.0.0.0/26"),
+        blocked=("10.0.0.0/26", "10.0.0.0/28", "10.0.0.64/27", "10.0.0.0/26"),
     )
     assert takes(nested, 28, 28, 28) == ["10.0.0.96/28", "10.0.0.112/28", "none"]
 
 
 def test_what_is_left_of_a_larger_line_is_free_at_once() -> None:
-    blockers = Blockers([line("10.0.0.0/25 a released"), line("10.0.0.128/25 b")], [block("10.0.0.0/29")], "")
-    rest = Space(4, [block("10.0.0.0/24")], blockers)
+    occupancy = Occupancy(
+        [line("10.0.0.0/25 a released"), line("10.0.0.128/25 b")], [block("10.0.0.0/29")], ""
+    )
+    rest = Space(4, [block("10.0.0.0/24")], occupancy)
     assert takes(rest, 27, 26, 28, 28, 29, 29) == [
         "10.0.0.32/27",
         "10.0.0.64/26",
@@ -148,24 +123,24 @@ def test_what_is_left_of_a_larger_line_is_free_at_once() -> None:
         "10.0.0.8/29",
         "none",
     ]
-    assert blockers.gone == {block("10.0.0.0/25")}
+    assert occupancy.reused == {block("10.0.0.0/25")}
 
 
 def test_a_line_over_two_pools_frees_what_is_left_in_both() -> None:
-    blockers = Blockers([line("10.0.0.0/24 a released"), line("10.0.1.0/25 b")], [], "")
+    occupancy = Occupancy([line("10.0.0.0/24 a released"), line("10.0.1.0/25 b")], [], "")
     one, other = (
-        Space(4, [block("10.0.0.0/26")], blockers),
-        Space(4, [block("10.0.1.0/24"), block("10.0.0.64/26")], blockers),
+        Space(4, [block("10.0.0.0/26")], occupancy),
+        Space(4, [block("10.0.1.0/24"), block("10.0.0.64/26")], occupancy),
     )
     assert take(other, 26) == "10.0.1.128/26"
     assert take(one, 27) == "10.0.0.0/27"
     assert take(one, 27) == "10.0.0.32/27"
     assert takes(other, 26, 27, 27, 27) == ["10.0.1.192/26", "10.0.0.64/27", "10.0.0.96/27", "none"]
-    assert blockers.gone == {block("10.0.0.0/24")}
+    assert occupancy.reused == {block("10.0.0.0/24")}
 
 
 def test_lines_wait_for_ever_where_no_day_is_over() -> None:
-    assert takes(space("10.0.0.0/28", lines=("10.0.0.0/28 a 2000-01-01",), waited=""), 28) == ["none"]
+    assert takes(space("10.0.0.0/28", lines=("10.0.0.0/28 a 2000-01-01",), last=""), 28) == ["none"]
 
 
 @pytest.mark.parametrize(

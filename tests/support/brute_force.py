@@ -14,7 +14,7 @@ from ipamc.model.plan import Demand, Offer, Reconciled
 
 @dataclass
 class BruteForce:
-    """What the lock holds so far, what is kept from everybody, and who was refused with which code."""
+    """What the lock holds so far, what is given to no node, and who was refused with which code. Pins are disjoint."""
 
     cluster: Cluster
     lines: list[Line]
@@ -114,19 +114,11 @@ class BruteForce:
                 if not missing.get(pin.family) or here:
                     continue
                 missing[pin.family] -= 1
-                others = [
-                    (other, each.block)
-                    for pool in self.cluster.pools
-                    for other, some in pool.pins.items()
-                    for each in some
-                    if (other, each.block) != (node, pin)
-                ]
                 reserved = [each.block for pool in self.cluster.pools for each in pool.reserved]
                 blocked = [
                     *reserved,
                     *(each.block for each in self.cluster.excluded),
                     *self.taken,
-                    *(block for _, block in others),
                 ]
                 if any(block.overlaps(pin) for block in blocked) or not all(
                     line.state is State.RELEASED or (line.since and line.node == node)

@@ -1,4 +1,4 @@
-"""Room: of pools, of nodes, of objects."""
+"""Rules about capacity: free addresses of pools, addresses of nodes, entries of objects."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, pre_allocation
 from ipamc.model.cluster import Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
-from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
-from ipamc.model.range_index import RangeIndex
 
 CRD_ENTRIES = 4096
-"""Addresses in one CiliumNode: an object of more is slow to patch and nears etcd's 1.5 MiB."""
+"""The most addresses in one CiliumNode: a larger object is slow to patch, and nears etcd's 1.5 MiB."""
 
 LOW = 10
-"""Percent free below which a pool is worth a warning."""
+"""Warn about a pool with less than this percentage of its addresses free."""
 
 
 def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0215: a pool has less than 10 % of its addresses free.
 
-    Nodes that join when it is full are refused, or go to its overflow. Add a CIDR at the end of its `cidrs`, which moves nobody.
+    Nodes that join when it is full are refused, or get a block of its overflow. Add a CIDR at the end of its
+    `cidrs`: no node moves.
     """
-    for each in utilisation(plan.cluster, plan.lock):
-        use = each.use
-        if not each.pool.disabled and not each.pool.unlisted and use.available * 100 < use.total * LOW:
+    for pool_use in utilisation(plan.cluster, plan.lock):
+        use, pool, part = pool_use.use, pool_use.pool, pool_use.family
+        if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
             yield warning(
                 "IPC0215",
-                each.family.at / "cidrs",
-                f'pool "{each.pool.name}" has {use.available * 100 / use.total:.2g} % of its IPv{each.family.family} addresses free '
-                f"({count(use.blocks_free, 'block')} of /{each.family.block_size})",
+                part.at / "cidrs",
+                f'pool "{pool.name}" has {use.available * 100 / use.total:.2g} % of its IPv{part.family} addresses free '
+                f"({count(use.blocks_free, 'block')} of /{part.block_size})",
                 help="add a CIDR to the end of cidrs",
             )
 
@@ -50,8 +49,8 @@ def _usable(plan: Plan, block: Block) -> int:
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0551: a node's blocks have an address for each of its `maxPods`.
 
-    The kubelet accepts up to `maxPods` pods; those that find no address stay in ContainerCreating. Pods on the host network need none, so this is a
-    warning; two or three addresses of the block are Cilium's own.
+    The kubelet accepts up to `maxPods` pods; those that get no address stay in ContainerCreating. Pods on the
+    host network need none, so this is a warning. Two or three addresses of the blocks are Cilium's own.
     """
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
     for node in plan.cluster.nodes:
@@ -64,28 +63,29 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
             if mine and room < node.max_pods:
                 short[mine[0].pool, family].append((node, room))
     for (pool, family), nodes in sorted(short.items()):
-        node, room = min(nodes, key=lambda each: (each[1] - each[0].max_pods, each[0].name))
+        node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))
         yield warning(
             "IPC0551",
             node.at,
             f'{count(len(nodes), "node")} of pool "{pool}" with fewer IPv{family} addresses than pods: '
-            f"{node.name} has {room} for maxPods {node.max_pods}; {names(each.name for each, _ in nodes)}",
+            f"{node.name} has {room} for maxPods {node.max_pods}; {names(node.name for node, _ in nodes)}",
             help="use a larger block for these nodes (blockSizes), or lower maxPods",
         )
 
 
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0555: shards have outgrown `output.shardSize`.
+    """IPC0555: the shard count keeps up with `output.shardSize`.
 
-    `kustomize build` costs quadratic time in the number of objects. The shard count is kept in the lock's header and never changes by itself, because
-    every object's file would move.
+    This warns where `shardSize` would make at least four times as many shards: the time of `kustomize build`
+    grows with the square of the number of objects. The shard count stands in the lock's header and never
+    changes by itself, because every object's file would move.
     """
-    wished = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
-    if wished >= plan.lock.shards * 4:
+    wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
+    if wanted >= plan.lock.shards * 4:
         yield warning(
             "IPC0555",
             plan.cluster.field("spec", "output", "shardSize"),
-            f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}; shardSize {plan.cluster.shard_size} would make {wished}",
+            f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}; shardSize {plan.cluster.shard_size} would make {wanted}",
             help=f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves",
         )
 
@@ -93,8 +93,9 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
 def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0531: a CiliumNode of crd mode has at most 4,096 addresses.
 
-    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status with each pod. The apiserver takes a whole /17
-    of them, and then refuses the status that says who uses them: the object has become too large.
+    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status for
+    each pod. The apiserver accepts a whole /17 of entries, but then refuses the status with the pods that use
+    them: the object has become too large.
     """
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):
@@ -108,44 +109,44 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
         yield error(
             "IPC0531",
             at,
-            f"{entries:,} addresses in one CiliumNode, and {CRD_ENTRIES:,} is the limit: {names(each for each, _ in nodes)}",
+            f"{entries:,} addresses in one CiliumNode, and {CRD_ENTRIES:,} is the limit: {names(node for node, _ in nodes)}",
             help="use a smaller block (a longer blockSize), or cluster-pool mode",
         )
 
 
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0516: how much room the operator has for nodes that nobody listed.
+    """IPC0516: how many blocks the operator has for nodes outside the inventory.
 
-    With `operator: adopt` the operator gives nodes outside the inventory blocks of the `unlisted` pool. When that is full it goes on in the next ranges,
-    where ipamc gives out blocks too: add a CIDR before that.
+    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full it
+    goes on with the next ranges, in which ipamc gives out blocks too: add a CIDR before that.
     """
     if not plan.cluster.operator_adopts:
         return
-    for each in utilisation(plan.cluster, plan.lock):
-        if each.pool.unlisted:
+    for pool_use in utilisation(plan.cluster, plan.lock):
+        if pool_use.pool.unlisted:
             yield note(
                 "IPC0516",
-                each.family.at / "cidrs",
-                f'unlisted pool "{each.pool.name}" has room for {count(each.use.blocks_free, "node")} more (IPv{each.family.family})',
+                pool_use.family.at / "cidrs",
+                f'unlisted pool "{pool_use.pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{pool_use.family.family})',
             )
 
 
 def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0527: with `pinning: node` a node's blocks satisfy at least a pre-allocation of 1.
+    """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1.
 
-    The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and ingress addresses, 4 of the default pool
-    in each family. A node whose blocks have fewer waits for ever for addresses that the operator cannot give.
+    The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and
+    ingress addresses, 4 of the default pool in each family. A node with smaller blocks waits for ever for
+    addresses that the operator cannot give.
     """
     tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
-    range_index = RangeIndex(plan.cluster.pools)
+    pools = {pool.name: pool for pool in plan.cluster.pools}
     for want in plan.wants:
-        lines: tuple[Line, ...] = plan.held.get(want.node.name, ())
-        grounds = {ground.pool.name: ground.pool for line in lines if (ground := range_index.of(line.block))}
+        lines = plan.held.get(want.node.name, ())
         default = want.offers[0].pool.name if want.offers else ""
-        for name, pool in sorted(grounds.items()):
+        for name in sorted({line.pool for line in lines} & pools.keys()):
             blocks = [line.block for line in lines if line.pool == name]
             if pre_allocation(plan.cluster.cilium, blocks, default=name == default) is None:
-                tiny[name].append((want.node.name, pool))
+                tiny[name].append((want.node.name, pools[name]))
     for nodes in tiny.values():
         pool = nodes[0][1]
         yield error(
@@ -160,16 +161,16 @@ def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
     """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
     pools = {pool.name: pool for pool in plan.cluster.pools}
     places = {node.name: node.at for node in plan.cluster.nodes}
-    told: set[tuple[str, int]] = set()
+    reported: set[tuple[str, int]] = set()
     for node, lines in sorted(plan.held.items()):
         if not any(line.block in plan.origins for line in lines):
             continue
-        for key in sorted({(line.pool, line.block.family) for line in lines} - told):
+        for key in sorted({(line.pool, line.block.family) for line in lines} - reported):
             mine = [line for line in lines if (line.pool, line.block.family) == key and line.pool in pools]
             before = max((line.block.prefix for line in mine if line.block not in plan.origins), default=0)
             now = max((line.block.prefix for line in mine), default=0)
             if before and before != now:
-                told.add(key)
+                reported.add(key)
                 held = next(line for line in mine if line.block not in plan.origins)
                 yield mask_size_changed(
                     pools[key[0]],

@@ -1,19 +1,20 @@
-"""Rules about pools: that ranges are disjoint, lie where they may, and hold at least one block."""
+"""Rules about pools: ranges are disjoint, lie outside of what is excluded, and hold at least one block."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ipamc.model.cidr import Block
+from ipamc.model.address_sets import covers, overlaps, shared
+from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.range_index import RangeIndex, first_overlap
+from ipamc.model.range_index import PoolRange, RangeIndex, first_overlap
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
-"""Calico's limits for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
+"""Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
 
 IPV6_DIFFERENCE = 16
-"""Cilium's and Kubernetes' CIDR sets are bitmaps: IPv6 ranges may have 2^16 blocks (cidr_set.go, clusterSubnetMaxDiff)."""
+"""An IPv6 range has at most 2^16 blocks: Cilium and Kubernetes keep a bitmap (clusterSubnetMaxDiff)."""
 
 
 def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -30,98 +31,81 @@ def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from outside_native_routing(cluster)
 
 
-def covered(block: Block, by: Iterable[Block]) -> bool:
-    """Tell whether every address of `block` is in one of `by`. O(n log n) of those that overlap it."""
-    reached = block.first
-    for each in sorted(other for other in by if other.overlaps(block)):
-        if each.first > reached:
-            return False
-        reached = max(reached, each.last + 1)
-    return reached > block.last
-
-
 def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     """IPC0207: no two ranges share an address.
 
-    Whether of one pool or of two, enabled or disabled: two ranges that share an address would give it to two nodes. Cilium looks for overlap inside
-    one list only, and never across CiliumPodIPPools.
+    This holds for ranges of one pool and of two, enabled or disabled: an address that is in two ranges would
+    be given to two nodes. Cilium compares the CIDRs of one list only, and never those of two
+    CiliumPodIPPools.
     """
-    ranges = sorted(
-        (
-            (each, part.at / "cidrs", pool)
-            for pool in pools
-            for part in pool.families.values()
-            for each in part.ranges
-        ),
-        key=lambda each: (each[0].block, each[2].name),
-    )
-    widest: tuple[Range, Pool] | None = None
-    for each, _, pool in ranges:
-        if widest and widest[0].block.overlaps(each.block):
-            outer, owner = widest
-            whose = f'pool "{owner.name}"' if owner.name != pool.name else "another range of its own"
-            yield error(
-                "IPC0207",
-                each.at,
-                f'{each.block} of pool "{pool.name}" overlaps {whose}',
-                also=[Related(outer.at, f"{outer.block} claimed here")],
-                help=f"split {outer.block} around {each.block}, or drop one of the two"
-                if outer.block != each.block
-                else "drop one of the two",
-            )
-        else:
-            widest = (each, pool)
+    ranges = [
+        PoolRange(pool=pool, range=cidr)
+        for pool in pools
+        for part in pool.families.values()
+        for cidr in part.ranges
+    ]
+    for outer, inner in overlaps(ranges, lambda pool_range: pool_range.range.block):
+        around, block = outer.range.block, inner.range.block
+        same_pool = outer.pool.name == inner.pool.name
+        whose = "another range of its own" if same_pool else f'pool "{outer.pool.name}"'
+        yield error(
+            "IPC0207",
+            inner.range.at,
+            f'{block} of pool "{inner.pool.name}" overlaps {whose}',
+            also=[Related(outer.range.at, f"{around} is here")],
+            help="drop one of the two"
+            if around == block
+            else f"split {around} around {block}, or drop one of the two",
+        )
 
 
 def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0208: no range shares an address with an excluded CIDR, unless `reserved` covers what they share.
 
-    `excludedCIDRs` is the outside world: the service range, node networks, other clusters; CIDRs of Calico pools that are not for workloads count too.
-    Pods in such a range would shadow it.
+    `excludedCIDRs` are addresses of the outside world: the service range, node networks, other clusters.
+    CIDRs of Calico pools that are not for workloads count too. Traffic for such an address would go to a pod.
     """
     for pool in cluster.pools:
-        reserved = [each.block for each in pool.reserved]
+        reserved = [cidr.block for cidr in pool.reserved]
         for part in pool.families.values():
-            for each in part.ranges:
+            for cidr in part.ranges:
                 for excluded in cluster.excluded:
-                    if not each.block.overlaps(excluded.block):
+                    if not cidr.block.overlaps(excluded.block):
                         continue
-                    shared = max(each.block, excluded.block, key=lambda block: block.prefix)
-                    if not covered(shared, reserved):
+                    both = shared(cidr.block, excluded.block)
+                    if not covers(reserved, both):
                         yield error(
                             "IPC0208",
-                            each.at,
-                            f'{each.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
+                            cidr.at,
+                            f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
                             also=[Related(excluded.at, f"{excluded.block} excluded here")],
-                            help=f"add {shared} to the pool's reserved, or take one of the two away"
-                            if shared != each.block
-                            else "use another range, or take the excluded CIDR away",
+                            help=f"add {both} to the pool's reserved, or remove one of the two"
+                            if both != cidr.block
+                            else "use another range, or remove the excluded CIDR",
                         )
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0209: no node's InternalIP lies in a range, unless it is reserved.
 
-    A pod could get the address of a node, and routes to the node would lead to the pod. Reserve the node network inside the pool, or move the range.
+    A pod could get the address of a node, and routes to the node would lead to the pod. Reserve the node
+    network inside the pool, or move the range.
     """
-    range_index = RangeIndex(cluster.pools)
-    found: dict[Range, list[tuple[Node, Block]]] = {}
-    owners: dict[Range, Pool] = {}
+    ranges = RangeIndex(cluster.pools)
+    found: dict[Range, list[tuple[Pool, Node, int]]] = {}
     for node in cluster.nodes:
         for family, number in node.internal_ips:
-            address = Block(family, number, 32 if family == 4 else 128)
-            ground = range_index.of(address)
-            if ground and first_overlap(ground.pool.reserved, address) is None:
-                found.setdefault(ground.range, []).append((node, address))
-                owners[ground.range] = ground.pool
-    for each, nodes in found.items():
-        first, address = nodes[0]
-        text = str(address).partition("/")[0]
+            address = Block(family, number, BITS[family])
+            around = ranges.of(address)
+            if around and first_overlap(around.pool.reserved, address) is None:
+                found.setdefault(around.range, []).append((around.pool, node, number))
+    for cidr, nodes in found.items():
+        pool, first, number = nodes[0]
         yield error(
             "IPC0209",
-            each.at,
-            f'{each.block} of pool "{owners[each].name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for node, _ in nodes)}',
-            also=[Related(first.at, f"{first.name} has {text}")],
+            cidr.at,
+            f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for _, node, _ in nodes)}',
+            also=[Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")],
             help="add the node network to the pool's reserved, or move the range",
         )
 
@@ -129,34 +113,36 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
 def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0210: every range holds at least one block.
 
-    A `blockSize` shorter than the range's prefix length asks for a block larger than the range. Cilium takes such a range and reports it as full for ever.
+    A `blockSize` below the range's prefix length asks for a block larger than the range. Cilium accepts such
+    a range, and reports it as full for ever.
     """
     for family, part in pool.families.items():
-        for each in part.ranges:
-            if part.block_size < each.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
+        for cidr in part.ranges:
+            if part.block_size < cidr.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
                 yield error(
                     "IPC0210",
-                    each.at,
-                    f'{each.block} of pool "{pool.name}" holds no block of /{part.block_size}',
+                    cidr.at,
+                    f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}',
                     also=[Related(part.at / "blockSize", "the block size is set here")],
-                    help=f"set blockSize to {each.block.prefix} or more, or drop the range",
+                    help=f"set blockSize to {cidr.block.prefix} or more, or drop the range",
                 )
-        for index, each_class in enumerate(pool.block_sizes):
-            size = each_class.sizes.get(family)
-            if size is not None and all(size < each.block.prefix for each in part.ranges):
+        for number, size_class in enumerate(pool.block_sizes, 1):
+            size = size_class.sizes.get(family)
+            if size is not None and all(size < cidr.block.prefix for cidr in part.ranges):
                 yield error(
                     "IPC0210",
-                    each_class.at / f"ipv{family}",
-                    f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {index + 1}',
-                    help=f"set it to {min(each.block.prefix for each in part.ranges)} or more",
+                    size_class.at / f"ipv{family}",
+                    f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {number}',
+                    help=f"set it to {min(cidr.block.prefix for cidr in part.ranges)} or more",
                 )
 
 
 def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0212: a pool keeps the bounds of the language that it is written in.
+    """IPC0212: a pool keeps the bounds of the dialect that it is written in.
 
-    Calico allows a `blockSize` of 20 to 32 and of 116 to 128; a ClusterCIDR's `perNodeHostBits` is at least 4. A file that Calico or
-    node-ipam-controller would refuse is refused here too; write a native IPPool for other sizes.
+    Calico allows a `blockSize` of 20 to 32 and of 116 to 128; a ClusterCIDR's `perNodeHostBits` is at least
+    4. A file that Calico or node-ipam-controller would refuse is refused here too. Write a native IPPool for
+    other sizes.
     """
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
@@ -167,12 +153,12 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
                 f"blockSize {part.block_size} is not one of {low} to {high}, which Calico allows for IPv{family}",
                 help=f"use {min(max(part.block_size, low), high)}, or write a native IPPool (apiVersion: ipamc/v1alpha1)",
             )
-        host_bits = (32 if family == 4 else 128) - part.block_size
+        host_bits = BITS[family] - part.block_size
         if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < 4:
             yield error(
                 "IPC0212",
                 part.at / "perNodeHostBits",
-                f"perNodeHostBits {host_bits} is less than 4, which ClusterCIDR asks for",
+                f"perNodeHostBits {host_bits} is less than 4, the least that ClusterCIDR allows",
                 help="use 4 or more, or write a native IPPool (apiVersion: ipamc/v1alpha1)",
             )
 
@@ -180,56 +166,59 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
 def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0213: reserved CIDRs and pins lie in a range of their pool.
 
-    A reservation or pin outside every range does nothing, which is never what was meant: most often a digit is wrong, or the range was moved.
+    A reservation or pin outside every range has no effect. Most often a digit is wrong, or the range was
+    moved.
     """
-    ranges = [each.block for part in pool.families.values() for each in part.ranges]
-    for each in pool.reserved:
-        if not any(block.overlaps(each.block) for block in ranges):
+    ranges = [cidr.block for part in pool.families.values() for cidr in part.ranges]
+    for reserved in pool.reserved:
+        if not any(block.overlaps(reserved.block) for block in ranges):
             yield error(
                 "IPC0213",
-                each.at,
-                f'reserved {each.block} lies outside pool "{pool.name}"',
+                reserved.at,
+                f'reserved {reserved.block} lies outside pool "{pool.name}"',
                 also=[Related(pool.at / "spec", "the pool is here")],
                 help="move it into a range, or drop it",
             )
     for node, pins in sorted(pool.pins.items()):
-        for each in pins:
-            if not any(block.contains(each.block) for block in ranges):
+        for pin in pins:
+            if not any(block.contains(pin.block) for block in ranges):
                 yield error(
                     "IPC0213",
-                    each.at,
-                    f'pin {each.block} of node {node} lies in no range of pool "{pool.name}"',
+                    pin.at,
+                    f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"',
                     also=[Related(pool.at / "spec", "the pool is here")],
                     help="pin a block inside a range, or add the range",
                 )
 
 
 def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0214: a selector that no node can match serves nobody.
+    """IPC0214: a selector can match a node.
 
-    It asks for a label that Kubernetes does not allow, for two values of one label, or for a value out of an empty set.
+    This one asks for a label that Kubernetes does not allow, for two values of one label, or for a value out
+    of an empty set: it serves no node.
     """
     if why := pool.selector.impossible():
         yield warning(
             "IPC0214",
             pool.selector_at,
             f'no node can match the selector of pool "{pool.name}": {why}',
-            help="mend the selector, or set disabled: true",
+            help="correct the selector, or set disabled: true",
         )
-    for each in pool.block_sizes:
-        if why := each.selector.impossible():
+    for size_class in pool.block_sizes:
+        if why := size_class.selector.impossible():
             yield warning(
                 "IPC0214",
-                each.at / "nodeSelector",
+                size_class.at / "nodeSelector",
                 f'no node can match this size class of pool "{pool.name}": {why}',
-                help="mend the selector, or drop the class",
+                help="correct the selector, or drop the class",
             )
 
 
 def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0219: `overflow` and `autoCreate` name pools that exist.
 
-    A name that matches no pool is a typo; the nodes that were to overflow would be refused on the day on which the pool is full.
+    A name that matches no pool is a typing error. Nodes that should overflow would be refused on the day on
+    which the pool is full.
     """
     known = {pool.name for pool in cluster.pools}
     for pool in cluster.pools:
@@ -255,20 +244,20 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0216: ranges lie inside `nativeRoutingCIDR`.
 
-    With native routing Cilium leaves traffic inside that CIDR alone and masquerades the rest: pods of a range outside it reach each other with a node's
-    address as their source.
+    With native routing Cilium masquerades all traffic to addresses outside this CIDR. Pods of a range outside
+    it reach each other with the address of a node as their source.
     """
     routed = cluster.native_routing
     if routed is None or cluster.routing_mode == "tunnel":
         return
     for pool in cluster.pools:
         for part in pool.families.values():
-            for each in part.ranges:
-                if each.block.family == routed.block.family and not routed.block.contains(each.block):
+            for cidr in part.ranges:
+                if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
                     yield warning(
                         "IPC0216",
-                        each.at,
-                        f'{each.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
+                        cidr.at,
+                        f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
                         also=[Related(routed.at, "the routed CIDR is set here")],
                         help="widen nativeRoutingCIDR, or use ip-masq-agent",
                     )
@@ -277,8 +266,10 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
 def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnostic]:
     """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it.
 
-    Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range and refuse one of more than 16 bits: the operator does not start (a
-    bystander only once it is to adopt). The mask is in cluster-pool mode the longest prefix length of the cluster, in multi-pool mode the pool's own.
+    Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range, and refuse a bitmap of
+    more than 2^16: the operator does not start (with `operator: bystander` only once it is to adopt). The
+    mask is the longest prefix length of the cluster in cluster-pool mode, and the pool's own in multi-pool
+    mode.
     """
     parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
     for pool in cluster.pools:
@@ -291,14 +282,14 @@ def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnosti
             mask = masks.get(6, part.block_size)
         else:
             continue
-        for each in part.ranges:
-            if mask - each.block.prefix > IPV6_DIFFERENCE:
+        for cidr in part.ranges:
+            if mask - cidr.block.prefix > IPV6_DIFFERENCE:
                 sized = next((other for other in (part, *parts) if other.block_size == mask), part)
                 where = "here" if sized is part else "here, for the whole cluster"
                 yield error(
                     "IPC0211",
-                    each.at,
-                    f'{each.block} of pool "{pool.name}" has 2^{mask - each.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
+                    cidr.at,
+                    f'{cidr.block} of pool "{pool.name}" has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
                     also=[Related(sized.at / "blockSize", f"the block size is set {where}")],
-                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or blocks of /{each.block.prefix + IPV6_DIFFERENCE} or shorter",
+                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or blocks of /{cidr.block.prefix + IPV6_DIFFERENCE} or shorter",
                 )

@@ -120,8 +120,8 @@ class _Search:
             raise Trouble(
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
-        for line, number in sorted(found, key=lambda answer: answer.number):
-            yield Holding(name, line, row_at(path, number, b""))
+        for written in sorted(found, key=lambda written: written.number):
+            yield Holding(name, written.line, row_at(path, written.number, b""))
 
     def vacant(self) -> Iterator[Vacant]:
         """Yield what the inputs say of a block that no line of a lock overlaps."""

@@ -1,1 +1,1 @@
-"""The lock file: its text in, records and findings out; places no block."""
+"""The text of a lock in, its lines or findings out, and back to text; reads no file and places no block."""

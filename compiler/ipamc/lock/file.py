@@ -1,7 +1,8 @@
-"""The lock's text: JSON Lines, canonical, one record a line, nothing in it that makes two branches conflict for no reason.
+"""The lock's text: JSON Lines in canonical form, one record a line, and nothing that lets two branches
+conflict without a reason.
 
-The lock belongs to the tool. `dumps` and `load` are pure; text that `dumps` would not have written is refused with the line that differs, because
-a lock edited by hand or merged as text is how two nodes come to share a block.
+The lock belongs to the tool. `dumps` and `load` are pure. Text that `dumps` would not have written is refused
+with the line that differs: in a lock that was edited by hand or merged as text, two nodes may share a block.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import bisect
 import datetime
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 
 import msgspec
 
 from ipamc.lock.rules import (
-    CONFLICT_MARKER,
     FORMAT,
     foreign_lock,
     lock_empty,
@@ -53,7 +54,7 @@ class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     @property
     def state(self) -> State:
-        """Give the state that the fields say: a quarantined line may have been pending."""
+        """Return the state that the fields mean. A quarantined line with `pending` was pending before."""
         if self.released:
             return State.RELEASED
         if self.quarantined:
@@ -68,23 +69,23 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def dumps(lock: Lock) -> str:
-    """Give the one canonical text of a lock: a header, then a line per block in order of family and address. O(n log n)."""
+    """Return the canonical text of a lock: a header, then a line per block by address. O(n log n)."""
     header = _ENCODER.encode(_Header(FORMAT, lock.cluster, lock.mode.value, lock.shards))
     return b"\n".join((header, *map(encode, sorted(lock.lines, key=_by_address)), b"")).decode()
 
 
 def encode(line: Line) -> bytes:
-    """Give the canonical text of one line, without a newline."""
+    """Return the canonical text of one line, without a newline."""
     return _ENCODER.encode(_record(line))
 
 
 def decode(row: bytes) -> Line:
-    """Read one line below the header by itself. Raises ValueError, as which msgspec's errors count, where it is not one."""
+    """Read one line below the header. Raises ValueError (msgspec's errors are some) where it is not sound."""
     return _line(_RECORD.decode(row))
 
 
 def named(text: bytes) -> str:
-    """Give the name of the cluster that a lock says it is of; "" where its header is not readable."""
+    """Return the name of the cluster that a lock's header has; "" where the header is not readable."""
     try:
         return _HEADER.decode(text[: text.find(b"\n")]).cluster
     except msgspec.MsgspecError:
@@ -106,9 +107,10 @@ def _by_address(line: Line) -> Block:
 def load(
     text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool
 ) -> tuple[Lock, list[Diagnostic]]:
-    """Read the lock of a cluster; without one, start an empty one.
+    """Read the lock of a cluster; return an empty one where there is none.
 
-    `rendered`: there is a rendered tree beside it, so that a missing lock is a lost one (rule 8). Every finding names its line. O(n log n).
+    `rendered`: there is a rendered tree beside it, so a missing lock was lost (rule 8). Every finding names
+    its line. O(n log n).
     """
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
@@ -118,20 +120,26 @@ def load(
     head, found = _header(rows[0], path, empty=not text.strip())
     if head is None:
         return empty, found
-    if found := list(_judge_header(head, path, rows[0], cluster, consent)):
+    if found := list(_check_header(head, path, rows[0], cluster, consent)):
         return empty, found
     return _body(head, text, rows, path, cluster.mode)
 
 
 def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
-    """Read a lock by itself, whatever its cluster says: as strict as `load`. None where the header says too little to go on. O(n log n)."""
+    """Read a lock without its cluster, as strictly as `load`. O(n log n).
+
+    The lock is None where its header is not readable.
+    """
     rows = text.split(b"\n")
     head, found = _header(rows[0], path, empty=not text.strip())
     return (None, found) if head is None else _body(head, text, rows, path, Mode(head.mode))
 
 
 def skim(text: bytes, cluster: str) -> list[Record] | None:
-    """Decode a cluster's lock and judge nothing but header and shape: a twentieth of the time of `load`. None where `load` has to say what is wrong."""
+    """Decode a cluster's lock, and check only the header and the shape of records.
+
+    This takes a twentieth of the time of `load`. Returns None where something is wrong: `load` finds what.
+    """
     head, *rows = text.split(b"\n")
     header, _ = _header(head, "", empty=not text.strip())
     if header is None or header.cluster != cluster or not rows or rows.pop():
@@ -152,18 +160,16 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[_Header | None, list
     if head.lock != FORMAT:
         return None, [newer_format(path, row, head.lock)]
     if head.mode not in set(Mode):
-        return None, [lock_unreadable(path, 1, row, f"an unknown mode {head.mode!r}")]
+        return None, [lock_unreadable(path, 1, row, f"mode {head.mode!r} is unknown")]
     if head.shards < 1 or head.shards & (head.shards - 1):
-        return None, [
-            lock_unreadable(path, 1, row, f"a shard count of {head.shards}, which is no power of two")
-        ]
+        return None, [lock_unreadable(path, 1, row, f"shard count {head.shards} is not a power of two")]
     return head, []
 
 
 def _body(
     head: _Header, text: bytes, rows: list[bytes], path: str, mode: Mode
 ) -> tuple[Lock, list[Diagnostic]]:
-    """Read the lines below the header; judge them by the rules of `mode`."""
+    """Read the lines below the header; check them by the rules of `mode`."""
     lines, found = _records(rows, path)
     written = tuple(line for _, line in lines)
     lock = Lock(
@@ -178,9 +184,10 @@ def _body(
 
 
 def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
-    """Give the place of a line's block in the lock's file, with the text that stands there. O(log n).
+    """Return the place of a line's block in the lock's file, with the text of the file there. O(log n).
 
-    The line itself may have another node or state by now. A block that the file does not have yet is `otherwise`, or in the file as a whole.
+    In the file the block may have another node or another state than `line` has. Of a block that is not in
+    the file, return `otherwise`, or the file as a whole.
     """
     index = bisect.bisect_left(lock.written, line.block, key=_by_address)
     if index < len(lock.written) and lock.written[index].block == line.block:
@@ -188,18 +195,14 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     return otherwise or Span(lock.path)
 
 
-def _first_difference(path: str, rows: list[bytes], want: list[bytes]) -> Diagnostic:
-    number = next(
-        (index for index, (have, wish) in enumerate(zip(rows, want, strict=False)) if have != wish),
-        min(len(rows), len(want)),
-    )
-    return not_canonical(
-        path, number + 1, *(each[number] if number < len(each) else b"" for each in (rows, want))
-    )
+def _first_difference(path: str, rows: list[bytes], canonical: list[bytes]) -> Diagnostic:
+    pairs = enumerate(zip_longest(rows, canonical, fillvalue=b""))
+    index, (row, wanted) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
+    return not_canonical(path, index + 1, row, wanted)
 
 
 def first_shards(nodes: int, shard_size: int) -> int:
-    """Give the least power of two that is at least nodes / shard_size, and at least 1."""
+    """Return the smallest power of two that is at least nodes / shard_size."""
     shards = 1
     while shards * shard_size < nodes:
         shards *= 2
@@ -207,14 +210,12 @@ def first_shards(nodes: int, shard_size: int) -> int:
 
 
 def _header_problem(row: bytes) -> str:
-    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
-        return CONFLICT_MARKER
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
-    return "a header that is not readable"
+    return "the header is not readable"
 
 
-def _judge_header(
+def _check_header(
     head: _Header, path: str, row: bytes, cluster: Cluster, consent: Consent
 ) -> Iterator[Diagnostic]:
     if head.cluster != cluster.name:
@@ -229,19 +230,19 @@ def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list
     decode = _RECORD.decode
     if rows[-1]:
         found.append(
-            lock_unreadable(path, len(rows), rows[-1], "a last line without a newline: the file was cut off")
+            lock_unreadable(path, len(rows), rows[-1], "no newline at its end, the file was cut off")
         )
     for number, row in enumerate(rows[1:-1], 2):
         try:
             record = decode(row)
             lines.append((number, _line(record)))
         except (msgspec.MsgspecError, CidrError, ValueError) as problem:
-            found.append(lock_unreadable(path, number, row, _record_problem(row, problem)))
+            found.append(lock_unreadable(path, number, row, _record_problem(problem)))
     return lines, found
 
 
 def _line(record: Record) -> Line:
-    """Turn a record into a line. Raises CidrError, or ValueError with a sentence."""
+    """Turn a record into a line. Raises CidrError, or ValueError with what is wrong."""
     if record.released and (record.quarantined or record.pending):
         raise ValueError(f"released and {'quarantined' if record.quarantined else 'pending'} at once")
     if record.moved and not record.quarantined:
@@ -270,9 +271,7 @@ def _check_day(text: str) -> None:
         raise ValueError(f"{text!r} is not a day like 2026-11-21")
 
 
-def _record_problem(row: bytes, problem: Exception) -> str:
-    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")):
-        return CONFLICT_MARKER
+def _record_problem(problem: Exception) -> str:
     if isinstance(problem, CidrError):
         return problem.reason
     if isinstance(problem, msgspec.ValidationError):

@@ -1,1 +1,1 @@
-"""Values that all stages share: this room reads nothing, writes nothing and imports no other room."""
+"""Values that all stages share, and pure questions to them: reads and writes nothing, imports no room."""

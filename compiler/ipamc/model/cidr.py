@@ -1,4 +1,4 @@
-"""Address blocks as integers: parsed once, compared and sorted as numbers, printed in the one canonical text (RFC 5952)."""
+"""Address blocks as integers: parsed once, compared and sorted as numbers, printed as RFC 5952 has it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _STRICT_V4 = re.compile(
     r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})/(0|[1-9]\d?)", re.ASCII
 ).fullmatch
 
-_CARE = frozenset({0, 127, 169})
-"""First octets that need a second look: this network, loopback, link-local."""
+_SECOND_LOOK = frozenset({0, 127, 169})
+"""First octets of blocks that may be forbidden: this network, loopback, link-local."""
 
-# What no pod can have: Calico refuses the first two for pools (libcalico-go validator); the others are nobody's unicast.
+# Addresses that no pod can have. Calico refuses link-local for pools (libcalico-go validator); the others are
+# not unicast, or never leave a host.
 _FORBIDDEN = (
     ("link-local", "169.254.0.0/16"),
     ("link-local", "fe80::/10"),
@@ -27,7 +28,7 @@ _FORBIDDEN = (
 
 
 class Block(NamedTuple):
-    """An aligned run of addresses. Sorts by family, then address (numerically), then the larger block first."""
+    """An aligned run of addresses. Sorts by family, then by address, then the larger block first."""
 
     family: int
     """4 or 6."""
@@ -43,11 +44,11 @@ class Block(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many addresses, all of them counted."""
+        """The number of addresses, the first and the last one included."""
         return 1 << (BITS[self.family] - self.prefix)
 
     def overlaps(self, other: Block) -> bool:
-        """Tell whether an address is in both. Blocks nest or are disjoint."""
+        """Tell whether the two share an address: one of them then contains the other."""
         return self.family == other.family and self.first <= other.last and other.first <= self.last
 
     def contains(self, other: Block) -> bool:
@@ -62,7 +63,10 @@ CidrRule = Literal["syntax", "host bits", "mapped", "not for pods"]
 
 
 class CidrError(ValueError):
-    """Text that is no CIDR we take. `reason` says why; `rule` is its short name; `better` is what may have been meant, or empty."""
+    """A text that is not accepted as a CIDR.
+
+    `reason` is a sentence, `rule` its short name; `better` is what may have been meant, or "".
+    """
 
     def __init__(self, rule: CidrRule, reason: str, better: str = "") -> None:
         super().__init__(reason)
@@ -81,27 +85,27 @@ def address_text(family: int, number: int) -> str:
 def parse_block(text: str, *, pods: bool = True) -> Block:
     """Read a CIDR.
 
-    The text need not be canonical (`str(block) != text` tells), but it must be unambiguous: no leading zeros, no host bits, no IPv4-mapped
-    IPv6 (the apiserver refuses these from 1.36, feature StrictIPCIDRValidation). Where `pods` are to live in it, link-local, multicast and
-    loopback are refused too. Raises CidrError.
+    The text may be other than canonical (compare `str(block)`), but it must be unambiguous: no leading zeros,
+    no host bits, no IPv4-mapped IPv6 (the apiserver refuses these from 1.36, feature StrictIPCIDRValidation).
+    With `pods`, link-local, multicast and loopback addresses are refused too. Raises CidrError.
     """
     if match := _STRICT_V4(text):
         a, b, c, d, prefix = map(int, match.groups())
         first = a << 24 | b << 16 | c << 8 | d
         octets = a <= 255 and b <= 255 and c <= 255 and d <= 255
-        # Most blocks of real clusters; what is left, or forbidden, takes the careful way below.
+        # Most blocks of real clusters end here; every text that may be refused takes the slow way.
         if (
             octets
             and 8 <= prefix <= 32
             and a < 224
-            and a not in _CARE
+            and a not in _SECOND_LOOK
             and not first & ((1 << (32 - prefix)) - 1)
         ):
             return Block(4, first, prefix)
-    return _parse_with_care(text, pods=pods)
+    return _parse_slowly(text, pods=pods)
 
 
-def _parse_with_care(text: str, *, pods: bool) -> Block:
+def _parse_slowly(text: str, *, pods: bool) -> Block:
     address, slash, length = text.partition("/")
     if not slash:
         try:
@@ -155,9 +159,10 @@ _FORBIDDEN_BLOCKS = tuple((kind, _plain(text)) for kind, text in _FORBIDDEN)
 
 
 def usable(block: Block, *, all_of_tiny: bool) -> int:
-    """Count the addresses that pods can have: all but first and last where there are more than two.
+    """Count the addresses that pods can have: all but the first and the last of a block of more than two.
 
-    Of /31, /32, /127 and /128 every address counts from Cilium 1.17 on (`all_of_tiny`, PR #34618) and none before.
+    Of /31, /32, /127 and /128 every address counts from Cilium 1.17 on (`all_of_tiny`, PR #34618), and none
+    before.
     """
     if block.size > 2:
         return block.size - 2

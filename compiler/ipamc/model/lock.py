@@ -1,4 +1,4 @@
-"""The lock as values: lines, in one of four states, and what a person agreed to for one run."""
+"""The lock as values: its lines, each in one of four states, and what a person agreed to for one run."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ from ipamc.model.cluster import Mode
 
 
 class State(enum.StrEnum):
-    """What a lock line says of its block."""
+    """What a line of the lock says about its block."""
 
     HELD = "held"
     """The node has the block now."""
     PENDING = "pending"
-    """The node is to move to the block, by consent. It is kept for the node, and nothing is rendered for it."""
+    """The node is to move to the block, by consent. No other node gets it; nothing is rendered for it yet."""
     QUARANTINED = "quarantined"
-    """The node left the inventory, or moved to another block. Its addresses are not given out for some days."""
+    """The node left the inventory, or moved to another block. The addresses are kept back for some days."""
     RELEASED = "released"
-    """Nobody has the block any more: its addresses can be given out at once."""
+    """No node has the block: its addresses can be given out again at once."""
 
 
 Key = tuple[str, int, str]
-"""(node, family, pool): the blocks that are renumbered together. The pool is "" in a one-block mode: there a node has one block a family."""
+"""The blocks of one key are renumbered together: (node, family, pool).
+
+The pool is "" in one-block modes, where a node has one block a family.
+"""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One line of the lock: a block, the node that it is about, and in which state it is."""
+    """One line of the lock: a block, its node, and its state. A Struct, because there are 100,000 of them."""
 
     block: Block
     pool: str = ""
-    """"" for a held block that lies outside every pool (`unpooled: hold`)."""
+    """The pool whose range contains the block; "" of a held block outside every pool (`unpooled: hold`)."""
     node: str
     state: State = State.HELD
     since: str = ""
-    """The day from which a quarantined line is in quarantine, ISO 8601 in UTC; sorts as text. Empty in the other states."""
+    """The first day in quarantine, ISO 8601 in UTC; sorts as text. "" in the other states."""
     moved: bool = False
-    """A quarantined line: the node moved to another block, and this one never returns to it."""
+    """Of a quarantined line: the node moved to another block, and never gets this one back."""
     was_pending: bool = False
-    """A quarantined line: it was pending when its node left, and is again if the node returns."""
+    """Of a quarantined line: it was pending when its node left, and is pending again if the node returns."""
 
     @property
     def in_use(self) -> bool:
@@ -55,35 +58,35 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """The memory: header and lines."""
+    """Which node has which block: the header and the lines of the lock file."""
 
     cluster: str
     mode: Mode
     shards: int
-    """Shard count, a power of two."""
+    """The shard count, a power of two."""
     lines: tuple[Line, ...] = ()
     """By family and address."""
     path: str = ""
     """The file, as the user would type it."""
     written: tuple[Line, ...] = ()
-    """The lines as they stand in the file, below its header. Findings quote these, whatever became of `lines`."""
+    """The lines as they stand in the file, below its header. Findings quote these, not `lines`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """What a person agreed to, for one run. Reviewed in the lock's lines, never a switch that stays on."""
+    """What a person agreed to, for one run. Reviewers see it in the lock's lines; it is not kept anywhere."""
 
     leave: frozenset[str] = frozenset()
-    """Node names that may leave, or "all"."""
+    """Names of nodes that may leave, or "all"."""
     renumber: tuple[str, ...] = ()
-    """Whose blocks are to be replaced: NODE, CIDR or pool/NAME."""
+    """Blocks to be replaced: NODE, CIDR or pool/NAME."""
     settle: frozenset[str] = frozenset()
-    """Node names that have moved to their pending blocks."""
+    """Names of nodes that have moved to their pending blocks."""
     release: frozenset[str] = frozenset()
-    """Whose quarantined or pending lines are released: NODE or CIDR."""
+    """Quarantined or pending lines to be released: NODE or CIDR."""
     rename: tuple[tuple[str, str], ...] = ()
     """(dead node, its replacement)."""
     reshard: bool = False
-    """The shard count may grow to what `output.shardSize` asks for."""
+    """The shard count may grow to what `output.shardSize` needs."""
     mode: bool = False
-    """The lock may go over to the Cluster's mode."""
+    """The lock may switch to the Cluster's mode."""

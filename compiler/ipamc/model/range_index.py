@@ -1,16 +1,17 @@
-"""Whose ground a block lies on: the range, hence the pool, that contains it."""
+"""Which range, and so which pool, a block lies in."""
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
+from ipamc.model.address_sets import index_around
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool, Range
 
 
-class Ground(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRange:
     """A range and the pool that it belongs to."""
 
     pool: Pool
@@ -18,23 +19,24 @@ class Ground(NamedTuple):
 
 
 class RangeIndex:
-    """The ranges of all pools, for look-up by block in O(log ranges). Ranges are disjoint: `check` saw to it."""
+    """The ranges of all pools, for look-up by block in O(log ranges). They are disjoint (IPC0207)."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        grounds = [
-            Ground(pool, each) for pool in pools for part in pool.families.values() for each in part.ranges
+        ranges = [
+            PoolRange(pool=pool, range=cidr)
+            for pool in pools
+            for part in pool.families.values()
+            for cidr in part.ranges
         ]
-        self._grounds = sorted(grounds, key=lambda ground: ground.range.block)
-        self._starts = [(ground.range.block.family, ground.range.block.first) for ground in self._grounds]
+        self._ranges = sorted(ranges, key=lambda pool_range: pool_range.range.block)
+        self._blocks = [pool_range.range.block for pool_range in self._ranges]
 
-    def of(self, block: Block) -> Ground | None:
-        """Give the ground that contains every address of the block, or None."""
-        index = bisect.bisect_right(self._starts, (block.family, block.first)) - 1
-        if index >= 0 and self._grounds[index].range.block.contains(block):
-            return self._grounds[index]
-        return None
+    def of(self, block: Block) -> PoolRange | None:
+        """Return the range that contains every address of the block, with its pool, or None."""
+        index = index_around(self._blocks, block)
+        return None if index is None else self._ranges[index]
 
 
 def first_overlap(ranges: Iterable[Range], block: Block) -> Range | None:
-    """Give the first of a few ranges (excluded, reserved) that shares an address with the block, or None."""
-    return next((each for each in ranges if each.block.overlaps(block)), None)
+    """Return the first of a few ranges (excluded, reserved) that shares an address with a block, or None."""
+    return next((found for found in ranges if found.block.overlaps(block)), None)

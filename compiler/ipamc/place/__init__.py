@@ -1,1 +1,1 @@
-"""Model and lock in, blocks for every node out; reads no file and writes no text."""
+"""A cluster and its lock in, a plan with blocks for every node or findings out; reads and writes no file."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ipamc.model.address_sets import covers, lines_over, shared
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Lock
-from ipamc.model.plan import Reconciled
 from ipamc.place.allocate.allocate import never
-from ipamc.place.allocate.occupancy import lines_over, pieces, shared
-from ipamc.place.allocate.pins import barriers
+from ipamc.place.allocate.occupancy import blocked_ranges
 from ipamc.place.reconcile.adopt import Evidence
 
 
@@ -46,7 +45,7 @@ def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
             over = [one for one in kept if one.block.overlaps(asked)]
             yield from (one._replace(pool=pool.name) for one in over)
             lines = [line.block for line in lines_over(lock.lines, asked)]
-            if next(pieces(asked, sorted([*lines, *(one.block for one in over)])), None):
+            if not covers([*lines, *(one.block for one in over)], asked):
                 why = never(pool)
                 yield Vacancy(asked, pool.name, "", f"free, but the pool {why}" if why else "free", each.at)
     for one in kept:
@@ -58,9 +57,8 @@ def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
 
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[Vacancy]:
     """Yield what is kept from newcomers though no line says so."""
-    standing = Reconciled(lock=lock, held={}, taken=Evidence(cluster).taken(list(lock.lines)))
-    for why, kept in barriers(cluster, standing).values():
-        yield Vacancy(kept.block, "", "", why, kept.at)
+    for kept in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
+        yield Vacancy(kept.range.block, "", "", kept.why, kept.range.at)
     for pool in cluster.pools:
         for node, pins in pool.pins.items():
             yield from (Vacancy(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)

@@ -15,7 +15,7 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Reconciled, Want
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.allocate.allocate import Placement, never, place
-from ipamc.place.allocate.pins import told
+from ipamc.place.allocate.pins import conflict_text
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign
@@ -186,7 +186,7 @@ class _Story:
             if none.node.name == self.name:
                 yield f"no candidate gives {ip(none.families)}"
         conflicts = [each for each in (made.conflicts if made else ()) if each.node == self.name]
-        yield from (told(self.cluster, each) for each in conflicts)
+        yield from (conflict_text(self.cluster, each) for each in conflicts)
         for pool in self.cluster.pools if made and not conflicts else ():
             for pin in pool.pins.get(self.name, ()):
                 if pin.block not in self.after:

@@ -11,7 +11,7 @@ from ipamc.model.plan import Offer, Want
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement, never
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Blockers
+from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank, size_class
@@ -117,13 +117,13 @@ class _Sight:
         full = []
         for family, size in sorted(offer.sizes.items()):
             if mine.get(family, offer.pool.name) != offer.pool.name:
-                blockers = Blockers(
-                    after.lines, after.fixed, last_day(self.today, self.cluster.quarantine_days)
+                occupancy = Occupancy(
+                    after.lines, after.blocked, last_day(self.today, self.cluster.quarantine_days)
                 )
                 if (
-                    Space(family, [each.block for each in offer.pool.families[family].ranges], blockers).find(
-                        size
-                    )
+                    Space(
+                        family, [each.block for each in offer.pool.families[family].ranges], occupancy
+                    ).find(size)
                     is None
                 ):
                     full.append(family)

@@ -1,1 +1,1 @@
-"""What is needed in, blocks out; changes no block that is kept."""
+"""What nodes still need in, a plan with their new blocks or findings out; changes no block that is held."""

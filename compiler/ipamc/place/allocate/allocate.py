@@ -1,6 +1,7 @@
-"""Reconciled to plan: what is lacking is placed. Pins first, then the newcomers in name order, over the whole cluster.
+"""Place what nodes still need: pins first, then newcomers in name order over the whole cluster.
 
-Which pool serves a node, and who may take a full pool's place, was decided by `assign`; here the offers are only walked.
+`assign` decided which pools serve a node, and which may take the place of a full one; here the offers are
+taken in that order.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ import bisect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import msgspec
 
+from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Plan, Reconciled, Want
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Blockers, outermost
-from ipamc.place.allocate.pins import Conflict, Pinned, barriers, place_pins
+from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
+from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
 from ipamc.place.reconcile.adopt import Evidence
@@ -30,102 +31,100 @@ from ipamc.place.reconcile.renumber import settle_moves
 _block = operator.attrgetter("block")
 
 FEW = 1000
-"""New lines are few if there are so many times as many old ones."""
+"""Insert new lines one by one above this ratio of old to new lines; else sort them all."""
 
 
-class Placement(NamedTuple):
-    """What was placed, and who went without: what the findings of `allocate` are about."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """What was placed, and which nodes got nothing."""
 
     plan: Plan
-    after: Blockers
+    after: Occupancy
     """The plan's lines, and what else newcomers may not have."""
     short: Sequence[Short]
     unserved: Sequence[Unserved]
-    conflicts: Sequence[Conflict]
-    found: list[Diagnostic]
-    """Of pins."""
+    conflicts: Sequence[PinConflict]
 
 
 def allocate(
-    cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today: str
+    cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str
 ) -> tuple[Plan, list[Diagnostic]]:
-    """Place what is lacking; say who got nothing, and why. Costs what `place` does."""
-    plan, after, short, unserved, _, found = place(cluster, wants, standing, today)
-    return plan, [
-        *found,
-        *no_room(cluster, short, after),
-        *half_room(cluster, short, after),
-        *no_family(unserved),
+    """Place what nodes still need; report which of them got nothing, and why. Costs what `place` does."""
+    made = place(cluster, wants, reconciled, today)
+    return made.plan, [
+        *pin_conflicts(cluster, made.plan.lock, made.conflicts),
+        *no_room(cluster, made.short, made.after),
+        *half_room(cluster, made.short, made.after),
+        *no_family(made.unserved),
     ]
 
 
-def place(cluster: Cluster, wants: tuple[Want, ...], standing: Reconciled, today: str) -> Placement:
-    """Place what is lacking.
+def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str) -> Placement:
+    """Place what nodes still need.
 
-    Pinned newcomers come first, then who is renumbered (at the pin where there is one; their new lines are pending), then all newcomers: each in name
-    order, whatever the order of `standing.lacking`. `today` (ISO 8601, UTC) decides whose
-    quarantine is over. Lines are re-used whole: they leave the lock where a new block takes some of their addresses. Costs O(n log n) in lines and
-    newcomers, times the number of block sizes; the width of ranges does not count.
+    Pinned newcomers come first, then the nodes that are renumbered (at the pin where there is one; their new
+    lines are pending), then all newcomers: each in name order, whatever the order of the demands. `today`
+    (ISO 8601, UTC) decides which quarantine is over. Lines are re-used whole: they leave the lock where a new
+    block takes some of their addresses. Costs O(n log n) in lines and newcomers, times the number of block
+    sizes; the width of ranges does not count.
     """
-    pinned = place_pins(cluster, standing, sorted(standing.lacking, key=_order))
-    moved = place_pins(
-        cluster, replace(standing, lock=_with(standing.lock, pinned)), sorted(standing.moving, key=_order)
-    )
-    blockers = Blockers(moved.kept, _kept_free(cluster, standing), last_day(today, cluster.quarantine_days))
-    placed = _place(moved.lacking, pinned.lacking, blockers)
-    kept = [line for line in moved.kept if line.block not in blockers.gone] if blockers.gone else moved.kept
-    lines = _together(
-        kept, [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
-    )
-    held = _with_new(standing.held, [*pinned.new, *placed.lines])
-    if (
-        standing.moving
-    ):  # who is not there yet, or shows the new block already, need not wait for another compile
+    pinned = place_pins(cluster, reconciled, sorted(reconciled.lacking, key=_order))
+    with_pinned = _with(reconciled.lock, pinned.kept, pinned.new)
+    moved = place_pins(cluster, replace(reconciled, lock=with_pinned), sorted(reconciled.moving, key=_order))
+    occupancy = Occupancy(moved.kept, _blocked(cluster, reconciled), last_day(today, cluster.quarantine_days))
+    placed = _Newcomers(occupancy)
+    placed.place(moved.demands, State.PENDING)
+    placed.place(pinned.demands, State.HELD)
+    reused = occupancy.reused
+    kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept
+    renumbered = [msgspec.structs.replace(line, state=State.PENDING) for line in moved.new]
+    lines = _together(kept, [*renumbered, *placed.lines])
+    held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
+    if reconciled.moving:
+        # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
         by_name = {want.node.name: want for want in wants}
-        lines = settle_moves(cluster, standing.lock, lines, by_name, Evidence(cluster), Consent(), today)[0]
+        lines = settle_moves(cluster, reconciled.lock, lines, by_name, Evidence(cluster), Consent(), today)[0]
         held = held_by_node(lines)
     plan = Plan(
         cluster=cluster,
         wants=wants,
-        lock=replace(standing.lock, lines=tuple(lines)),
+        lock=replace(reconciled.lock, lines=tuple(lines)),
         origins={
-            **standing.origins,
+            **reconciled.origins,
             **{line.block: "pin" for line in pinned.new},
             **{line.block: "renumber" for line in moved.new},
             **placed.origins,
         },
-        stale=standing.stale,
+        stale=reconciled.stale,
         held=held,
     )
-    conflicts = [*pinned.conflicts, *moved.conflicts]
     return Placement(
-        plan,
-        replace(blockers, lines=lines),
-        placed.short,
-        placed.unserved,
-        conflicts,
-        [*pinned.found, *moved.found],
+        plan=plan,
+        after=replace(occupancy, lines=lines),
+        short=placed.short,
+        unserved=placed.unserved,
+        conflicts=[*pinned.conflicts, *moved.conflicts],
     )
 
 
-def _order(lacking: Demand) -> tuple[str, int]:
-    """By node name; of one node, its pools in the order in which they serve it."""
-    return lacking.want.node.name, lacking.want.offers.index(lacking.offer) if lacking.offer else 0
+def _order(demand: Demand) -> tuple[str, int]:
+    """Sort by node name; the demands of one node by the order in which its pools serve it."""
+    return demand.want.node.name, demand.want.offers.index(demand.offer) if demand.offer else 0
 
 
-def _with(lock: Lock, pinned: Pinned) -> Lock:
-    """Give the lock as it is with the pins of newcomers placed."""
-    return replace(lock, lines=tuple(sorted([*pinned.kept, *pinned.new], key=_block))) if pinned.new else lock
+def _with(lock: Lock, kept: Sequence[Line], new: Sequence[Line]) -> Lock:
+    """Return the lock with the pins of newcomers placed."""
+    return replace(lock, lines=tuple(sorted([*kept, *new], key=_block))) if new else lock
 
 
-def _kept_free(cluster: Cluster, standing: Reconciled) -> list[Block]:
-    """Give all that newcomers may not have though no line says so. Pins count, whether or not their node is there."""
-    pins = [pin.block for pool in cluster.pools for some in pool.pins.values() for pin in some]
-    return outermost([*barriers(cluster, standing), *pins])
+def _blocked(cluster: Cluster, reconciled: Reconciled) -> list[Block]:
+    """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
+    pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
+    return outermost([*blocked_ranges(cluster, reconciled.taken), *pins])
 
 
 def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
-    """Give all lines by family and address. A few new ones are put where they belong: sorting 100,000 lines takes longer than placing one."""
+    """Return all lines by address. A few new ones are inserted, as sorting 100,000 lines takes longer."""
     if len(new) * FEW > len(lines):
         return sorted([*lines, *new], key=_block)
     result = list(lines)
@@ -135,7 +134,7 @@ def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 
 
 def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
-    """Give the held lines by node with the new ones among them."""
+    """Return the held lines by node, the new ones among them."""
     result = dict(held)
     for line in new:
         if line.state is not State.PENDING:
@@ -144,38 +143,36 @@ def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapp
     return result
 
 
-def _place(moving: Iterable[Demand], lacking: Iterable[Demand], blockers: Blockers) -> _Newcomers:
-    newcomers = _Newcomers(blockers)
-    newcomers.moving = True
-    _serve(newcomers, moving)
-    newcomers.moving = False
-    _serve(newcomers, lacking)
-    return newcomers
-
-
-def _serve(newcomers: _Newcomers, lacking: Iterable[Demand]) -> None:
-    for each in lacking:
-        if each.offer is None:
-            newcomers.walk(each.want, each.families)
-        else:
-            newcomers.serve(each.want.node, each.offer, each.count)
-
-
 @dataclass(slots=True)
 class _Newcomers:
-    """A run of newcomers: the spaces that they shrink, the lines that they get, and who goes without."""
+    """A run of newcomers: the spaces that they take from, the lines that they get, and who gets nothing."""
 
-    blockers: Blockers
+    occupancy: Occupancy
     spaces: dict[tuple[str, int], Space] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
     origins: dict[Block, str] = field(default_factory=dict)
     short: list[Short] = field(default_factory=list)
     unserved: list[Unserved] = field(default_factory=list)
-    moving: bool = False
-    """Those who come now are renumbered: their new lines are pending."""
+    state: State = State.HELD
+    """The state of new lines: pending where the nodes that come now are renumbered."""
+    origin: str = ""
+    """The origin of new lines, where it is not that of the place."""
 
-    def walk(self, want: Want, families: tuple[int, ...]) -> None:
-        """Give a node one block of each family. Each offer serves all that it has and that is missing, or none."""
+    def place(self, demands: Iterable[Demand], state: State) -> None:
+        """Place demands in their order, as lines of one state."""
+        self.state = state
+        self.origin = "renumber" if state is State.PENDING else ""
+        for demand in demands:
+            if demand.offer is None:
+                self._serve_families(demand.want, demand.families)
+            else:
+                self._serve_pool(demand.want.node, demand.offer, demand.count)
+
+    def _serve_families(self, want: Want, families: tuple[int, ...]) -> None:
+        """Place one block of each family.
+
+        An offer serves all families that it has and that are missing, or none.
+        """
         node, missing = want.node.name, families
         for offer in want.offers:
             asked = _asked(offer, missing)
@@ -197,8 +194,8 @@ class _Newcomers:
         )
         self.unserved.append(Unserved(want.node, missing, passed))
 
-    def serve(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
-        """Give a node so many blocks of each family, all of one pool."""
+    def _serve_pool(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
+        """Place a number of blocks of each family for a node, all of one pool."""
         if why := never(offer.pool):
             self.short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
             return
@@ -213,7 +210,10 @@ class _Newcomers:
     def _instead(
         self, node: str, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """Let other pools take a full one's place until what it was asked for is served; give what is missing then."""
+        """Let other pools take a full one's place until what it was asked for is served.
+
+        Return what is still missing.
+        """
         for other in full.instead:
             some = _asked(other, missing)
             if some and self._give(node, other, some):
@@ -235,27 +235,18 @@ class _Newcomers:
             places.append((space, found))
         for space, found in places:
             space.take(found)
-            self.lines.append(
-                Line(
-                    block=found.block,
-                    pool=name,
-                    node=node,
-                    state=State.PENDING if self.moving else State.HELD,
-                )
-            )
-            self.origins[found.block] = (
-                "renumber" if self.moving else "re-used" if found.reuse else "first fit"
-            )
+            self.lines.append(Line(block=found.block, pool=name, node=node, state=self.state))
+            self.origins[found.block] = self.origin or ("re-used" if found.reuse else "first fit")
         return True
 
     def _open(self, pool: Pool, family: int) -> Space:
-        """Make the space of a pool and family, when it is first asked for."""
-        space = Space(family, [each.block for each in pool.families[family].ranges], self.blockers)
+        """Make the space of a pool and family, the first time that it is asked for."""
+        space = Space(family, [cidr.block for cidr in pool.families[family].ranges], self.occupancy)
         self.spaces[pool.name, family] = space
         return space
 
     def _room(self, offer: Offer, families: Iterable[int]) -> tuple[int, ...]:
-        """Give those of some families in which a pool still has room."""
+        """Return those of some families in which a pool still has room."""
         spaces = {
             family: self.spaces.get((offer.pool.name, family)) or self._open(offer.pool, family)
             for family in families
@@ -263,7 +254,10 @@ class _Newcomers:
         return tuple(family for family, space in spaces.items() if space.find(offer.sizes[family]))
 
     def _explain(self, want: Want, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> Short:
-        """Say why nobody serves a node: the offers before the full one, those that might take its place, and those that may not."""
+        """Return why no pool serves a node.
+
+        It names the pools that may take the full one's place, and those that may not.
+        """
         room = self._room(full, asked)
         lacks = _less(asked, room)
         passed: dict[str, str] = {}
@@ -291,12 +285,15 @@ class _Newcomers:
 
 
 def never(pool: Pool) -> str:
-    """Say why a pool gives nothing but pins; empty if it gives."""
+    """Return why a pool gives out nothing but pins, as a predicate; "" if it gives out more."""
     return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
 
 
 def _asked(offer: Offer, missing: tuple[int, ...]) -> tuple[int, ...]:
-    """Give the families to ask a pool for: those that it has and that are missing, none of a pool that gives nothing but pins."""
+    """Return the families to ask a pool for: those that it has and that are missing.
+
+    None of a pool that gives out nothing but pins.
+    """
     if offer.pool.disabled or offer.pool.unlisted:
         return ()
     sizes = offer.sizes

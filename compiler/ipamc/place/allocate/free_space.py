@@ -1,9 +1,10 @@
-"""The addresses of one pool and family: what is free, found lazily, then what may be given again.
+"""The addresses of one pool and family: what is free, found lazily, then what may be re-used.
 
-A cursor runs through the gaps between blockers, lowest address first, and no further than a request has to look: the width of a range costs
-nothing. What it passes over, being too small for a request, is kept as the largest aligned pieces, in a heap per prefix length; what a block does not
-need of such a piece goes back as buddies. (A bitmap, as Cilium and Calico keep one, cannot hold an IPv6 range; a cursor alone cannot serve several
-sizes.)
+A cursor runs through the gaps between occupied blocks, lowest address first, and no further than a request
+needs: the width of a range costs nothing. Gaps that are too small for a request are kept as the largest
+aligned pieces, in a heap per prefix length; the part of a piece that a block does not need goes back as
+buddies. (A bitmap, as Cilium and Calico keep one, cannot hold an IPv6 range; a cursor alone cannot serve
+several sizes.)
 """
 
 from __future__ import annotations
@@ -14,87 +15,88 @@ from heapq import heappop, heappush
 
 import msgspec
 
+from ipamc.model.address_sets import gaps, largest_aligned, shared
 from ipamc.model.cidr import BITS, Block
-from ipamc.place.allocate.occupancy import Blockers, aligned, gaps, shared
+from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import Reuse, places
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
-    """A place for a block. Good until something else is taken from its space. A Struct, because one is made for each newcomer."""
+class FreePlace(msgspec.Struct, frozen=True, gc=False):
+    """A place for a block, good until something is taken from its space. One is made for each newcomer."""
 
     block: Block
     key: int = 0
-    """Where it is free: its own key."""
+    """Of a place that is free: its key (see `Space`)."""
     length: int = -1
-    """Prefix length of the piece that it is cut from; -1: it is at the cursor."""
+    """Prefix length of the free piece that it is cut from; -1: it is at the cursor."""
     reuse: Reuse | None = None
-    """The old lines that it lies over, if it is not free."""
+    """Of a place that is not free: the old lines that it lies over."""
 
 
 class Space:
-    """The addresses of one pool and family. What is available only shrinks, so nothing is looked at twice for one size.
+    """The addresses of one pool and family.
 
-    n blocks of k sizes cost O(k (n + lines) log n) in all. A free address is known by its *key*, the index of its range and its number in one: the
-    order of keys is the order of allocation.
+    What is available only shrinks, so nothing is looked at twice for one size: n blocks of k sizes cost
+    O(k (n + lines) log n) in all. The *key* of a free address is the index of its range and its number in one
+    integer: the order of keys is the order of allocation.
     """
 
-    def __init__(self, family: int, ranges: Sequence[Block], blockers: Blockers) -> None:
+    def __init__(self, family: int, ranges: Sequence[Block], occupancy: Occupancy) -> None:
         self._bits = BITS[family]
         self._ranges = ranges
-        self._blockers = blockers
-        self._full = -1  # blocks of this prefix length, and larger ones, are not to be had
+        self._occupancy = occupancy
+        self._full = -1  # there is no place for blocks of this prefix length, nor for larger ones
         self._gaps = self._gaps_by_key()
         self._none = (len(ranges) << self._bits, 0)  # above all keys
         self._cursor, self._gap_end = next(self._gaps, self._none)
         self._heaps: dict[int, list[int]] = {}  # keys of the free pieces before the cursor, by prefix length
         self._ordered: list[tuple[int, list[int]]] = []  # the same, by prefix length
-        self._absorbed = 0  # so many of blockers.freed
-        self._placed: dict[int, set[int]] = defaultdict(
-            set
-        )  # first addresses of the blocks placed here, by prefix length
-        self._queues: dict[int, list[Reuse]] = {}  # by prefix length; the next one is the last
-        self._touched: dict[
-            int, set[int]
-        ] = {}  # for each queue, where a block of its size or smaller was placed
+        self._absorbed = 0  # so many of occupancy.freed
+        # By prefix length: first addresses of the blocks placed here; places over old lines, the next one last;
+        # and for each of these queues, where a block of its size or smaller was placed.
+        self._placed: dict[int, set[int]] = defaultdict(set)
+        self._queues: dict[int, list[Reuse]] = {}
+        self._touched: dict[int, set[int]] = {}
 
-    def find(self, prefix: int) -> Found | None:
-        """Give the place for a block of this prefix length, or None; nothing is taken.
+    def find(self, prefix: int) -> FreePlace | None:
+        """Return the place for a block of this prefix length, or None; take nothing.
 
-        Free addresses, lowest range and address first; else over released lines only; else also over lines whose days are over, the place whose
-        youngest day is oldest.
+        Free addresses come first, in the order of the ranges and by address; then places over released lines
+        only; then those that also lie over lines whose quarantine is over, the one whose latest day is the
+        earliest.
         """
         if prefix <= self._full:
             return None
-        found = self._free(prefix) or self._again(prefix)
-        if found is None:  # for ever: what comes free later, this size could have had as part of an old line
+        place = self._free(prefix) or self._reusable(prefix)
+        if (
+            place is None
+        ):  # for ever: whatever is freed later, this size could have had as part of an old line
             self._full = prefix
-        return found
+        return place
 
-    def take(self, found: Found) -> None:
-        """Take what `find` gave just before."""
-        _, first, prefix = found.block
-        if found.reuse is not None:
-            self._retire(found.reuse)
-        elif found.length < 0:
+    def take(self, place: FreePlace) -> None:
+        """Take the place that `find` returned just before."""
+        _, first, prefix = place.block
+        if place.reuse is not None:
+            self._drop_lines(place.reuse)
+        elif place.length < 0:
             self._cursor += 1 << (self._bits - prefix)
             if self._cursor == self._gap_end:
                 self._cursor, self._gap_end = next(self._gaps, self._none)
         else:
-            heappop(self._heaps[found.length])
-            for length in range(found.length + 1, prefix + 1):
-                self._push(found.key + (1 << (self._bits - length)), length)
+            heappop(self._heaps[place.length])
+            for length in range(place.length + 1, prefix + 1):
+                self._push(place.key + (1 << (self._bits - length)), length)
         self._placed[prefix].add(first)
         for size, touched in self._touched.items():
             if size <= prefix:
                 touched.add(first >> (self._bits - size))
 
     def _gaps_by_key(self) -> Iterator[tuple[int, int]]:
-        """Yield what is free at first: keys of the first address, and of the one after the last."""
-        for order, ground in enumerate(self._ranges):
+        """Yield what is free at first: the keys of the first address, and of the one after the last."""
+        for order, block in enumerate(self._ranges):
             offset = order << self._bits
-            for first, end in gaps(
-                ground.family, ground.first, ground.last + 1, self._blockers.over_range(ground)
-            ):
+            for first, end in gaps(block, self._occupancy.over_range(block)):
                 yield offset + first, offset + end
 
     def _push(self, key: int, length: int) -> None:
@@ -104,9 +106,9 @@ class Space:
             self._ordered = sorted(self._heaps.items())
         heappush(heap, key)
 
-    def _free(self, prefix: int) -> Found | None:
-        """Give the lowest free place. Of a piece that is large enough, that is its beginning."""
-        if self._absorbed < len(self._blockers.freed):
+    def _free(self, prefix: int) -> FreePlace | None:
+        """Return the lowest free place: the beginning of the first piece that is large enough."""
+        if self._absorbed < len(self._occupancy.freed):
             self._absorb()
         end, _ = self._none
         size = 1 << (self._bits - prefix)
@@ -121,17 +123,20 @@ class Space:
                 key, cut = self._cursor, -1
             if key == end:
                 return None
-            ground = self._ranges[key >> self._bits]
+            family = self._ranges[key >> self._bits].family
             first = key & ((1 << self._bits) - 1)
             if cut < 0 or not self._queues or not self._covered(first, cut):
-                return Found(Block(ground.family, first, prefix), key, cut)
+                return FreePlace(Block(family, first, prefix), key, cut)
             heappop(self._heaps[cut])
 
     def _reach(self, key: int, size: int) -> bool:
-        """Move the cursor to the first place of this size before `key`, if there is one; keep what it passes over."""
+        """Move the cursor to the first place of this size before `key`, if there is one.
+
+        The pieces that it passes over are kept.
+        """
         cursor, end = self._cursor, self._gap_end
         while cursor < key and (cursor & (size - 1) or cursor + size > end):
-            passed = aligned(cursor, end)
+            passed = largest_aligned(cursor, end)
             self._push(cursor, self._bits + 1 - passed.bit_length())
             cursor += passed
             if cursor == end:
@@ -139,12 +144,12 @@ class Space:
         self._cursor, self._gap_end = cursor, end
         return cursor < key
 
-    def _again(self, prefix: int) -> Found | None:
-        """Give the best place over old lines that no newcomer has taken from."""
+    def _reusable(self, prefix: int) -> FreePlace | None:
+        """Return the first place over old lines of which no newcomer has taken a part."""
         shift = self._bits - prefix
         queue = self._queues.get(prefix)
         if queue is None:
-            queue = self._queues[prefix] = places(self._ranges, prefix, self._blockers)[::-1]
+            queue = self._queues[prefix] = places(self._ranges, prefix, self._occupancy)[::-1]
             self._touched[prefix] = {
                 first >> shift for size, placed in self._placed.items() if size >= prefix for first in placed
             }
@@ -152,37 +157,37 @@ class Space:
         while queue:
             first = queue[-1].block.first
             if first >> shift not in touched and not self._covered(first, prefix):
-                return Found(queue[-1].block, reuse=queue[-1])
+                return FreePlace(queue[-1].block, reuse=queue[-1])
             queue.pop()
         return None
 
     def _covered(self, first: int, length: int) -> bool:
-        """Tell whether a larger block was placed over this one, as happens to free pieces beside lines that are given again."""
+        """Tell whether a larger block was placed over this one, together with old lines beside it."""
         return any(
             first & -(1 << (self._bits - size)) in placed
             for size, placed in self._placed.items()
             if size < length
         )
 
-    def _retire(self, reuse: Reuse) -> None:
-        """Let the lines under a place vanish. What it leaves over of a larger one is free."""
+    def _drop_lines(self, reuse: Reuse) -> None:
+        """Drop the lines under a place. What it leaves over of a larger one is free."""
         for line in reuse.lines:
-            self._blockers.gone.add(line.block)
+            self._occupancy.reused.add(line.block)
             if line.block.prefix < reuse.block.prefix:
-                left_over = self._blockers.unfixed(line.block, reuse.block)
+                left_over = self._occupancy.unblocked(line.block, reuse.block)
                 if self._ranges[reuse.order].contains(line.block):
                     for piece in left_over:
                         self._push((reuse.order << self._bits) + piece.first, piece.prefix)
                 else:
-                    self._blockers.freed.extend(left_over)
+                    self._occupancy.freed.extend(left_over)
 
     def _absorb(self) -> None:
-        """Take in what lines beyond one range left free, as far as it lies in ranges of this space."""
-        freed = self._blockers.freed
+        """Add the pieces that lines beyond one range left free, as far as they lie in this space."""
+        freed = self._occupancy.freed
         while self._absorbed < len(freed):
             piece = freed[self._absorbed]
             self._absorbed += 1
-            for order, ground in enumerate(self._ranges):
-                if ground.overlaps(piece):
-                    own = shared(piece, ground)
+            for order, block in enumerate(self._ranges):
+                if block.overlaps(piece):
+                    own = shared(piece, block)
                     self._push((order << self._bits) + own.first, own.prefix)

@@ -1,4 +1,4 @@
-"""Addresses that may be given again: places over lines that were released, or that left long enough ago."""
+"""Addresses that may be re-used: places over lines that are released, or quarantined for long enough."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from ipamc.model.address_sets import blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.lock import Line
-from ipamc.place.allocate.occupancy import Blockers, blocks_over, lines_over, shared
+from ipamc.place.allocate.occupancy import Occupancy
 
 
 class Reuse(NamedTuple):
-    """A place over old lines. The smallest is taken first."""
+    """A place over old lines. Sorts: the smallest is taken first."""
 
     day: str
-    """The youngest day on which one of its lines left, ISO 8601; empty where all were released, so that these come first."""
+    """The latest day on which one of its lines was quarantined, ISO 8601; "" where all are released."""
     order: int
     """The index of its range."""
     block: Block
     lines: tuple[Line, ...]
-    """The lines that vanish under it, whole. Other parts of the block may be free."""
+    """The lines that leave the lock for it, whole. Other parts of the block may be free."""
 
 
 def last_day(today: str, days: int | None) -> str:
-    """Give the last day on which a line may have left to be given again today. Empty: no line may be. `days` None: never."""
+    """Return the last day of quarantine that is over today: lines of that day or before may be re-used.
+
+    ISO 8601; "" where none may. `days` None: quarantine never ends.
+    """
     if days is None:
         return ""
     try:
@@ -33,48 +37,42 @@ def last_day(today: str, days: int | None) -> str:
         return ""
 
 
-def first_day(left: str, days: int) -> str:
-    """Give the day from which on a line that left on a day may be given again; empty if the calendar ends before."""
+def first_day(since: str, days: int) -> str:
+    """Return the first day on which a line quarantined `since` may be re-used; "" if the calendar ends."""
     try:
-        return (date.fromisoformat(left) + timedelta(days=days)).isoformat()
+        return (date.fromisoformat(since) + timedelta(days=days)).isoformat()
     except OverflowError:
         return ""
 
 
-def places(ranges: Sequence[Block], prefix: int, blockers: Blockers) -> list[Reuse]:
-    """Give the places for blocks of one prefix length, the one to be taken first first.
+def places(ranges: Sequence[Block], prefix: int, occupancy: Occupancy) -> list[Reuse]:
+    """Return the places over old lines for blocks of one prefix length, the one to be taken first first.
 
-    Over lines of this size or smaller, every place is told; of a larger line only the lowest, because the line vanishes with it and the rest of
-    it is free then. What newcomers took since is for the caller to see. O(lines log lines).
+    Over lines of this size or smaller that is every place. Of a larger line it is only the lowest one: the
+    whole line leaves the lock with it, and the rest is free then. The caller checks what newcomers have taken
+    since. O(lines log lines).
     """
     return sorted(
         place
-        for order, ground in enumerate(ranges)
-        if ground.prefix <= prefix
-        for place in _places(order, ground, prefix, blockers)
+        for order, block in enumerate(ranges)
+        if block.prefix <= prefix
+        for place in _places(order, block, prefix, occupancy)
     )
 
 
-def _places(order: int, ground: Block, prefix: int, blockers: Blockers) -> Iterator[Reuse]:
-    family = ground.family
+def _places(order: int, cidr: Block, prefix: int, occupancy: Occupancy) -> Iterator[Reuse]:
+    family = cidr.family
     size = 1 << (BITS[family] - prefix)
-    lines = lines_over(blockers.lines, ground)
-    fixed = blocks_over(blockers.fixed, ground)
+    lines = lines_over(occupancy.lines, cidr)
+    blocked = blocks_over(occupancy.blocked, cidr)
     index = 0
     while index < len(lines):
         line = lines[index]
         if line.block.prefix < prefix:
             index += 1
-            if blockers.reusable(line):
-                lowest = next(
-                    (
-                        piece
-                        for piece in blockers.unfixed(shared(line.block, ground))
-                        if piece.prefix <= prefix
-                    ),
-                    None,
-                )
-                if lowest:
+            if occupancy.reusable(line):
+                pieces = occupancy.unblocked(shared(line.block, cidr))
+                if lowest := next((piece for piece in pieces if piece.prefix <= prefix), None):
                     yield Reuse(line.since, order, Block(family, lowest.first, prefix), (line,))
             continue
         block = Block(family, line.block.first & -size, prefix)
@@ -82,5 +80,5 @@ def _places(order: int, ground: Block, prefix: int, blockers: Blockers) -> Itera
         while index < len(lines) and lines[index].block.first < block.first + size:
             index += 1
         under = lines[start:index]
-        if all(map(blockers.reusable, under)) and not (fixed and blocks_over(fixed, block)):
-            yield Reuse(max(each.since for each in under), order, block, tuple(under))
+        if all(map(occupancy.reusable, under)) and not (blocked and blocks_over(blocked, block)):
+            yield Reuse(max(line.since for line in under), order, block, tuple(under))

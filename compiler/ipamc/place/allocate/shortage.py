@@ -1,96 +1,102 @@
-"""Why a node got no block: which pools were full or passed over, and what they have."""
+"""Findings about nodes that got no block: which pools were full or passed over, and what they have."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from ipamc.model.cidr import BITS, Block
+import msgspec
+
+from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
+from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Node, PoolFamily
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
+from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names
 from ipamc.model.plan import Offer
-from ipamc.place.allocate.free_space import Found, Space
-from ipamc.place.allocate.occupancy import Blockers, blocks_over, lines_over, pieces, shared
-from ipamc.place.allocate.reuse import first_day
+from ipamc.place.allocate.free_space import Space
+from ipamc.place.allocate.occupancy import Occupancy
+from ipamc.place.allocate.reuse import Reuse, first_day
 
 _LAST_DAY = "9999-12-31"
 """When every quarantine is over."""
 
 
 class Passed(NamedTuple):
-    """A pool that was passed over."""
+    """A pool that was passed over. Part of a sort key."""
 
     pool: str
     why: str
     """A predicate: "is disabled"."""
 
 
-class Short(NamedTuple):
-    """A node that found its pool full, and nobody to take the pool's place."""
+class Short(msgspec.Struct, frozen=True):
+    """A node whose pool is full, and no other may take its place. There may be 100,000 of them."""
 
     node: Node
     offer: Offer
     full: tuple[int, ...]
     """Families without room."""
     room: tuple[int, ...]
-    """Families that the pool had room for, and did not give because of the others."""
+    """Families in which the pool had room, and which it did not give because of the full ones."""
     passed: tuple[Passed, ...]
 
 
-class Unserved(NamedTuple):
-    """A node whose candidates lack a family."""
+class Unserved(msgspec.Struct, frozen=True):
+    """A node whose candidates have no range of a family. There may be 100,000 of them."""
 
     node: Node
     families: tuple[int, ...]
     passed: tuple[Passed, ...]
 
 
-def no_room(cluster: Cluster, shorts: Iterable[Short], after: Blockers) -> Iterator[Diagnostic]:
+def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0303: the pool that serves a node has room for it.
 
-    Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the same selector and those that `overflow` names
-    may take a full pool's place: a rack never spills into another by accident. Add a CIDR to the pool, name another pool in its `overflow`, or release
-    what is in quarantine and no longer used: `ipamc lock --release CIDR`.
+    Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the same
+    selector and those that `overflow` names may take a full pool's place: a rack never spills into another by
+    accident. Add a CIDR to the pool, name another pool in its `overflow`, or release what is in quarantine
+    and no longer used: `ipamc lock --release CIDR`.
     """
-    for group, nodes in _grouped(short for short in shorts if not short.room):
-        stock = _Stock(cluster, group, after)
+    for shortage, nodes in _grouped(short for short in shorts if not short.room):
+        pool = _full_pool(cluster, shortage, after)
         yield error(
             "IPC0303",
-            stock.at,
-            f"pool {group.pool} has no room for {_nodes(nodes)}; {stock.told}{_passed_over(group.passed)}",
+            pool.at,
+            f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}",
             also=[Related(nodes[0].at, f"node {nodes[0].name} needs a block")],
-            help=stock.ways_out,
+            help=pool.ways_out,
         )
 
 
-def half_room(cluster: Cluster, shorts: Iterable[Short], after: Blockers) -> Iterator[Diagnostic]:
+def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0305: a dual-stack pool serves all the families that a node lacks, or none.
 
-    The pool has room in one family but not in the other, and no other pool may take its place. It gives neither, so that the blocks of a node stay
-    together. Add a CIDR of the family that is full, or name another pool in `overflow`.
+    The pool has room in one family but not in the other, and no other pool may take its place. It gives
+    neither, so that the blocks of a node stay together. Add a CIDR of the family that is full, or name
+    another pool in `overflow`.
     """
-    for group, nodes in _grouped(short for short in shorts if short.room):
-        stock = _Stock(cluster, group, after)
+    for shortage, nodes in _grouped(short for short in shorts if short.room):
+        pool = _full_pool(cluster, shortage, after)
         yield error(
             "IPC0305",
-            stock.at,
-            f"pool {group.pool} has room in {ip(group.room)} but not in {ip(dict(group.full))} for {_nodes(nodes)}; "
-            f"{stock.told}{_passed_over(group.passed)}",
+            pool.at,
+            f"pool {shortage.pool} has room in {ip(shortage.room)} but not in {ip(dict(shortage.full))} for {_nodes(nodes)}; "
+            f"{pool.contents}{_passed_over(shortage.passed)}",
             also=[Related(nodes[0].at, f"node {nodes[0].name} needs both")],
-            help=stock.ways_out,
+            help=pool.ways_out,
         )
 
 
 def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     """IPC0307: every family of the cluster is in a pool that serves the node.
 
-    A node needs a block of each of `ipFamilies`; Cilium waits for ever on a missing one. Give one of the node's pools a range of that family, or
-    select the node with a pool that has one.
+    A node needs a block of each of `ipFamilies`; Cilium waits for ever for a missing one. Give one of the
+    node's pools a range of that family, or select the node with a pool that has one.
     """
     groups: dict[tuple[tuple[int, ...], tuple[Passed, ...]], list[Node]] = defaultdict(list)
-    for each in unserved:
-        groups[each.families, each.passed].append(each.node)
+    for found in unserved:
+        groups[found.families, found.passed].append(found.node)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
         pools = f"; {_why(passed)}" if passed else ", as they have none"
@@ -102,8 +108,8 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
         )
 
 
-class Group(NamedTuple):
-    """Shortages that are one finding."""
+class Shortage(NamedTuple):
+    """What nodes without a block have in common when they are one finding. Sorts by pool."""
 
     pool: str
     full: tuple[tuple[int, int], ...]
@@ -112,78 +118,107 @@ class Group(NamedTuple):
     passed: tuple[Passed, ...]
 
 
-def _grouped(shorts: Iterable[Short]) -> list[tuple[Group, list[Node]]]:
-    groups: dict[Group, list[Node]] = defaultdict(list)
-    for node, offer, full, room, passed in shorts:
-        groups[
-            Group(offer.pool.name, tuple((family, offer.sizes[family]) for family in full), room, passed)
-        ].append(node)
+def _grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
+    groups: dict[Shortage, list[Node]] = defaultdict(list)
+    for short in shorts:
+        full = tuple((family, short.offer.sizes[family]) for family in short.full)
+        groups[Shortage(short.offer.pool.name, full, short.room, short.passed)].append(short.node)
     return [
-        (group, sorted(nodes, key=lambda node: node.name))
-        for group, nodes in sorted(groups.items(), key=lambda item: item[0])
+        (shortage, sorted(nodes, key=lambda node: node.name))
+        for shortage, nodes in sorted(groups.items(), key=lambda item: item[0])
     ]
 
 
-class _Stock:
-    """What a pool has in the families that are full: in words, and what can be done."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FullPool:
+    """What a pool has in the families that are full, in words; and what can be done."""
 
-    def __init__(self, cluster: Cluster, group: Group, after: Blockers) -> None:
-        pool = next(pool for pool in cluster.pools if pool.name == group.pool)
-        parts = [(pool.families[family], prefix) for family, prefix in group.full]
-        part = parts[0][0]
-        self.at = part.ranges[0].at if part.ranges else part.at
-        self._release = ""
-        self.told = "; ".join(self._tell(cluster, part, prefix, after) for part, prefix in parts)
-        overflow = "name a pool in its overflow" if cluster.mode.one_block else ""
-        self.ways_out = "; or ".join(
-            filter(None, (f"add a CIDR to pool {pool.name}", overflow, self._release))
-        )
-
-    def _tell(self, cluster: Cluster, part: PoolFamily, prefix: int, after: Blockers) -> str:
-        ranges = [each.block for each in part.ranges]
-        size = 1 << (BITS[part.family] - prefix)
-        held, waiting, kept = _use(ranges, after)
-        total = sum(ground.size for ground in ranges)
-        until = ""
-        if waiting:
-            until = self._until(
-                cluster,
-                Space(part.family, ranges, Blockers(after.lines, after.fixed, waited=_LAST_DAY)).find(prefix),
-            )
-        shares = ((held, "held"), (waiting, f"quarantined{until}"), (kept, "reserved, excluded or pinned"))
-        told = [f"{_blocks(number, size)} {what}" for number, what in shares if number]
-        if free := total - held - waiting - kept:
-            told.append(f"{_blocks(free, size)} free in pieces that are too small")
-        return f"IPv{part.family} /{prefix}: {_blocks(total, size)} {'block' if total == size else 'blocks'}, {', '.join(told)}"
-
-    def _until(self, cluster: Cluster, found: Found | None) -> str:
-        """Say when quarantine gives a block back, if it ever does, and remember how to end it now."""
-        if found is None or found.reuse is None or not found.reuse.day:
-            return ""
-        first = found.reuse.lines[0].block
-        self._release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {min(first, found.block, key=lambda each: each.prefix)}"
-        day = "" if cluster.quarantine_days is None else first_day(found.reuse.day, cluster.quarantine_days)
-        return f" (the next is free on {day})" if day else " for ever"
+    at: At
+    contents: str
+    ways_out: str
 
 
-def _use(ranges: Iterable[Block], after: Blockers) -> tuple[int, int, int]:
-    """Count the addresses of ranges that are held, quarantined, and kept from everybody."""
-    held = waiting = kept = 0
-    for ground in ranges:
-        for line in lines_over(after.lines, ground):
-            if line.in_use:
-                held += shared(line.block, ground).size
-            elif not after.reusable(line):
-                waiting += shared(line.block, ground).size
-        for fixed in blocks_over(after.fixed, ground):
-            inside = shared(fixed, ground)
-            lines = [line.block for line in lines_over(after.lines, inside)]
-            kept += sum(piece.size for piece in pieces(inside, lines))
-    return held, waiting, kept
+def _full_pool(cluster: Cluster, shortage: Shortage, after: Occupancy) -> _FullPool:
+    pool = next(pool for pool in cluster.pools if pool.name == shortage.pool)
+    parts = [(pool.families[family], prefix) for family, prefix in shortage.full]
+    first = parts[0][0]
+    contents, release = [], ""
+    for part, prefix in parts:
+        use = _use(part, after)
+        reuse = _next_reuse(part, prefix, after) if use.quarantined else None
+        contents.append(_contents(cluster, part, prefix, use, reuse))
+        if reuse:
+            block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
+            release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
+    overflow = "name a pool in its overflow" if cluster.mode.one_block else ""
+    return _FullPool(
+        at=first.ranges[0].at if first.ranges else first.at,
+        contents="; ".join(contents),
+        ways_out="; or ".join(filter(None, (f"add a CIDR to pool {pool.name}", overflow, release))),
+    )
+
+
+def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:
+    """Return the place that is re-usable first once its quarantine is over, or None."""
+    ranges = [cidr.block for cidr in part.ranges]
+    over = Occupancy(after.lines, after.blocked, last_day=_LAST_DAY)
+    place = Space(part.family, ranges, over).find(prefix)
+    return place.reuse if place and place.reuse and place.reuse.day else None
+
+
+def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse: Reuse | None) -> str:
+    """Say how many blocks of a size a pool has in a family, and what they are used for."""
+    size = 1 << (BITS[part.family] - prefix)
+    until = ""
+    if reuse:
+        days = cluster.quarantine_days
+        day = "" if days is None else first_day(reuse.day, days)
+        until = f" (the next is free on {day})" if day else " for ever"
+    shares = (
+        (use.held, "held"),
+        (use.quarantined, f"quarantined{until}"),
+        (use.blocked, "reserved, excluded or pinned"),
+        (use.free, "free in pieces that are too small"),
+    )
+    parts = ", ".join(f"{_blocks(number, size)} {what}" for number, what in shares if number)
+    return f"IPv{part.family} /{prefix}: {_blocks(use.total, size)} {'block' if use.total == size else 'blocks'}, {parts}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Use:
+    """What the addresses of a pool in one family are used for."""
+
+    total: int
+    held: int
+    """Held or pending."""
+    quarantined: int
+    """Quarantined, and not re-usable today."""
+    blocked: int
+    """Reserved, excluded or pinned, and in no line."""
+
+    @property
+    def free(self) -> int:
+        """The rest."""
+        return self.total - self.held - self.quarantined - self.blocked
+
+
+def _use(part: PoolFamily, after: Occupancy) -> _Use:
+    total = held = quarantined = blocked = 0
+    for block in (cidr.block for cidr in part.ranges):
+        total += block.size
+        lines = lines_over(after.lines, block)
+        held += sum(shared(line.block, block).size for line in lines if line.in_use)
+        waiting = (line for line in lines if not line.in_use and not after.reusable(line))
+        quarantined += sum(shared(line.block, block).size for line in waiting)
+        for kept in blocks_over(after.blocked, block):
+            inside = shared(kept, block)
+            in_lines = addresses_taken(inside, (line.block for line in lines_over(lines, inside)))
+            blocked += inside.size - in_lines
+    return _Use(total=total, held=held, quarantined=quarantined, blocked=blocked)
 
 
 def _blocks(addresses: int, size: int) -> str:
-    """Say how many blocks a number of addresses is, to a tenth."""
+    """Print a number of addresses as blocks of a size, to a tenth."""
     whole, tenth = divmod(addresses * 10 // size, 10)
     if addresses and not whole and not tenth:
         return "less than 0.1"
@@ -195,13 +230,13 @@ def _nodes(nodes: list[Node]) -> str:
 
 
 def ip(families: Iterable[int]) -> str:
-    """Name families: `IPv4 and IPv6`."""
+    """List families: `IPv4 and IPv6`."""
     return " and ".join(f"IPv{family}" for family in families)
 
 
 def _why(passed: tuple[Passed, ...]) -> str:
-    told = [f"pool {each.pool} {each.why}" for each in passed[:8]]
-    return ", ".join(told) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
+    pools = [f"pool {pool.pool} {pool.why}" for pool in passed[:8]]
+    return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
 
 
 def _passed_over(passed: tuple[Passed, ...]) -> str:

@@ -1,19 +1,19 @@
-"""CiliumPodIPPools: the pools as the operator of multi-pool mode knows them.
+"""CiliumPodIPPools: the pools from which the operator of multi-pool mode hands out blocks.
 
-Shared between nodes they hold a pool's ranges less what is reserved. With `pinning: node` there is one for each node and pool, of exactly that node's
-blocks, and none is shared: whatever the order of events, the operator can hand out nothing else.
+One that nodes share has a pool's ranges without what is reserved. With `pinning: node` there is one for each
+node and pool, with exactly that node's blocks, and none is shared: whatever the order of events, the operator
+can hand out nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
+from ipamc.model.address_sets import blocks_over, lines_over, outermost, subtract
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode, Pool, PoolFamily
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
-from ipamc.place.allocate.occupancy import blocks_over, lines_over
 from ipamc.render.targets.context import File, Layout, renumber_path, texts
 
 TEMPLATE = "pod_ip_pool.yaml.j2"
@@ -23,11 +23,11 @@ Values = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `cilium/ippools.yaml`, or with `pinning: node` `pools/<shard>/ippools.yaml` and `renumber/<node>.yaml`."""
+    """Yield `cilium/ippools.yaml`; with `pinning: node` `pools/<shard>/ippools.yaml` and `renumber/`."""
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
         return
-    if cluster.pinning != "node":
+    if cluster.shared_pools:
         shared = tuple(
             filter(
                 None,
@@ -60,12 +60,12 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def pinned_name(pool: str, node: str) -> str:
-    """Name the CiliumPodIPPool of one node and pool. Unique as long as no pool's name has a dot (IPC0530)."""
+    """Return the name of the CiliumPodIPPool of a node and pool. Unique: pool names have no dot (IPC0530)."""
     return f"{pool}.{node}"
 
 
 def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
-    """Group a node's blocks by pool and family, pools by name, blocks in the order given."""
+    """Return a node's blocks by pool and family: pools by name, blocks in the order of the lines."""
     groups: dict[str, dict[int, tuple[Block, ...]]] = {}
     for line in lines:
         families = groups.setdefault(line.pool, {})
@@ -74,41 +74,30 @@ def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
 
 
 def pieces(pool: Pool, part: PoolFamily, lines: Sequence[Line]) -> tuple[Block, ...]:
-    """Give a pool's ranges of one family less what is reserved, in the order as written.
+    """Return a pool's ranges of one family without what is reserved, in the order as written.
 
-    `lines` are the lock's: a held block stays in the pool where it was reserved later, or its node would lose it. A piece smaller than a block, which
-    the operator could never use, is left out unless it belongs to a live or pending line. Without anything reserved this costs nothing; else
-    O(reserved log lines) by netaddr.
+    `lines` are the lock's: a block that was reserved after a node got it stays in the pool, or its node would
+    lose it. A piece smaller than a block is of no use to the operator: it is left out, unless it belongs to a
+    held or pending line. Without anything reserved this costs nothing; else O(reserved log lines).
     """
-    reserved = [each.block for each in pool.reserved if each.block.family == part.family]
+    reserved = outermost(cidr.block for cidr in pool.reserved if cidr.block.family == part.family)
     if not reserved:
-        return tuple(each.block for each in part.ranges)
-    from netaddr import (  # type: ignore[import-untyped] # it has no types  # noqa: PLC0415 - 40 ms that only reserved addresses cost
-        IPNetwork,
-        IPSet,
-    )
+        return tuple(cidr.block for cidr in part.ranges)
 
-    def addresses(blocks: Iterable[Block]) -> Any:
-        return IPSet([IPNetwork((block.first, block.prefix), version=block.family) for block in blocks])
+    def in_use(block: Block) -> list[Block]:
+        return [line.block for line in lines_over(lines, block) if line.in_use]
 
-    def less(blocks: Iterable[Block], without: Iterable[Block]) -> list[Block]:
-        rest = addresses(blocks) - addresses(without)
-        return [Block(part.family, network.first, network.prefixlen) for network in rest.iter_cidrs()]
-
-    def held(place: Block) -> list[Block]:
-        return [line.block for line in lines_over(lines, place) if line.in_use]
-
-    gone = less(reserved, {block for each in reserved for block in held(each)})
+    removed = [piece for block in reserved for piece in subtract(block, in_use(block))]
     return tuple(
         piece
-        for each in part.ranges
-        for piece in less([each.block], blocks_over(gone, each.block))
-        if piece.prefix <= part.block_size or held(piece)
+        for cidr in part.ranges
+        for piece in subtract(cidr.block, blocks_over(removed, cidr.block))
+        if piece.prefix <= part.block_size or in_use(piece)
     )
 
 
 def _shared(plan: Plan, pool: Pool) -> Values | None:
-    """Give the CiliumPodIPPool of a whole pool, or None if nothing of it is left."""
+    """Return the CiliumPodIPPool of a whole pool; None if no address of it is left."""
     families = tuple(
         (f"ipv{family}", texts(blocks), part.block_size)
         for family, part, blocks in shared_families(plan, pool)
@@ -117,14 +106,17 @@ def _shared(plan: Plan, pool: Pool) -> Values | None:
 
 
 def shared_families(plan: Plan, pool: Pool) -> Iterator[tuple[int, PoolFamily, tuple[Block, ...]]]:
-    """Yield what of a pool Cilium is told, IPv4 first: the families of the cluster that have something left."""
+    """Yield (family, part of the pool, blocks for Cilium), IPv4 first, for the cluster's families.
+
+    A family in which no address is left is not among them.
+    """
     for family, part in sorted(pool.families.items()):
         if family in plan.cluster.families and (blocks := pieces(pool, part, plan.lock.lines)):
             yield family, part, blocks
 
 
 def _pinned(pools: Mapping[str, Pool], node: str, lines: tuple[Line, ...]) -> Iterator[Values]:
-    """Yield the CiliumPodIPPools of one node, by pool."""
+    """Yield the CiliumPodIPPools of one node, by pool name."""
     for name, families in of_node(lines).items():
         yield (
             pinned_name(name, node),
@@ -137,5 +129,5 @@ def _pinned(pools: Mapping[str, Pool], node: str, lines: tuple[Line, ...]) -> It
 
 
 def _labels(pool: Pool) -> tuple[tuple[str, str], ...]:
-    """Give the labels that BGP adverts select a pool by."""
+    """Return the labels by which BGP advertisements select a pool."""
     return tuple(sorted(pool.labels.items()))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Plan
-from ipamc.place.allocate.occupancy import lines_over
 from ipamc.place.reconcile.adopt import Evidence
 
 
