@@ -12,7 +12,7 @@ from ipamc.lock.file import parse
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.pipeline import compile_cluster
-from ipamc.review.diff import Side, compare
+from ipamc.review.diff import ClusterBase, compare
 from tests.support import casefile
 
 CASES = sorted(casefile.ROOT.rglob("*.txtar"))
@@ -29,7 +29,7 @@ def test_compile_lock_and_plan_agree(path: Path) -> None:
         except Refused:
             continue
         base = parse(inputs.lock, inputs.lock_path)[0] if inputs.lock else None
-        side = Side(
+        side = ClusterBase(
             lock=base or Lock(cluster="case", mode=compilation.plan.cluster.mode, shards=0),
             cluster=None,
             new=base is None,
@@ -40,4 +40,4 @@ def test_compile_lock_and_plan_agree(path: Path) -> None:
         )
         assert told
         assert int(told.group(1).replace(",", "")) == lines.counts.renumbered
-        assert lines.counts.renumbered == len({move.node for move in (*lines.pending, *lines.settled)})
+        assert lines.counts.renumbered == len({move.node for move in (*lines.pending, *lines.completed)})

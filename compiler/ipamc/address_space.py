@@ -217,7 +217,7 @@ def _overlaps(
         key=lambda entry: entry[1],
     )
     for (prefix, cluster, own), around in nested(every, lambda entry: entry[0].block):
-        # Overlaps among the others are findings of the others.
+        # Overlaps among the other clusters are findings of theirs.
         outer = next((entry for entry in reversed(around) if entry[2] is not own), None)
         if outer is not None:
             yield (prefix, outer[1], outer[0]) if own else (outer[0], cluster, prefix)

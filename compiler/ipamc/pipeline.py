@@ -12,7 +12,7 @@ from ipamc.check.plan import review
 from ipamc.check.published import check_published
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import Diagnostic, Log, Refused
+from ipamc.model.diagnostics import Located, Log, Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.place.allocate.allocate import allocate
@@ -61,7 +61,7 @@ class Compilation:
     """Text by path below `rendered/`."""
     lock: str
     plan: Plan
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: tuple[Located, ...]
     """Warnings and notes, located, in order of file, line and column."""
 
 

@@ -197,10 +197,10 @@ def test_github_commands_stand_beside_what_people_read(
         (["--report", "xml=a"], "'xml=a' is not FORMAT=FILE; formats are full, concise, json"),
         (["--report", "json"], "'json' is not FORMAT=FILE"),
         (["--report", "json="], "'json=' is not FORMAT=FILE"),
-        (["--report", "json=a", "--report", "sarif=a"], "two reports have one file"),
-        (["--report", "json=clusters"], "'clusters' is no file that can be put in place"),
-        (["--report", "json=/dev/stdout"], "'/dev/stdout' is no file that can be put in place"),
-        (["--report", "json=link"], "'link' is no file that can be put in place"),
+        (["--report", "json=a", "--report", "sarif=a"], "two reports name the same file"),
+        (["--report", "json=clusters"], "'clusters' is not a regular file"),
+        (["--report", "json=/dev/stdout"], "'/dev/stdout' is not a regular file"),
+        (["--report", "json=link"], "'link' is not a regular file"),
     ],
 )
 def test_usage(repository: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,9 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.cli import main
+from ipamc.model.lock import State
+from ipamc.model.plan import Origin
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan.markdown import LONGEST, code, mark
-from ipamc.review.diff.document import Document, Planned, Status
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
+from ipamc.review.diff.pools import Change
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from tests.support import casefile
@@ -479,6 +482,14 @@ def test_the_schema_is_one_and_describes_all_that_the_cases_show() -> None:
     assert origins <= set(SCHEMA["$defs"]["added"]["properties"]["origin"]["enum"])
 
 
+def test_the_schema_lists_the_words_of_the_types() -> None:
+    shapes = {name: shape["properties"] for name, shape in SCHEMA["$defs"].items()}
+    assert set(shapes["added"]["origin"]["enum"]) == set(Origin) - {Origin.RENUMBER}
+    assert set(shapes["line"]["state"]["enum"]) == set(State)
+    assert set(shapes["compared"]["pools"]["items"]["properties"]["change"]["enum"]) == set(Change)
+    assert {*shapes["compared"]["status"]["enum"], *shapes["other"]["status"]["enum"]} == set(Status)
+
+
 # Comments.
 
 
@@ -511,10 +522,10 @@ def test_a_name_is_text(name: str) -> None:
 @pytest.mark.parametrize("clusters", [1, 30, 3000])
 def test_a_comment_fits_and_says_what_it_leaves_out(clusters: int) -> None:
     said = "x" * 500
-    document = Document(
+    document = PlanReport(
         base="main",
         clusters=tuple(
-            Planned(name=f"cluster-{number:04}", status=Status.REFUSED, said=said)
+            ClusterReport(name=f"cluster-{number:04}", status=Status.REFUSED, said=said)
             for number in range(clusters)
         ),
     )
@@ -539,11 +550,11 @@ def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.Capture
     assert shown in plan_markdown.LIMITS
     assert f"… and {1500 - shown:,} more" in text
     assert text.endswith(
-        f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** All of it: <code>ipamc plan blue</code>\n"
+        f"**Cut to fit into a comment: {1500 - shown:,} rows left out.** The whole plan: <code>ipamc plan blue</code>\n"
     )
     assert "### ✅ 0 renumbered · +1,500 · −1 · 1 unchanged\n" in text  # noqa: RUF001 - a minus
 
 
 def test_comments_about_different_clusters_have_different_marks() -> None:
-    assert mark(Document(base="", clusters=())) == "<!-- ipamc:plan -->"
-    assert mark(Document(base="", clusters=(), scope=("a--b", "c"))) == "<!-- ipamc:plan a-%2Db c -->"
+    assert mark(PlanReport(base="", clusters=())) == "<!-- ipamc:plan -->"
+    assert mark(PlanReport(base="", clusters=(), scope=("a--b", "c"))) == "<!-- ipamc:plan a-%2Db c -->"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ipamc.model.diagnostics import Diagnostic, Span
+from ipamc.model.diagnostics import Located
 from ipamc.read.locate import locate
 from ipamc.read.syntax.document import MAX_DEPTH, Document, Unreadable
 from ipamc.read.syntax.encoding import decode
@@ -16,7 +16,7 @@ from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.yaml import yaml_documents
 
 
-def load(source: str | bytes, path: str = "x.yaml") -> tuple[list[Document], list[Diagnostic]]:
+def load(source: str | bytes, path: str = "x.yaml") -> tuple[list[Document], list[Located]]:
     """Read a file: its documents, and why it was refused, located."""
     data = source.encode() if isinstance(source, str) else source
     documents: list[Document] = []
@@ -39,11 +39,7 @@ def values(source: str | bytes, path: str = "x.yaml") -> list[Any]:
 
 
 def refusals(source: str | bytes, path: str = "x.yaml") -> list[tuple[str, int, int]]:
-    found = []
-    for each in load(source, path)[1]:
-        assert isinstance(each.at, Span)
-        found.append((each.code, each.at.line, each.at.column))
-    return found
+    return [(each.code, each.at.line, each.at.column) for each in load(source, path)[1]]
 
 
 @pytest.fixture(params=["libyaml", "pure"])
@@ -132,7 +128,7 @@ def test_documents_before_and_after_a_bad_one_are_read() -> None:
     documents, refused = load("a: b\n---\nc: d\nc: e\n---\nf: g\n---\nh: [\n")
     assert [each.value for each in documents] == [{"a": "b"}, {"f": "g"}]
     assert [each.code for each in refused] == ["IPC0003", "IPC0001"]
-    assert [at.line for each in refused[:1] for other in each.also if isinstance(at := other.at, Span)] == [3]
+    assert [related.at.line for related in refused[0].also] == [3]
 
 
 def test_aliases_may_stand_for_much_but_not_for_everything() -> None:

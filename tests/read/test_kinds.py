@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import Cluster, Dialect, Mode, Range
-from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity, Span
+from ipamc.model.diagnostics import Located, Place, Refused, Severity
 from ipamc.model.selector.selector import EVERY, parse_calico, parse_label_selector, parse_node_selector
 from ipamc.read.locate import locate
 from ipamc.read.read import read
@@ -56,8 +56,7 @@ def said(*sources: str, cluster: str = CLUSTER) -> list[str]:
     return [brief(each) for each in locate(found, given)]
 
 
-def brief(each: Diagnostic) -> str:
-    assert isinstance(each.at, Span)
+def brief(each: Located) -> str:
     mark = {Severity.ERROR: "", Severity.WARNING: "w "}[each.severity]
     at = each.at
     text = at.source[at.column - 1 : at.end_column - 1] or "^" + at.source[max(at.column - 1, 0) :][:6]

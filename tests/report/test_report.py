@@ -207,7 +207,8 @@ def test_no_text_acts_on_the_terminal(
 def test_the_caret_stands_under_its_text(
     source: str, column: int, end: int, indent: int, carets: int
 ) -> None:
-    assert excerpt(Span("a.yaml", 1, column, end, source))[1:] == (indent, carets)
+    cut = excerpt(Span("a.yaml", 1, column, end, source))
+    assert (cut.indent, cut.carets) == (indent, carets)
 
 
 def test_a_long_line_is_cut_around_the_caret() -> None:

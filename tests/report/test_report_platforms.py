@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from ipamc.catalogue import catalogue
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, note, warning
-from ipamc.report.findings import Failure, Rule, report
+from ipamc.report.findings import report
+from ipamc.report.findings.content import Failure, Rule
 from ipamc.report.findings.github import SHOWN, command
 from ipamc.report.findings.sarif import MOST
 

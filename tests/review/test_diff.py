@@ -1,4 +1,4 @@
-"""Laws of the comparison of two locks, against brute force: nothing that differs goes untold, and nobody is renumbered in silence."""
+"""Laws of the comparison of two locks, against brute force: it mentions every line that differs and every renumber."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def compared(before: tuple[Line, ...], after: tuple[Line, ...]) -> LineChanges:
     return compare_lines(before, plan_with(after), {}, TODAY)
 
 
-def told(changes: LineChanges) -> set[Block]:
-    """Give every block that a comparison mentions."""
+def mentioned(changes: LineChanges) -> set[Block]:
+    """Return every block that a comparison mentions."""
     lines = [
         *(each.line for each in changes.added),
         *(each.line for each in (*changes.left, *changes.released)),
         *changes.vanished,
     ]
-    for renumber in (*changes.pending, *changes.settled):
+    for renumber in (*changes.pending, *changes.completed):
         lines += [*renumber.old, *renumber.new]
-    for each in changes.repooled:
+    for each in changes.pool_transfers:
         lines += each.lines
     return {line.block for line in lines}
 
@@ -79,21 +79,21 @@ def held(lines: tuple[Line, ...]) -> dict[str, Block]:
 @given(locks())
 def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
     changes = compared(lines, lines)
-    assert told(changes) == set()
+    assert mentioned(changes) == set()
     assert changes.counts.unchanged == len(held(lines))
-    assert {each.node for each in changes.standing} == {
+    assert {each.node for each in changes.still_pending} == {
         line.node for line in lines if line.state is State.PENDING
     }
 
 
 @given(locks(), locks())
-def test_every_line_that_differs_is_told(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
-    """But for waiting lines whose addresses were given out again: these end as they are meant to."""
+def test_every_line_that_differs_is_mentioned(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
+    """Except lines that were not in use and whose addresses were given out again: this is how they end."""
     old, new = ({line.block: line for line in lines} for lines in (before, after))
     differ = {block for block in old.keys() | new.keys() if old.get(block) != new.get(block)}
     ended = {block for block in old.keys() - new.keys() if any(block.overlaps(other) for other in new)}
     waited = {block for block in ended if not (old[block].in_use)}
-    assert differ - waited <= told(compared(before, after)) <= differ | set(held(after).values())
+    assert differ - waited <= mentioned(compared(before, after)) <= differ | set(held(after).values())
 
 
 @given(locks(), locks())
@@ -102,10 +102,10 @@ def test_a_node_that_held_a_block_and_holds_another_is_renumbered(
 ) -> None:
     old, new = held(before), held(after)
     changes = compared(before, after)
-    assert {each.node for each in changes.settled} == {
+    assert {each.node for each in changes.completed} == {
         node for node in old.keys() & new.keys() if old[node] != new[node]
     }
-    assert all([line.block for line in each.new] == [new[each.node]] for each in changes.settled)
+    assert all([line.block for line in each.new] == [new[each.node]] for each in changes.completed)
 
 
 @given(locks(), locks())
@@ -145,7 +145,7 @@ def test_why_a_node_is_to_move(before: str, after: str, why: str) -> None:
 
 @pytest.mark.parametrize(("over", "wanted"), [("2026-11-19", ["gone"]), ("2026-11-20", [])])
 def test_what_was_given_out_in_its_quarantine_was_released(over: str, wanted: list[str]) -> None:
-    """Nobody sees the `--release` of which only the newcomer is left; the day on which its old holder left gives it away."""
+    """Only the new line shows that there was a `--release`; the day on which the old node left proves it."""
     block = Block(4, 10 << 24, 30)
     changes = compare_lines(
         [Line(block=block, pool="a", node="gone", state=State.QUARANTINED, since="2026-11-20")],

@@ -1,4 +1,4 @@
-"""`ipamc why` never says what a compile does not do: every node of every case, held against what the compiler makes of it."""
+"""`ipamc why` says what a compile does: every node of every case is compared with the compiled plan."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ import pytest
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent, Lock
+from ipamc.model.plan import Origin
 from ipamc.pipeline import Inputs, compile_cluster, load_cluster
-from ipamc.review.explain_node import Trace, trace
+from ipamc.review.explain_node import ExplainedNode, NodeStatus, explain_node
+from ipamc.review.explain_pools import Verdict
 from tests.support import casefile
 from tests.test_cases import CASES
 
-OF_THE_INVENTORY = {"held", "pending", "newcomer", "returning", "skipped", "unmatched", "refused"}
-OF_STRANGERS = {"leaving", "quarantined", "released", "unlisted", "pinned"}
-SERVING = {"first", "serves", "stands in"}
+OF_THE_INVENTORY = {
+    *(NodeStatus.HELD, NodeStatus.PENDING, NodeStatus.NEWCOMER, NodeStatus.RETURNING),
+    *(NodeStatus.SKIPPED, NodeStatus.UNMATCHED, NodeStatus.REFUSED),
+}
+OF_OTHERS = set(NodeStatus) - OF_THE_INVENTORY
+SERVING = {Verdict.FIRST, Verdict.SERVES, Verdict.STANDS_IN}
 
 
-def traces(cluster: Cluster, lock: Lock, today: str) -> Iterator[Trace]:
+def explanations(cluster: Cluster, lock: Lock, today: str) -> Iterator[ExplainedNode]:
     names = (
         {node.name for node in cluster.nodes}
         | {line.node for line in lock.lines}
         | {each.name for each in cluster.cilium_nodes}
     )
     for name in sorted(names):
-        found = trace(cluster, lock, name, today)
+        found = explain_node(cluster, lock, name, today)
         assert found
         yield found
 
@@ -50,8 +55,8 @@ def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
             plan = compile_cluster(inputs).plan
         except Refused:
             plan = None
-        for found in traces(cluster, lock, inputs.today):
-            assert found.status in (OF_THE_INVENTORY if found.node in inventory else OF_STRANGERS)
+        for found in explanations(cluster, lock, inputs.today):
+            assert found.status in (OF_THE_INVENTORY if found.node in inventory else OF_OTHERS)
             if found.node in inventory:
                 assert {seen.pool.name for seen in found.pools} == {pool.name for pool in cluster.pools}
                 assert all(seen.why for seen in found.pools)
@@ -60,11 +65,11 @@ def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
             mine = {
                 line.block for each in (lock, plan.lock) for line in each.lines if line.node == found.node
             }
-            assert {step.line.block for step in found.steps} == mine
+            assert {block.line.block for block in found.blocks} == mine
             serving = {seen.pool.name for seen in found.pools if seen.verdict in SERVING}
-            for step in found.steps:
-                if not step.number and step.origin in {"first fit", "re-used", "pin"}:
-                    assert step.line.pool in serving
-            assert (found.status in {"skipped", "unmatched", "refused"}) == (
+            for block in found.blocks:
+                if not block.number and block.origin in {Origin.FIRST_FIT, Origin.RE_USED, Origin.PIN}:
+                    assert block.line.pool in serving
+            assert (found.status in {NodeStatus.SKIPPED, NodeStatus.UNMATCHED, NodeStatus.REFUSED}) == (
                 found.node in inventory and not plan.held.get(found.node)
             )

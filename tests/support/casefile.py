@@ -39,7 +39,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from ipamc.cli.why import traced
+from ipamc.cli.why import explain
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.support import Known
 from ipamc.model.cilium.versions import known, minors
@@ -53,8 +53,8 @@ from ipamc.report.findings import report
 from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
-from ipamc.review.diff import Side, base, compare
-from ipamc.review.diff.document import Document, Planned, Status
+from ipamc.review.diff import ClusterBase, compare, read_base
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
 from ipamc.workspace.disk import assets
 
 ROOT = Path(__file__).parents[1] / "cases"
@@ -174,7 +174,7 @@ def compiled(case: Case) -> Outcome:
     compilation = None
     try:
         compilation = compile_cluster(inputs(case))
-        found = compilation.diagnostics
+        found: tuple[Diagnostic, ...] = compilation.diagnostics
         produced = {f"rendered/{path}": text for path, text in compilation.files.items()}
         produced["ipam.lock"] = compilation.lock
         produced["files"] = "".join(f"{path}\n" for path in sorted(compilation.files))
@@ -190,30 +190,30 @@ def compiled(case: Case) -> Outcome:
 
 def _why(case: Case, node: str) -> str:
     given = inputs(case)
-    told = traced(given, node, given.today)
-    return explanation.text(*told) if told else f"{node} is not known\n"
+    found = explain(given, node, given.today)
+    return explanation.text(*found) if found else f"{node} is not known\n"
 
 
 def plans(case: Case, head: Compilation | None, found: tuple[Diagnostic, ...]) -> dict[str, str]:
     """Write the plan of a case in every format; `head` is None where the compile was refused."""
     errors = sum(each.severity is Severity.ERROR for each in found)
     said = "" if head else f"{count(errors, 'error')}, and so there is nothing to compare"
-    planned = Planned(
+    cluster = ClusterReport(
         name="case",
         status=Status.PLANNED if head else Status.REFUSED,
         said=said,
         difference=compare(before(case), head, inputs(case).today) if head else None,
         findings=found,
     )
-    document = Document(base="main", clusters=(planned,))
+    plan_report = PlanReport(base="main", clusters=(cluster,))
     return {
-        "plan.text": plan_text.render(document),
-        "plan.markdown": plan_markdown.render(document),
-        "plan.json": plan_json.render(document),
+        "plan.text": plan_text.render(plan_report),
+        "plan.markdown": plan_markdown.render(plan_report),
+        "plan.json": plan_json.render(plan_report),
     }
 
 
-def before(case: Case) -> Side:
+def before(case: Case) -> ClusterBase:
     """Give the base of a case: what `base/` has in place of what is there now."""
     was = _below("base/", case)
     files = {
@@ -230,7 +230,9 @@ def before(case: Case) -> Side:
         for path, text in was.items()
         if path.startswith("rendered/")
     }
-    return base(then, rendered or {path: text.encode() for path, text in compile_cluster(then).files.items()})
+    return read_base(
+        then, rendered or {path: text.encode() for path, text in compile_cluster(then).files.items()}
+    )
 
 
 def run(case: Case) -> Case:
@@ -325,7 +327,7 @@ def _marked(case: Case, found: tuple[Diagnostic, ...]) -> Case:
 
 
 def _short(finding: Diagnostic) -> str:
-    return f"{finding.severity.name.lower()}[{finding.code}]"
+    return f"{finding.severity.word}[{finding.code}]"
 
 
 def text(case: Case) -> str:

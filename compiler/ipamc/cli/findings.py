@@ -1,7 +1,8 @@
 """Where the findings of a run go: to stderr in one format, and to the files of `--report` in others.
 
-A report is written when its verb ends, once, with everything that was found: also where that is nothing, and where the compile was refused or the
-surroundings failed. After a bug of ours or an interrupt there is none: a report without findings would say that all is well.
+A report is written once, when its verb ends, with everything that was found: also without findings, after a
+refused compile, and after an I/O or environment error. After a bug of ipamc or an interrupt none is written:
+a report without findings would say that all is well.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ipamc.cli.terminal import colour, say, trouble
-from ipamc.model.diagnostics import Diagnostic, Refused, Related
+from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, located
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from ipamc.report.findings import Failure, Rule
+    from ipamc.report.findings.content import Failure, Rule
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,7 +30,7 @@ _KEY = "ipamc.cli.findings"
 
 @dataclass(slots=True)
 class Reports:
-    """What `--report` asked for, and what was found so far."""
+    """The files that `--report` names, and what was found so far."""
 
     files: tuple[tuple[str, str], ...]
     """(format, path)."""
@@ -37,26 +38,32 @@ class Reports:
     failures: list[Failure] = field(default_factory=list)
 
     def write(self) -> None:
-        """Write every report: beside, then renamed."""
+        """Write every report. Each file is replaced as a whole."""
         for name, path in self.files:
             disk.replace(path, _text(self.findings, name, self.failures))
 
 
 @dataclass(slots=True)
 class Problems:
-    """What clusters refuse, or fail with, on a look through them: none of them keeps the others from answering."""
+    """The findings and failures of several clusters, read one after the other.
+
+    One does not stop the others.
+    """
 
     findings: list[Diagnostic] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Tell whether some cluster did not answer."""
+        """Return whether some cluster did not answer."""
         return bool(self.findings or self.failures)
 
     @contextmanager
     def of(self, folder: str) -> Iterator[None]:
-        """Look at a cluster: what it refuses, or the surroundings fail with, ends the block and is kept. A bug of ours goes on."""
-        from ipamc.report.findings import Failure
+        """Run the block for one cluster.
+
+        A refusal and an I/O or environment error end the block and are kept; other exceptions pass through.
+        """
+        from ipamc.report.findings.content import Failure
 
         try:
             yield
@@ -72,18 +79,18 @@ def format_option(function: Function) -> Function:
     """Add --format for findings, as `style`, and --report."""
     from ipamc.report.findings import NAMES
 
-    text = "How findings are printed, to stderr."
+    text = "Format of the findings on stderr."
     return click.option(
         "--format", "style", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help=text
     )(report_option(function))
 
 
 def report_option(function: Function) -> Function:
-    """Add --report, which needs nothing of the verb but that it prints by `print_findings`."""
+    """Add --report. The verb must print its findings with `print_findings`."""
 
     @functools.wraps(function)
     def reporting(*args: Any, report: tuple[tuple[str, str], ...], **kwargs: Any) -> Any:
-        from ipamc.report.findings import Failure
+        from ipamc.report.findings.content import Failure
 
         reports = click.get_current_context().meta[_KEY] = Reports(report)
         try:
@@ -96,10 +103,10 @@ def report_option(function: Function) -> Function:
         reports.write()
         return code
 
-    text = "Write the findings to this file, too, in any of the formats. Repeatable."
+    text = "Also write the findings to this file, in this format. Repeatable."
     return click.option("--report", multiple=True, metavar="FORMAT=FILE", callback=_parse, help=text)(
         reporting
-    )  # type: ignore[return-value]  # wraps keeps what click looks at
+    )  # type: ignore[return-value]  # wraps keeps what click reads
 
 
 def _parse(
@@ -116,18 +123,21 @@ def _parse(
             )
         if not disk.is_replaceable(path):
             raise click.BadParameter(
-                f"{path!r} is no file that can be put in place; stderr has what --format says",
+                f"{path!r} is not a regular file; --format prints to stderr",
                 context,
                 option,
             )
         pairs.append((name, path))
     if len({path for _, path in pairs}) < len(pairs):
-        raise click.BadParameter("two reports have one file", context, option)
+        raise click.BadParameter("two reports name the same file", context, option)
     return tuple(pairs)
 
 
 def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequence[Failure] = ()) -> None:
-    """Print findings to stderr, and for people how many there are; keep them for the reports. A document is all there is on stderr."""
+    """Print findings to stderr, and for people how many there are; keep them for the reports.
+
+    Beside a document nothing else is printed.
+    """
     from ipamc.report.findings import format_of
     from ipamc.report.terminal_text import tally
 
@@ -150,29 +160,26 @@ def _text(
     findings: Sequence[Diagnostic], name: str, failures: Sequence[Failure], *, colour: bool = False
 ) -> str:
     from ipamc.report.findings import format_of, report
+    from ipamc.report.findings.content import span_of
 
     chosen = format_of(name)
     if chosen.rooted:
         from ipamc.workspace.rooted import Rooted
 
         rooted = Rooted()
-        findings = [
-            replace(
-                each,
-                at=replace(each.at, path=rooted.path(each.at.path)),
-                also=tuple(
-                    Related(replace(other.at, path=rooted.path(other.at.path)), other.label)
-                    for other in each.also
-                ),
-            )
-            for each in findings
+
+        def span(at: At) -> Span:
+            return replace(span_of(at), path=rooted.path(at.path))
+
+        findings = [located(finding, span) for finding in findings]
+        failures = [
+            replace(failure, folder=failure.folder and rooted.path(failure.folder)) for failure in failures
         ]
-        failures = [each._replace(folder=each.folder and rooted.path(each.folder)) for each in failures]
     return report(findings, name, colour=colour, failures=failures, rules=_rules() if chosen.rules else {})
 
 
 def _rules() -> dict[str, Rule]:
     from ipamc.catalogue import catalogue
-    from ipamc.report.findings import Rule
+    from ipamc.report.findings.content import Rule
 
     return {code: Rule(entry.title, entry.body) for code, entry in catalogue().items()}

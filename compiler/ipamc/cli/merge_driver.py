@@ -6,7 +6,7 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
-from ipamc.report.dropped_lines import told
+from ipamc.report.dropped_lines import dropped_lines
 from ipamc.report.terminal_text import visible
 from ipamc.workspace import disk, git
 
@@ -34,7 +34,7 @@ def command(*, base: str, ours: str, theirs: str, path: str) -> int:
     texts = [disk.read_bytes(version) or b"" for version in (base, ours, theirs)]
     merged = merge(texts[0], texts[1], texts[2], git.show(".", git.trunk("."), path))
     disk.put(ours, merged.text)
-    for line in told(path, merged.dropped, "the trunk"):
+    for line in dropped_lines(path, merged.dropped, "the trunk"):
         say(line)
     for conflict in merged.conflicts:
         say(visible(f"{path}: conflict: {conflict}"))

@@ -21,7 +21,7 @@ from ipamc.workspace.trouble import Trouble
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
     from ipamc.model.lock import Lock
-    from ipamc.review.diff.document import Document, Planned
+    from ipamc.review.diff.plan_report import ClusterReport, PlanReport
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
 
@@ -97,8 +97,8 @@ def command(
     compared with the result of a compile now. Writes nothing.
     """
     from ipamc.cli.runner import compiling
-    from ipamc.report.findings import Failure
-    from ipamc.review.diff.document import Document, Status, refusals
+    from ipamc.report.findings.content import Failure
+    from ipamc.review.diff.plan_report import PlanReport, Status, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import neighbours
     from ipamc.workspace.workers import run_all
@@ -117,16 +117,16 @@ def command(
         )
         for folder in folders
     ]
-    planned: list[Planned] = []
+    planned: list[ClusterReport] = []
     if tasks:
         with progress(compiling(folders)):
             planned += run_all(tasks, jobs, run)
     planned += [_deleted(folder, lock, base) for folder, lock in before.deleted.items()]
     planned.sort(key=lambda cluster: cluster.name)
-    document = Document(
+    report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
-    click.echo(_rendered(document, style), nl=False, color=True)
+    click.echo(_rendered(report, style), nl=False, color=True)
     paths = {name_of(folder): folder for folder in folders}
     failures = [
         Failure(paths[cluster.name], f"{cluster.name}: {cluster.status}: {cluster.said}")
@@ -137,7 +137,7 @@ def command(
     for cluster in planned:
         if cluster.difference is None and cluster.status is not Status.FAILED:
             say(f"{'error: ' if cluster.failed else ''}{cluster.name}: {cluster.status}: {cluster.said}")
-    reasons = list(refusals(document, fail_on))
+    reasons = list(refusals(report, fail_on))
     for reason in reasons:
         say(f"refused: {reason}")
     for cluster in planned if base else ():
@@ -191,16 +191,16 @@ class PlanRun:
     """The other clusters, where this one may be of an address space."""
 
 
-def run(task: PlanRun) -> Planned:
+def run(task: PlanRun) -> ClusterReport:
     """Plan one cluster. Every failure ends in the result, except a bug of ipamc."""
-    from ipamc.review.diff.document import Planned, Status
+    from ipamc.review.diff.plan_report import ClusterReport, Status
 
     name = name_of(task.folder)
     try:
         return _run(task, name)
     except Refused as refused:
         errors = sum(finding.severity is Severity.ERROR for finding in refused.diagnostics)
-        return Planned(
+        return ClusterReport(
             name=name,
             status=Status.REFUSED,
             said=f"{count(errors, 'error')}, so there is nothing to compare",
@@ -208,14 +208,14 @@ def run(task: PlanRun) -> Planned:
         )
     except Exception as problem:
         if text := trouble(problem):
-            return Planned(name=name, status=Status.FAILED, said=text)
+            return ClusterReport(name=name, status=Status.FAILED, said=text)
         raise
 
 
-def _run(task: PlanRun, name: str) -> Planned:
+def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
-    from ipamc.review.diff import compare, nothing
-    from ipamc.review.diff.document import Planned, Status
+    from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.plan_report import ClusterReport, Status
     from ipamc.workspace.neighbours import refuse_overlaps
     from ipamc.workspace.plan_base import side
     from ipamc.workspace.source import Disk
@@ -233,14 +233,14 @@ def _run(task: PlanRun, name: str) -> Planned:
             Status.RENAMED,
             f"it is {name_of(task.was)} in {task.revision}, and is compared with that",
         )
-    difference = compare(before or nothing(name, compilation.plan.lock.mode), compilation, task.today)
-    return Planned(
+    difference = compare(before or empty_base(name, compilation.plan.lock.mode), compilation, task.today)
+    return ClusterReport(
         name=name, status=status, said=said, difference=difference, findings=compilation.diagnostics
     )
 
 
-def _deleted(folder: str, lock: Lock | None, base: str) -> Planned:
-    from ipamc.review.diff.document import Planned, Status
+def _deleted(folder: str, lock: Lock | None, base: str) -> ClusterReport:
+    from ipamc.review.diff.plan_report import ClusterReport, Status
 
     lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
     nodes = len({line.node for line in lines})
@@ -248,10 +248,10 @@ def _deleted(folder: str, lock: Lock | None, base: str) -> Planned:
         f"with {count(nodes, 'node')} and {count(len(lines), 'block')}; what was applied stays in the cluster"
     )
     said = f"{base} has it, {held}. To restore it: git checkout {base} -- {folder}"
-    return Planned(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
+    return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
 
 
-def _rendered(document: Document, style: str) -> str:
+def _rendered(report: PlanReport, style: str) -> str:
     import sys
 
     from ipamc.report.plan import json as plan_json
@@ -259,11 +259,11 @@ def _rendered(document: Document, style: str) -> str:
     from ipamc.report.plan import text as plan_text
 
     if style == "json":
-        return plan_json.render(document)
+        return plan_json.render(report)
     return (
-        plan_markdown.render(document)
+        plan_markdown.render(report)
         if style == "markdown"
-        else plan_text.render(document, colour=colour(sys.stdout))
+        else plan_text.render(report, colour=colour(sys.stdout))
     )
 
 

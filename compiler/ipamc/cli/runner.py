@@ -130,7 +130,8 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
 
     Beside a document nothing else is printed.
     """
-    from ipamc.report.findings import Failure, format_of
+    from ipamc.report.findings import format_of
+    from ipamc.report.findings.content import Failure
 
     failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
     print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)

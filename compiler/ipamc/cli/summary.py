@@ -1,4 +1,4 @@
-"""What a run did to one cluster, in one line."""
+"""One line about what a run did to a cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ipamc.lock.file import decode
 from ipamc.model.diagnostics import count, names
+from ipamc.model.plan import Origin
 from ipamc.review.diff.lock_lines import renumbered
 
 if TYPE_CHECKING:
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
     from ipamc.workspace.output import Changes
 
 LISTED = 5
-"""Files that are named where something on the disk is out of date."""
+"""How many files are named that are out of date on the disk."""
 
 
 def placed(before: bytes | None, after: str, plan: Plan) -> str:
-    """Say what happened to blocks: nodes, blocks added and why, returned, left, renumbered."""
+    """Count the nodes, the blocks added (and why) or returned, and the nodes that left or are renumbered."""
     origins = Counter(plan.origins.values())
-    returned = origins.pop("returned", 0)
-    origins.pop("renumber", 0)  # these nodes have a number of their own
+    returned = origins.pop(Origin.RETURNED, 0)
+    origins.pop(Origin.RENUMBER, 0)  # `renumbered` counts their nodes
     why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))
-    leavers = {each.node for each in plan.stale if each.reason == "leaver"}
+    leavers = {stale.node for stale in plan.stale if stale.reason == "leaver"}
     return ", ".join(
         (
             count(len(plan.cluster.nodes), "node"),
@@ -36,7 +37,7 @@ def placed(before: bytes | None, after: str, plan: Plan) -> str:
 
 
 def _renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
-    """Give the nodes whose blocks change: counted from the rows of the two texts that differ, not from intentions."""
+    """Return the nodes whose blocks change, from the rows in which the two texts differ."""
     if before is None or before == after.encode():
         return set()
     old, new = before.splitlines()[1:], after.encode().splitlines()[1:]
@@ -44,7 +45,7 @@ def _renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
 
 
 def written(changes: Changes) -> str:
-    """Say what was done on the disk."""
+    """Say what was written to the disk."""
     if not changes:
         return "unchanged"
     parts = (
@@ -56,7 +57,7 @@ def written(changes: Changes) -> str:
 
 
 def outdated(changes: Changes) -> str:
-    """Say what a run would change on the disk."""
+    """Say which files on the disk are out of date."""
     paths = [
         *(["ipam.lock"] if changes.lock else []),
         *(f"rendered/{path}" for path in (*changes.written, *changes.removed)),

@@ -1,4 +1,4 @@
-"""What depends on where ipamc runs: colour, progress, the clock, and what to say when the surroundings fail."""
+"""What depends on where ipamc runs: colour, progress, the clock; and the line for an environment error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import TextIO
 
 import click
@@ -16,10 +17,15 @@ from ipamc.workspace.trouble import one_line
 
 PATIENCE = 0.3
 """Seconds before progress is shown."""
+WIDTH = 79
+"""Characters of progress: a line that wraps could not be removed."""
 
 
 def colour(stream: TextIO) -> bool:
-    """Tell whether to colour what goes to a stream: NO_COLOR forbids, FORCE_COLOR demands, else a terminal that is not dumb."""
+    """Return whether to colour a stream.
+
+    NO_COLOR forbids it, FORCE_COLOR demands it; else a terminal is coloured unless it is dumb.
+    """
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
@@ -29,11 +35,11 @@ def colour(stream: TextIO) -> bool:
 
 def say(text: str) -> None:
     """Write a line for people, to stderr."""
-    click.echo(text, err=True, color=True)  # True: whoever made the text knew whether to colour it
+    click.echo(text, err=True, color=True)  # True: the text has its colours already
 
 
 def trouble(problem: BaseException) -> str:
-    """Return the line for a failure of the environment or a usage error; "" for any other exception, which is a bug of ipamc."""
+    """Return the line for an I/O, environment or usage error; "" for other exceptions, which are bugs of ipamc."""
     if isinstance(problem, click.ClickException):
         return visible(str(problem))
     return one_line(problem)
@@ -41,7 +47,7 @@ def trouble(problem: BaseException) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show on a terminal that something is going on, once it has taken longer than PATIENCE."""
+    """Show a line on a terminal while the block runs, after PATIENCE; remove it at the end."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
@@ -56,8 +62,11 @@ def progress(text: str) -> Iterator[None]:
 
 
 def _show(text: str, done: threading.Event) -> None:
-    if not done.wait(PATIENCE):
-        from rich.console import Console
-
-        with Console(stderr=True).status(text):
-            done.wait()
+    if done.wait(PATIENCE):
+        return
+    for seconds in count():
+        line = f"{visible(text)} … {seconds} s"[:WIDTH]
+        click.echo(f"\r{line}", err=True, nl=False)
+        if done.wait(1):
+            break
+    click.echo(f"\r{' ' * len(line)}\r", err=True, nl=False)

@@ -19,7 +19,7 @@ from ipamc.workspace.clusters import name_of
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ipamc.report.holders import Holding, Vacant
+    from ipamc.report.holders import InputAnswer, LockAnswer
     from ipamc.workspace.source import Source
 
 
@@ -57,7 +57,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
 
     query = parse_query(target)
     search = _Search(query, source_of(clusters, at))
-    answers: list[Holding | Vacant] = list(search.holders())
+    answers: list[LockAnswer | InputAnswer] = list(search.holders())
     held = any(found.line.state is not State.RELEASED for found in search.found)
     if not answers and query.block:
         with progress("reading the pools"):
@@ -90,12 +90,12 @@ class _Search:
     def __init__(self, query: Query, source: Source) -> None:
         self.query = query
         self.source = source
-        self.found: list[Holding] = []
+        self.found: list[LockAnswer] = []
         self.problems = Problems()
         self.unread = False
         """Some lock could not be read."""
 
-    def holders(self) -> list[Holding]:
+    def holders(self) -> list[LockAnswer]:
         """Return the lines that answer, cluster by cluster.
 
         Reads locks only, and decodes only the lines that answer.
@@ -108,11 +108,11 @@ class _Search:
         self.unread = bool(self.problems)
         return self.found
 
-    def _holders(self, name: str, path: str, text: bytes) -> Iterator[Holding]:
+    def _holders(self, name: str, path: str, text: bytes) -> Iterator[LockAnswer]:
         from ipamc.lock.file import named
         from ipamc.lock.lookup import of, over
         from ipamc.lock.rules import row_at
-        from ipamc.report.holders import Holding
+        from ipamc.report.holders import LockAnswer
 
         found = set(over(text, path, self.query.block) if self.query.block else ())
         found.update(of(text, path, self.query.node) if self.query.node else ())
@@ -121,24 +121,27 @@ class _Search:
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
         for written in sorted(found, key=lambda written: written.number):
-            yield Holding(name, written.line, row_at(path, written.number, b""))
+            yield LockAnswer(cluster=name, line=written.line, at=row_at(path, written.number, b""))
 
-    def vacant(self) -> Iterator[Vacant]:
+    def vacant(self) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that no line of a lock overlaps."""
         from ipamc.pipeline import load_cluster
         from ipamc.read.locate import Texts
-        from ipamc.report.holders import Vacant
-        from ipamc.review.explain_address import vacancies
+        from ipamc.report.holders import InputAnswer
+        from ipamc.review.explain_address import explain_address
 
         for folder in self.source.folders if self.query.block else ():
             with self.problems.of(folder):
                 inputs = self.source.inputs(folder)
                 cluster, lock = load_cluster(inputs)
-                some = vacancies(cluster, lock, self.query.block) if self.query.block else []
-                texts = Texts(inputs.sources, [vacancy.at for vacancy in some])
-                yield from (Vacant(name_of(folder), vacancy, texts.span(vacancy.at)) for vacancy in some)
+                some = explain_address(cluster, lock, self.query.block) if self.query.block else []
+                texts = Texts(inputs.sources, [unheld.at for unheld in some])
+                yield from (
+                    InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
+                    for unheld in some
+                )
 
-    def not_held(self, answers: list[Holding | Vacant]) -> str:
+    def not_held(self, answers: list[LockAnswer | InputAnswer]) -> str:
         """Return the line that says that no node has it."""
         text, where = self.query.text, count(len(self.source.folders), "cluster")
         unread = ", as far as locks could be read" if self.unread else ""

@@ -17,7 +17,7 @@ from ipamc.model.diagnostics import count
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
-    from ipamc.review.explain_node import Trace
+    from ipamc.review.explain_node import ExplainedNode
     from ipamc.workspace.source import Source
 
 
@@ -86,7 +86,7 @@ def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style
     return DONE if records and not problems else REFUSED
 
 
-def _look(folder: str, node: str, source: Source) -> tuple[Trace, str, Find] | None:
+def _look(folder: str, node: str, source: Source) -> tuple[ExplainedNode, str, Find] | None:
     """Explain a node of a cluster; None if the cluster does not know it.
 
     Where no file contains the name, nothing is parsed.
@@ -95,25 +95,25 @@ def _look(folder: str, node: str, source: Source) -> tuple[Trace, str, Find] | N
     name = node.encode()
     if not any(name in text for text in (inputs.lock or b"", *inputs.sources.values())):
         return None
-    return traced(inputs, node, source.day())
+    return explain(inputs, node, source.day())
 
 
-def traced(inputs: Inputs, node: str, day: str) -> tuple[Trace, str, Find] | None:
+def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
     """Read a cluster; return what `report.explanation` needs, or None where it does not know the node.
 
     That is the explanation of the node, the lock's path, and how a place is found. Raises Refused.
     """
     from ipamc.pipeline import load_cluster
     from ipamc.read.locate import Texts
-    from ipamc.review.explain_node import trace
+    from ipamc.review.explain_node import explain_node
 
     cluster, lock = load_cluster(inputs)
-    found = trace(cluster, lock, node, day)
+    found = explain_node(cluster, lock, node, day)
     if found is None:
         return None
     places = [
-        *(seen.pool.selector_at for seen in found.pools),
-        *(seen.size.at / "nodeSelector" for seen in found.pools if seen.size),
-        *(at for at in (found.at, *(step.at for step in found.steps)) if at),
+        *(explained.pool.selector_at for explained in found.pools),
+        *(explained.size.at / "nodeSelector" for explained in found.pools if explained.size),
+        *(at for at in (found.at, *(block.at for block in found.blocks)) if at),
     ]
     return found, inputs.lock_path, Texts(inputs.sources, places).span

@@ -1,1 +1,1 @@
-"""Values that all stages share, and pure questions to them: reads and writes nothing, imports no room."""
+"""Values that all stages share, and pure questions to them: reads and writes nothing, imports no other room."""

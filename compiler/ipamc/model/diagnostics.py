@@ -8,7 +8,7 @@ with its code (`IPC0207: …`): `ipamc explain` prints it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,6 +21,11 @@ class Severity(enum.IntEnum):
     ERROR = 0
     WARNING = 1
     NOTE = 2
+
+    @property
+    def word(self) -> str:
+        """The word that users see: error, warning or note."""
+        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,21 @@ class Diagnostic:
     help: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RelatedSpan(Related):
+    """The other end of a conflict, by line and column."""
+
+    at: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located(Diagnostic):
+    """A finding whose places are lines and columns: this is what is printed. `read.locate` makes it."""
+
+    at: Span
+    also: tuple[RelatedSpan, ...] = ()
+
+
 def error(code: str, at: At, message: str, *, also: Iterable[Related] = (), help: str = "") -> Diagnostic:  # noqa: A002 - the word that users see
     """Return a finding that stops the compile."""
     return Diagnostic(severity=Severity.ERROR, code=code, at=at, message=message, also=tuple(also), help=help)
@@ -101,6 +121,18 @@ def warning(code: str, at: At, message: str, *, also: Iterable[Related] = (), he
 def note(code: str, at: At, message: str, *, also: Iterable[Related] = (), help: str = "") -> Diagnostic:  # noqa: A002 - as above
     """Return a finding that is for information only."""
     return Diagnostic(severity=Severity.NOTE, code=code, at=at, message=message, also=tuple(also), help=help)
+
+
+def located(finding: Diagnostic, span: Callable[[At], Span]) -> Located:
+    """Return the finding with what `span` makes of each of its places."""
+    return Located(
+        severity=finding.severity,
+        code=finding.code,
+        at=span(finding.at),
+        message=finding.message,
+        also=tuple(RelatedSpan(span(related.at), related.label) for related in finding.also),
+        help=finding.help,
+    )
 
 
 class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure of ipamc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -71,6 +72,23 @@ class Reconciled:
     stale: tuple[Stale, ...] = ()
 
 
+class Origin(enum.StrEnum):
+    """Why a block is new to its node."""
+
+    FIRST_FIT = "first fit"
+    PIN = "pin"
+    RETURNED = "returned"
+    """Its node is back in the inventory."""
+    ADOPTED = "adopted"
+    """The running node shows it."""
+    RE_USED = "re-used"
+    """It lies over old lines whose quarantine is over."""
+    RENUMBER = "renumber"
+    """Placed by consent in the place of another block."""
+    RENAMED = "renamed"
+    """It was the block of a node that the lock renamed. Only a comparison of two locks sees that."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What the cluster is to look like."""
@@ -80,7 +98,7 @@ class Plan:
     """By node name."""
     lock: Lock
     origins: Mapping[Block, str]
-    """Why a block is new here: returned, adopted, pin, first fit, re-used."""
+    """Why a block is new here, as the words of `Origin`."""
     stale: tuple[Stale, ...]
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
-from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span
+from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
 from ipamc.read.syntax.document import Keys
 from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import Spot, scan_json, scan_yaml
@@ -16,7 +15,7 @@ _ESCAPES = {"x": 4, "u": 6, "U": 10}
 _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
 
-def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Diagnostic, ...]:
+def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
     """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
 
     A value that the document does not have is shown at its nearest parent that exists: at that mapping's
@@ -27,21 +26,12 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     texts = Texts(
         sources, [at for finding in found for at in (finding.at, *(other.at for other in finding.also))]
     )
-    located = [
-        replace(
-            finding,
-            at=texts.span(finding.at),
-            also=tuple(Related(texts.span(other.at), other.label) for other in finding.also),
-        )
-        for finding in found
-    ]
-    return tuple(sorted(located, key=_order))
+    return tuple(sorted((located(finding, texts.span) for finding in found), key=_order))
 
 
-def _order(finding: Diagnostic) -> tuple[str, int, int, str, str]:
+def _order(finding: Located) -> tuple[str, int, int, str, str]:
     at = finding.at
-    line, column = (at.line, at.column) if isinstance(at, Span) else (0, 0)
-    return at.path, line, column, finding.code, finding.message
+    return at.path, at.line, at.column, finding.code, finding.message
 
 
 class Texts:

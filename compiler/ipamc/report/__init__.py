@@ -1,1 +1,4 @@
-"""Findings, plans and tables in, text out; writes to no file and no terminal."""
+"""Findings, plans and answers in, text out: one module a format.
+
+Decides nothing, and writes to no file and no terminal.
+"""

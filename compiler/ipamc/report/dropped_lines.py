@@ -1,4 +1,4 @@
-"""Lines that a merge of locks dropped, as text: who gave way to whom, and what to do."""
+"""Lines that a merge of locks dropped, as text: which line replaced each, and what to do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from ipamc.lock.merge.resolve import Dropped
 
 
-def told(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
-    """Say who gave way to whom, a line each. `trunks` are the names of those that were asked."""
-    return [visible(f"{path}: dropped {_told(each, trunks)}") for each in dropped]
+def dropped_lines(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
+    """Return a row for each dropped line: the line that replaced it, and what to do.
+
+    `trunks` are the names of the trunks that were merged.
+    """
+    return [visible(f"{path}: dropped {_row(line, trunks)}") for line in dropped]
 
 
-def _told(dropped: Dropped, trunks: tuple[str, ...]) -> str:
+def _row(dropped: Dropped, trunks: tuple[str, ...]) -> str:
     line, holder = dropped.line, dropped.holder
     if holder.node == line.node:
         why = f"which has {holder.block}"
@@ -25,7 +28,7 @@ def _told(dropped: Dropped, trunks: tuple[str, ...]) -> str:
     if dropped.trunk is not None:
         why += f" on {trunks[dropped.trunk]}"
     again = (
-        f"to move {line.node} all the same: ipamc lock --renumber {line.node}"
+        f"to move {line.node} nevertheless: ipamc lock --renumber {line.node}"
         if line.state is State.PENDING
         else "compile places it again"
     )

@@ -6,112 +6,112 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ipamc.model.diagnostics import Place, Span, count
+from ipamc.model.plan import Origin
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
-from ipamc.review.explain_node import Step, Trace
-from ipamc.review.explain_pools import Seen
+from ipamc.review.explain_node import ExplainedBlock, ExplainedNode
+from ipamc.review.explain_pools import ExplainedPool, Verdict
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or goes."""
+"""Grows when a field of `record` changes its meaning or is removed."""
 
 LIMIT = 10
-"""Pools that do not select the node, as far as a person is shown them."""
+"""How many of the pools that were passed over are shown to a person."""
 
 Find = Callable[[Place], Span]
-"""From a place in the input to a line."""
+"""From a place in the input to its line."""
 
 _WIDTH = 13
 
 
-def text(trace: Trace, lock: str, find: Find) -> str:
-    """Tell the chain of reasons: a line a link, and beneath it where that is written. `lock` is the lock's path."""
-    rows = [f"{visible(trace.node)} of {visible(trace.cluster)}: {trace.status}"]
-    rows += [_row("note", note) for note in trace.notes]
-    if trace.at:
-        labels = ", ".join(f"{key}={value}" for key, value in trace.labels.items()) or (
-            "no label that a selector looks at" if trace.pools else ""
-        )
-        rows.append(_row("node", labels or "its CiliumNode"))
-        rows.append(_row("", _line(find(trace.at))))
-    passed = [each for each in trace.pools if each.verdict == "passed over"]
-    shown = [each for each in trace.pools if each not in passed[LIMIT:]]
-    for each in shown:
-        rows += _pool(each, find)
-    if len(shown) < len(trace.pools):
-        rows.append(
-            _row("passed over", f"{count(len(trace.pools) - len(shown), 'more pool')}, all in --output json")
-        )
-    for step in trace.steps:
-        rows.append(
-            _row("block", f"{step.line.block} of {step.line.pool or 'no pool'}, {_state(step)}; {step.why}")
-        )
-        rows += [_row("", f"{lock}:{step.number}")] if step.number else []
-        rows += (
-            [_row("", f"{_line(find(step.at))}: {'shown' if step.origin == 'adopted' else 'pinned'} here")]
-            if step.at
-            else []
-        )
+def text(node: ExplainedNode, lock: str, find: Find) -> str:
+    """Return the chain of reasons: a row for each, and below it the file and line of its source.
+
+    `lock` is the path of the lock.
+    """
+    rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}"]
+    rows += [_row("note", note) for note in node.notes]
+    if node.at:
+        labels = ", ".join(f"{key}={value}" for key, value in node.labels.items())
+        without = "no label that a selector tests" if node.pools else "its CiliumNode"
+        rows += [_row("node", labels or without), _row("", _line(find(node.at)))]
+    passed_over = [pool for pool in node.pools if pool.verdict is Verdict.PASSED_OVER]
+    shown = [pool for pool in node.pools if pool not in passed_over[LIMIT:]]
+    for pool in shown:
+        rows += _pool(pool, find)
+    if left_out := len(node.pools) - len(shown):
+        rows.append(_row("passed over", f"{count(left_out, 'more pool')}, all in --output json"))
+    for block in node.blocks:
+        rows += _block(block, lock, find)
     return "\n".join(rows) + "\n"
 
 
-def _pool(seen: Seen, find: Find) -> Iterator[str]:
-    yield _row(seen.verdict, f"{seen.pool.name}: {seen.why}")
-    yield _row("", f"{_line(find(seen.pool.selector_at))}: nodeSelector {seen.pool.selector.canonical}")
-    if seen.size:
-        sizes = ", ".join(f"IPv{family} /{size}" for family, size in sorted(seen.size.sizes.items()))
-        yield _row(
-            "",
-            f"{_line(find(seen.size.at / 'nodeSelector'))}: blockSizes {seen.size.selector.canonical}: {sizes}",
-        )
+def _pool(explained: ExplainedPool, find: Find) -> Iterator[str]:
+    pool, size = explained.pool, explained.size
+    yield _row(explained.verdict, f"{pool.name}: {explained.why}")
+    yield _row("", f"{_line(find(pool.selector_at))}: nodeSelector {pool.selector.canonical}")
+    if size:
+        sizes = ", ".join(f"IPv{family} /{prefix}" for family, prefix in sorted(size.sizes.items()))
+        at = _line(find(size.at / "nodeSelector"))
+        yield _row("", f"{at}: blockSizes {size.selector.canonical}: {sizes}")
 
 
-def _row(label: str, told: str) -> str:
-    return f"  {label:<{_WIDTH}}{visible(told)}"
+def _block(block: ExplainedBlock, lock: str, find: Find) -> Iterator[str]:
+    in_state = state(block.line) if block.number else "to come"
+    yield _row("block", f"{block.line.block} of {block.line.pool or 'no pool'}, {in_state}; {block.why}")
+    if block.number:
+        yield _row("", f"{lock}:{block.number}")
+    if block.at:
+        how = "shown" if block.origin is Origin.ADOPTED else "pinned"
+        yield _row("", f"{_line(find(block.at))}: {how} here")
+
+
+def _row(label: str, content: str) -> str:
+    return f"  {label:<{_WIDTH}}{visible(content)}"
 
 
 def _line(span: Span) -> str:
     return where(Span(span.path, span.line))
 
 
-def _state(step: Step) -> str:
-    return state(step.line) if step.number else "to come"
+def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
+    """Return the whole explanation for JSON.
 
-
-def record(trace: Trace, lock: str, find: Find) -> dict[str, Any]:
-    """Give the same for programs, whole. Selectors are in their canonical text; `key` is what pools are ordered by, the smallest first."""
+    Selectors are in their canonical text; pools are in order of `key`, the smallest first.
+    """
     return {
-        "cluster": trace.cluster,
-        "status": trace.status,
-        "notes": list(trace.notes),
-        **({"node": {**_place(find(trace.at)), "labels": dict(trace.labels)}} if trace.at else {}),
-        "pools": [
-            {
-                "pool": each.pool.name,
-                "verdict": each.verdict,
-                "why": each.why,
-                "nodeSelector": each.pool.selector.canonical,
-                **_place(find(each.pool.selector_at)),
-                "key": list(rank(each.pool)),
-                **(
-                    {"blockSizes": {f"IPv{family}": size for family, size in sorted(each.size.sizes.items())}}
-                    if each.size
-                    else {}
-                ),
-            }
-            for each in trace.pools
-        ],
-        "blocks": [
-            {
-                "block": str(step.line.block),
-                "pool": step.line.pool,
-                **(state_record(step.line) if step.number else {"state": "to come"}),
-                **({"origin": step.origin} if step.origin else {}),
-                "why": step.why,
-                **({"file": lock, "line": step.number} if step.number else {}),
-            }
-            for step in trace.steps
-        ],
+        "cluster": node.cluster,
+        "status": node.status,
+        "notes": list(node.notes),
+        **({"node": {**_place(find(node.at)), "labels": dict(node.labels)}} if node.at else {}),
+        "pools": [_pool_record(pool, find) for pool in node.pools],
+        "blocks": [_block_record(block, lock) for block in node.blocks],
+    }
+
+
+def _pool_record(explained: ExplainedPool, find: Find) -> dict[str, Any]:
+    pool, size = explained.pool, explained.size
+    sizes = {f"IPv{family}": prefix for family, prefix in sorted(size.sizes.items())} if size else {}
+    return {
+        "pool": pool.name,
+        "verdict": explained.verdict,
+        "why": explained.why,
+        "nodeSelector": pool.selector.canonical,
+        **_place(find(pool.selector_at)),
+        "key": list(rank(pool)),
+        **({"blockSizes": sizes} if size else {}),
+    }
+
+
+def _block_record(block: ExplainedBlock, lock: str) -> dict[str, Any]:
+    return {
+        "block": str(block.line.block),
+        "pool": block.line.pool,
+        **(state_record(block.line) if block.number else {"state": "to come"}),
+        **({"origin": block.origin} if block.origin else {}),
+        "why": block.why,
+        **({"file": lock, "line": block.number} if block.number else {}),
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Span
@@ -13,71 +14,65 @@ from ipamc.report.box_table import Row, box
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
 
-if TYPE_CHECKING:  # what it imports takes longer to load than an answer from the locks
-    from ipamc.review.explain_address import Vacancy
+if TYPE_CHECKING:  # importing it takes longer than an answer from the locks
+    from ipamc.review.explain_address import UnheldBlock
 
 VERSION = 1
-"""Grows when a field of `records` changes its meaning or goes."""
+"""Grows when a field of `records` changes its meaning or is removed."""
 
 _HEAD = ("CLUSTER", "BLOCK", "POOL", "NODE", "STATE", "WHERE")
 
 
-class Holding(NamedTuple):
-    """A line of a cluster's lock that answers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockAnswer:
+    """A line of a cluster's lock that answers the question."""
 
     cluster: str
     line: Line
     at: Span
 
 
-class Vacant(NamedTuple):
-    """What a cluster's input says of addresses that no line lies over."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputAnswer:
+    """What a cluster's input says about addresses that no line of its lock covers."""
 
     cluster: str
-    vacancy: Vacancy
+    unheld: UnheldBlock
     at: Span
 
 
-def table(answers: Sequence[Holding | Vacant]) -> str:
-    """Give the table: a group of rows a cluster, in the order given."""
-    return box(
-        _HEAD,
-        [[_row(each) for each in group] for _, group in groupby(answers, key=lambda each: each.cluster)],
-    )
+def table(answers: Sequence[LockAnswer | InputAnswer]) -> str:
+    """Return the table: a group of rows a cluster, in the order given."""
+    groups = groupby(answers, key=lambda answer: answer.cluster)
+    return box(_HEAD, [list(map(_row, group)) for _, group in groups])
 
 
-def _row(answer: Holding | Vacant) -> Row:
-    if isinstance(answer, Holding):
+def _row(answer: LockAnswer | InputAnswer) -> Row:
+    if isinstance(answer, LockAnswer):
         line = answer.line
-        block, pool, node, told = line.block, line.pool, line.node, state(line)
+        block, pool, node, in_state = line.block, line.pool, line.node, state(line)
     else:
-        block, pool, node, told, _ = answer.vacancy
-    return (
-        *map(visible, (answer.cluster, str(block), pool, node, told)),
-        where(Span(answer.at.path, answer.at.line)),
-    )
+        block, pool, node, in_state, _ = answer.unheld
+    cells = (answer.cluster, str(block), pool, node, in_state)
+    return (*map(visible, cells), where(Span(answer.at.path, answer.at.line)))
 
 
-def records(answers: Sequence[Holding | Vacant]) -> dict[str, list[dict[str, str | int]]]:
-    """Give the same for programs: `lines` of locks, and what is `vacant`."""
-    return {
-        "lines": [
-            _record(each, each.line.block, each.line.pool, each.line.node, state_record(each.line))
-            for each in answers
-            if isinstance(each, Holding)
-        ],
-        "vacant": [
-            _record(
-                each, each.vacancy.block, each.vacancy.pool, each.vacancy.node, {"state": each.vacancy.state}
-            )
-            for each in answers
-            if isinstance(each, Vacant)
-        ],
-    }
+def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[str, str | int]]]:
+    """Return the answers for JSON: `lines` of locks, and `vacant`, what the input says."""
+    lines: list[dict[str, str | int]] = []
+    unheld: list[dict[str, str | int]] = []
+    for answer in answers:
+        if isinstance(answer, LockAnswer):
+            line = answer.line
+            lines.append(_record(answer, line.block, line.pool, line.node, state_record(line)))
+        else:
+            block, pool, node, in_state, _ = answer.unheld
+            unheld.append(_record(answer, block, pool, node, {"state": in_state}))
+    return {"lines": lines, "vacant": unheld}
 
 
 def _record(
-    answer: Holding | Vacant, block: Block, pool: str, node: str, state_of: Mapping[str, str | bool]
+    answer: LockAnswer | InputAnswer, block: Block, pool: str, node: str, in_state: Mapping[str, str | bool]
 ) -> dict[str, str | int]:
     place: dict[str, str | int] = {"file": answer.at.path, "line": answer.at.line}
-    return {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node, **state_of, **place}
+    return {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node, **in_state, **place}

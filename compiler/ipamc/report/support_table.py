@@ -1,4 +1,4 @@
-"""The tables of claims as Markdown, for the README and for `ipamc explain versions`."""
+"""What each Cilium minor supports, as Markdown, for the README and for `ipamc explain versions`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
 from ipamc.model.cilium.versions import minors, text
 
 LEGEND = (
-    "A cell in **bold** was run: a server of that minor was seen to do so. A plain one was read in its source; one with a question mark is inferred. "
+    "A cell in **bold** was run: a server of that minor was seen to do so. "
+    "A plain one was read in its source; one with a question mark is inferred. "
     "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
 )
 
 
 def markdown() -> str:
-    """Give both tables under their legend: a row a capability, in the order of `TABLE`, a column a minor; then the kube-apiserver."""
+    """Return the legend, a table of a row a capability and a column a minor, and the kube-apiserver's."""
     return f"{LEGEND}\n\n{''.join(_table(*_cilium()))}\n{''.join(_table(*_apiserver()))}"
 
 
@@ -23,7 +24,7 @@ def _cilium() -> tuple[Sequence[str], Iterator[Sequence[str]]]:
         (
             row.modes,
             row.capability.value,
-            *(_cell(row.of(each), row.known(each)) for each in minors()),
+            *(_cell(row.of(minor), row.known(minor)) for minor in minors()),
             row.decides,
         )
         for row in TABLE
@@ -33,11 +34,11 @@ def _cilium() -> tuple[Sequence[str], Iterator[Sequence[str]]]:
 
 def _apiserver() -> tuple[Sequence[str], Iterator[Sequence[str]]]:
     return ("kube-apiserver", APISERVER, "ipamc"), (
-        (each.text, _cell(True, each.known), each.decides) for each in APISERVER_TABLE
+        (row.text, _cell(True, row.known), row.decides) for row in APISERVER_TABLE
     )
 
 
-def _cell(yes: bool, known: Known) -> str:  # noqa: FBT001 - what the cell says
+def _cell(yes: bool, known: Known) -> str:  # noqa: FBT001 - the content of the cell
     word = "yes" if yes else "no"
     return {Known.RUN: f"**{word}**", Known.READ: word, Known.INFERRED: f"{word}?"}[known]
 

@@ -1,31 +1,35 @@
-"""Text for a terminal: nothing in it acts on the terminal, and every cell is counted."""
+"""Text for a terminal: escaped, so that nothing in it acts on the terminal, and measured in cells."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ipamc.model.diagnostics import At, Diagnostic, Severity, Span, count
 
 TAB = "    "
 BEFORE, AFTER = 60, 100
-"""Characters of a long line that are shown on either side of the caret."""
+"""How many characters of a long line are shown before and after the caret."""
 LONGEST = 2000
 
 _SGR = {"error": "1;31", "warning": "1;33", "note": "1;36", "frame": "1;34", "strong": "1", "dim": "2"}
 
 
 def paint(text: str, style: str, *, colour: bool) -> str:
-    """Wrap text in the escapes of a style: a severity's word, frame, strong or dim."""
+    """Return text in a style: error, warning, note, frame, strong or dim.
+
+    Without `colour` it is returned as it is.
+    """
     return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if colour else text
 
 
 def visible(text: str) -> str:
-    """Spell out what does not print: control characters, terminal escapes, characters that reorder or hide text, lone surrogates.
+    """Spell out what does not print.
 
-    Text of more than LONGEST characters is cut: names in the input may be of any length.
+    That is: control characters, terminal escapes, characters that reorder or hide text, lone surrogates. Text
+    of more than LONGEST characters is cut: names in the input may have any length.
     """
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}…"
@@ -44,7 +48,7 @@ def _spell(char: str) -> str:
 
 
 def width(text: str) -> int:
-    """Count the terminal cells of printable text: 2 for wide characters, 0 for those that combine with the one before."""
+    """Return the number of terminal cells of printable text: a wide character has 2, a combining one 0."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -54,7 +58,8 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
-class Excerpt(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
     """A source line, ready to print, and the cells that the caret line underlines."""
 
     text: str
@@ -63,7 +68,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpt(span: Span) -> Excerpt:
-    """Cut a span's source line around its columns. Costs the same for a line of a gigabyte."""
+    """Cut a span's source line around its columns. The cost does not depend on the length of the line."""
     source = span.source
     start = max(span.column - 1, 0)
     end = max(span.end_column - 1, start)
@@ -74,7 +79,8 @@ def excerpt(span: Span) -> Excerpt:
     lead = "…" if left else ""
     before, marked = _shown(source[left:start]), _shown(source[start : min(end, right)])
     text = lead + before + _shown(source[start:right]) + ("…" if right < len(source) else "")
-    return Excerpt(text, width(lead + before) + max(start - len(source), 0), max(width(marked), 1))
+    indent = width(lead + before) + max(start - len(source), 0)
+    return Excerpt(text=text, indent=indent, carets=max(width(marked), 1))
 
 
 def _shown(text: str) -> str:
@@ -82,12 +88,13 @@ def _shown(text: str) -> str:
 
 
 def where(at: At) -> str:
-    """Give `file:line:column`, as far as it is known."""
+    """Return `file:line:column`, as far as it is known."""
     position = (at.line, at.column) if isinstance(at, Span) else (0, 0)
     return ":".join((visible(at.path), *(str(number) for number in position if number)))
 
 
 def tally(findings: Iterable[Diagnostic]) -> str:
-    """Give the last line: `2 errors, 1 warning`."""
-    numbers = Counter(each.severity for each in findings)
-    return ", ".join(count(numbers[each], each.name.lower()) for each in Severity if numbers[each])
+    """Return the last line: `2 errors, 1 warning`."""
+    numbers = Counter(finding.severity for finding in findings)
+    parts = (count(numbers[severity], severity.word) for severity in Severity if numbers[severity])
+    return ", ".join(parts)

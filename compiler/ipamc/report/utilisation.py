@@ -1,4 +1,4 @@
-"""Utilisation to text: a box table as `calicoctl ipam show` prints it, and the same numbers for programs."""
+"""Utilisation as text: a box table as `calicoctl ipam show` prints it, and the same numbers for programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipamc.report.box_table import box
 from ipamc.report.terminal_text import visible
 
 VERSION = 1
-"""Grows when a field of `records` changes its meaning or goes."""
+"""Grows when a field of `records` changes its meaning or is removed."""
 
 _HEAD = (
     "GROUPING",
@@ -32,9 +32,9 @@ _NUMBERS = range(2, 9)
 
 
 def table(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = False) -> str:
-    """Give the table of one cluster: a group of rows a pool and family, then its ranges, then, with `blocks`, their lines.
+    """Return the table of one cluster: each pool and family with its ranges and, with `blocks`, their lines.
 
-    Released addresses are free ones here: nobody waits for them.
+    Released addresses count as free here: they can be given out at once.
     """
     head = _HEAD + _BLOCK_HEAD if blocks else _HEAD
     groups = [[_padded(row, len(head)) for row in _rows(use, lock, blocks=blocks)] for use in uses]
@@ -42,19 +42,19 @@ def table(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = Fals
 
 
 def _title(name: str, uses: Sequence[PoolUse], lock: Lock) -> str:
-    live = [line for line in lock.lines if line.state is State.HELD]
-    outside = len(lock.lines) - sum(
-        len(lines_in(lock, each.range.block)) for use in uses for each in use.ranges
-    )
-    strays = f"; {count(outside, 'line')} of the lock outside every pool" if outside else ""
-    return f"{visible(name)}: {count(len({line.node for line in live}), 'node')} with {count(len(live), 'block')}{strays}\n"
+    held = [line for line in lock.lines if line.state is State.HELD]
+    inside = sum(len(lines_in(lock, part.range.block)) for use in uses for part in use.ranges)
+    outside = len(lock.lines) - inside
+    others = f"; {count(outside, 'line')} of the lock outside every pool" if outside else ""
+    nodes = count(len({line.node for line in held}), "node")
+    return f"{visible(name)}: {nodes} with {count(len(held), 'block')}{others}\n"
 
 
 def _rows(use: PoolUse, lock: Lock, *, blocks: bool) -> Iterator[tuple[str, ...]]:
     yield ("IP Pool", f"{visible(use.pool.name)} /{use.family.block_size}", *_numbers(use.use))
-    for each in use.ranges:
-        yield ("Range", str(each.range.block), *_numbers(each.use))
-        for line in lines_in(lock, each.range.block) if blocks else ():
+    for part in use.ranges:
+        yield ("Range", str(part.range.block), *_numbers(part.use))
+        for line in lines_in(lock, part.range.block) if blocks else ():
             yield (
                 "Block",
                 str(line.block),
@@ -80,12 +80,12 @@ def _share(part: int, total: int) -> str:
 
 
 def number(value: int) -> str:
-    """Print a count: all digits up to seven, then five significant ones (IPv6 ranges are huge)."""
+    """Return a count as text: up to seven digits in full, above that five significant digits (IPv6)."""
     return str(value) if value < 10_000_000 else f"{value:.5g}"
 
 
 def state(line: Line) -> str:
-    """Give the state of a line in a word; of a quarantined one with its day, and whether its node moved."""
+    """Return the state of a line as text; of a quarantined one with the day, and whether its node moved."""
     day = f" {line.since}" if line.since else ""
     return f"{line.state}{day}{', moved' if line.moved else ''}"
 
@@ -95,17 +95,17 @@ def _padded(row: tuple[str, ...], columns: int) -> tuple[str, ...]:
 
 
 def records(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = False) -> dict[str, Any]:
-    """Give the numbers of one cluster for JSON."""
+    """Return the numbers of one cluster for JSON."""
     return {"cluster": name, "pools": [_pool_record(use, lock, blocks=blocks) for use in uses]}
 
 
 def _pool_record(use: PoolUse, lock: Lock, *, blocks: bool) -> dict[str, object]:
     ranges: list[dict[str, object]] = [
-        {"cidr": str(each.range.block), **use_record(each.use)} for each in use.ranges
+        {"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges
     ]
     if blocks:
-        for record, each in zip(ranges, use.ranges, strict=True):
-            record["lines"] = _line_records(lock, each.range.block)
+        for record, part in zip(ranges, use.ranges, strict=True):
+            record["lines"] = _line_records(lock, part.range.block)
     family = f"IPv{use.family.family}"
     return {
         "pool": use.pool.name,
@@ -125,13 +125,13 @@ def _line_record(line: Line) -> dict[str, str | bool]:
 
 
 def state_record(line: Line) -> dict[str, str | bool]:
-    """Give the state of a line for JSON; with the day from which on it is in quarantine, and whether its node moved."""
+    """Return the state of a line for JSON; of a quarantined one with the day, and whether its node moved."""
     day: dict[str, str | bool] = {"since": line.since} if line.since else {}
     return {"state": str(line.state), **day, **({"moved": True} if line.moved else {})}
 
 
 def use_record(use: Use) -> dict[str, object]:
-    """Give the numbers of a range, or of all ranges of a pool in one family."""
+    """Return the numbers of a range, or of all ranges of a pool in one family, for JSON."""
     addresses = {
         name: getattr(use, name) for name in ("total", "held", "quarantined", "released", "reserved", "free")
     }

@@ -1,4 +1,4 @@
-"""What addresses are that no line of the lock lies over: free, reserved, excluded, pinned, or taken without a line."""
+"""Addresses that no line of the lock covers: free, reserved, excluded, pinned, or in use without a line."""
 
 from __future__ import annotations
 
@@ -15,50 +15,57 @@ from ipamc.place.allocate.occupancy import blocked_ranges
 from ipamc.place.reconcile.adopt import Evidence
 
 
-class Vacancy(NamedTuple):
-    """Addresses that nobody holds by the lock. Sorts by address."""
+class UnheldBlock(NamedTuple):
+    """Addresses without a line in the lock, and what the input says about them. Sorts by address."""
 
     block: Block
-    """As it stands in the input; of what is free, the part of a range that was asked for."""
+    """As in the input; of free addresses, the part of a range that was asked for."""
     pool: str
     """"" outside every pool."""
     node: str
-    """Whom a pin keeps it for, or ""."""
+    """The node that a pin keeps it for, or ""."""
     state: str
-    """free, reserved, excluded, pinned; or in words."""
+    """free, reserved, excluded, pinned, or a phrase."""
     at: Place
 
 
-def vacancies(cluster: Cluster, lock: Lock, block: Block) -> list[Vacancy]:
-    """Give what the cluster's input says about a block, by address. O(pools + pins + lines over the block)."""
-    return sorted(set(_vacancies(cluster, lock, block)), key=lambda each: each[:4])
+def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
+    """Return what the cluster's input says about a block, by address.
+
+    O(pools + pins + lines over the block).
+    """
+    return sorted(set(_unheld(cluster, lock, block)), key=lambda unheld: unheld[:4])
 
 
-def _vacancies(cluster: Cluster, lock: Lock, block: Block) -> Iterator[Vacancy]:
+def _unheld(cluster: Cluster, lock: Lock, block: Block) -> Iterator[UnheldBlock]:
     kept = list(_kept(cluster, lock))
-    grounds = [
-        (pool, each) for pool in cluster.pools for part in pool.families.values() for each in part.ranges
+    ranges = [
+        (pool, pool_range)
+        for pool in cluster.pools
+        for part in pool.families.values()
+        for pool_range in part.ranges
     ]
-    for pool, each in grounds:
-        if each.block.overlaps(block):
-            asked = shared(each.block, block)
-            over = [one for one in kept if one.block.overlaps(asked)]
-            yield from (one._replace(pool=pool.name) for one in over)
+    for pool, pool_range in ranges:
+        if pool_range.block.overlaps(block):
+            asked = shared(pool_range.block, block)
+            over = [unheld for unheld in kept if unheld.block.overlaps(asked)]
+            yield from (unheld._replace(pool=pool.name) for unheld in over)
             lines = [line.block for line in lines_over(lock.lines, asked)]
-            if not covers([*lines, *(one.block for one in over)], asked):
+            if not covers([*lines, *(unheld.block for unheld in over)], asked):
                 why = never(pool)
-                yield Vacancy(asked, pool.name, "", f"free, but the pool {why}" if why else "free", each.at)
-    for one in kept:
-        if one.block.overlaps(block) and not any(
-            each.block.overlaps(shared(one.block, block)) for _, each in grounds
+                state = f"free, but the pool {why}" if why else "free"
+                yield UnheldBlock(asked, pool.name, "", state, pool_range.at)
+    for unheld in kept:
+        if unheld.block.overlaps(block) and not any(
+            pool_range.block.overlaps(shared(unheld.block, block)) for _, pool_range in ranges
         ):
-            yield one
+            yield unheld
 
 
-def _kept(cluster: Cluster, lock: Lock) -> Iterator[Vacancy]:
-    """Yield what is kept from newcomers though no line says so."""
+def _kept(cluster: Cluster, lock: Lock) -> Iterator[UnheldBlock]:
+    """Yield the blocks without a line that no new node is given."""
     for kept in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
-        yield Vacancy(kept.range.block, "", "", kept.why, kept.range.at)
+        yield UnheldBlock(kept.range.block, "", "", kept.why, kept.range.at)
     for pool in cluster.pools:
         for node, pins in pool.pins.items():
-            yield from (Vacancy(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)
+            yield from (UnheldBlock(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)

@@ -1,18 +1,20 @@
-"""How a node comes to its blocks: what the stages decided about one node, put side by side. Nothing is decided here.
+"""How a node comes to its blocks: what the stages decided about it, put side by side. Decides nothing itself.
 
-`assign` says which pools serve it and in what order, `settle` what becomes of its lines, `place` what it would be given now and why not. The lock does
-not say why a block was chosen when it was new: a held block is held because it is in the lock.
+`assign` says which pools serve the node and in what order, `settle` what becomes of its lines, `place` what
+it would be given now, or why nothing. The lock does not record why a block was chosen when it was new: a held
+block is held because it is in the lock.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Severity, count
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.plan import Reconciled, Want
+from ipamc.model.plan import Origin, Reconciled, Want
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.allocate.allocate import Placement, never, place
 from ipamc.place.allocate.pins import conflict_text
@@ -21,56 +23,83 @@ from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.adopt import Evidence
 from ipamc.place.reconcile.reconcile import settle
-from ipamc.review.explain_pools import Seen, sight
+from ipamc.review.explain_pools import ExplainedPool, explain_pools
+
+
+class NodeStatus(enum.StrEnum):
+    """What is known of a node: the first seven are for the inventory's nodes, the others for other names."""
+
+    HELD = "held"
+    """It holds a block."""
+    PENDING = "pending"
+    """It holds a block, and is to move to another."""
+    NEWCOMER = "newcomer"
+    RETURNING = "returning"
+    SKIPPED = "skipped"
+    """No pool selects it, and `unmatchedNodes: skip` is set."""
+    UNMATCHED = "unmatched"
+    """No pool selects it."""
+    REFUSED = "refused"
+    """It gets no block."""
+    LEAVING = "leaving"
+    """The lock has blocks in use for it."""
+    QUARANTINED = "quarantined"
+    RELEASED = "released"
+    UNLISTED = "unlisted"
+    """Only a CiliumNode shows it."""
+    PINNED = "pinned"
+    """Only pins name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ExplainedBlock:
     """A block of the node: in the lock, or to be given to it by the next compile."""
 
     line: Line
     """As it is in the lock; of a new block, as it will be."""
     number: int
     """Row of the lock, from 1; 0 of a new block."""
-    origin: str
-    """Why it is new (`Plan.origins`), or ""."""
+    origin: Origin | None
+    """Why it is new; None of a block of the lock."""
     why: str
     at: Place | None = None
-    """Where the input asks for this very block: its pin, or what shows that the node has it."""
+    """Where the input names this block: its pin, or the object that shows that the node has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """The chain of reasons for one node of one cluster."""
+class ExplainedNode:
+    """The reasons for the blocks of one node of one cluster."""
 
     cluster: str
     node: str
-    status: str
-    """Of a node of the inventory: held, pending, newcomer, returning, skipped, unmatched, refused; else leaving, quarantined, released, unlisted, pinned."""
+    status: NodeStatus
     at: Place | None
-    """Of the node in the inventory, or the CiliumNode that shows it."""
+    """The node in the inventory, or the CiliumNode that shows it."""
     labels: Mapping[str, str]
-    """Those that a selector looks at."""
-    pools: tuple[Seen, ...]
-    """In the order in which they serve the node, then the others by rank; none of a node that is not in the inventory."""
-    steps: tuple[Step, ...]
+    """Those that a selector tests."""
+    pools: tuple[ExplainedPool, ...]
+    """Those that serve the node, in order, then the others by rank; empty if it is not in the inventory."""
+    blocks: tuple[ExplainedBlock, ...]
     """By family and address."""
     notes: tuple[str, ...]
 
 
-def trace(cluster: Cluster, lock: Lock, name: str, today: str) -> Trace | None:
-    """Tell how a node comes to its blocks, as of `today` (ISO 8601, UTC); None where the cluster does not know it. Costs what a compile's decisions cost."""
+def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
+    """Explain the blocks of a node as of `today` (ISO 8601, UTC); None if the cluster does not know it.
+
+    Costs as much as the decisions of a compile.
+    """
     wants = assign(cluster)
-    standing, found = settle(cluster, wants, lock, Consent(), today, locked=False)
-    refused = [each for each in found if each.severity is Severity.ERROR]
-    placement = None if refused else place(cluster, wants, standing, today)
-    story = _Story(cluster, lock, name, today, standing, placement)
-    want = next((each for each in wants if each.node.name == name), None)
-    return story.of_a_node(want, refused) if want else story.of_a_stranger()
+    reconciled, found = settle(cluster, wants, lock, Consent(), today, locked=False)
+    refused = [finding for finding in found if finding.severity is Severity.ERROR]
+    placement = None if refused else place(cluster, wants, reconciled, today)
+    decisions = _Decisions(cluster, lock, name, today, reconciled, placement)
+    want = next((want for want in wants if want.node.name == name), None)
+    return decisions.of_listed(want, refused) if want else decisions.of_unlisted()
 
 
-class _Story:
-    """What is known about one node."""
+class _Decisions:
+    """What the stages decided about one node."""
 
     def __init__(
         self,
@@ -78,209 +107,198 @@ class _Story:
         lock: Lock,
         name: str,
         today: str,
-        standing: Reconciled,
+        reconciled: Reconciled,
         placement: Placement | None,
     ) -> None:
-        self.cluster, self.name, self.today, self.standing, self.placement = (
-            cluster,
-            name,
-            today,
-            standing,
-            placement,
-        )
+        self.cluster, self.name, self.today, self.placement = cluster, name, today, placement
         self.written = [(number, line) for number, line in enumerate(lock.lines, 2) if line.node == name]
-        after = placement.plan.lock.lines if placement else standing.lock.lines
+        after = placement.plan.lock.lines if placement else reconciled.lock.lines
         self.after = {line.block: line for line in after if line.node == name}
-        self.origins = placement.plan.origins if placement else standing.origins
+        self.origins = placement.plan.origins if placement else reconciled.origins
         self.range_index = RangeIndex(cluster.pools)
 
-    def of_a_node(self, want: Want, refused: list[Diagnostic]) -> Trace:
-        """Tell of a node of the inventory."""
+    def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
+        """Explain a node of the inventory."""
         selectors = [
-            each
+            selector
             for pool in self.cluster.pools
-            for each in (pool.selector, *(size.selector for size in pool.block_sizes))
+            for selector in (pool.selector, *(size.selector for size in pool.block_sizes))
         ]
         keys = sorted({key for selector in selectors for key in selector.keys} & want.node.labels.keys())
         status, notes = self._status(want)
         if refused:
-            codes = ", ".join(sorted({each.code for each in refused}))
+            codes = ", ".join(sorted({finding.code for finding in refused}))
             notes.append(
-                f"the next compile is refused as it is, with {count(len(refused), 'error')} ({codes}): ipamc compile {self.cluster.name} --check"
+                f"the next compile is refused with {count(len(refused), 'error')} ({codes}): "
+                f"ipamc compile {self.cluster.name} --check"
             )
-        return Trace(
+        return ExplainedNode(
             cluster=self.cluster.name,
             node=self.name,
             status=status,
             at=want.node.at,
             labels={key: want.node.labels[key] for key in keys},
-            pools=sight(self.cluster, want, self.placement, self.today),
-            steps=tuple(self._steps(want)),
+            pools=explain_pools(self.cluster, want, self.placement, self.today),
+            blocks=tuple(self._blocks(want)),
             notes=tuple(notes),
         )
 
-    def of_a_stranger(self) -> Trace | None:
-        """Tell of a name that is not in the inventory."""
-        ghost = next((each for each in self.cluster.cilium_nodes if each.name == self.name), None)
+    def of_unlisted(self) -> ExplainedNode | None:
+        """Explain a name that is not in the inventory."""
+        seen = next((seen for seen in self.cluster.cilium_nodes if seen.name == self.name), None)
         pinning = [pool.name for pool in self.cluster.pools if self.name in pool.pins]
         if any(line.in_use for _, line in self.written):
-            status = "leaving"
+            status = NodeStatus.LEAVING
         elif any(line.state is State.QUARANTINED for _, line in self.written):
-            status = "quarantined"
-        elif ghost:
-            status = "unlisted"
+            status = NodeStatus.QUARANTINED
+        elif seen:
+            status = NodeStatus.UNLISTED
         elif self.written or pinning:
-            status = "released" if self.written else "pinned"
+            status = NodeStatus.RELEASED if self.written else NodeStatus.PINNED
         else:
             return None
         notes = [f"pool {pool} pins blocks for it, which are kept free" for pool in pinning]
-        if ghost:
-            for block in dict.fromkeys(block for block, _ in (*ghost.blocks, *ghost.allocated)):
-                ground = self.range_index.of(block)
+        if seen:
+            for block in dict.fromkeys(block for block, _ in (*seen.blocks, *seen.allocated)):
+                found = self.range_index.of(block)
                 given = (
                     "the operator gave it out of"
-                    if ground and ground.pool.unlisted
-                    else "it counts as taken, in"
+                    if found and found.pool.unlisted
+                    else "it counts as taken in"
                 )
                 notes.append(
-                    f"a CiliumNode shows {block}: {given} {f'pool {ground.pool.name}' if ground else 'no pool'}"
+                    f"a CiliumNode shows {block}: {given} {f'pool {found.pool.name}' if found else 'no pool'}"
                 )
-        return Trace(
+        return ExplainedNode(
             cluster=self.cluster.name,
             node=self.name,
             status=status,
-            at=ghost.at if ghost else None,
+            at=seen.at if seen else None,
             labels={},
             pools=(),
-            steps=tuple(self._steps(None)),
+            blocks=tuple(self._blocks(None)),
             notes=("not in the inventory", *notes),
         )
 
-    def _status(self, want: Want) -> tuple[str, list[str]]:
-        """Give the status, and why blocks are missing."""
+    def _status(self, want: Want) -> tuple[NodeStatus, list[str]]:
+        """Return the status of a node of the inventory, and why blocks are missing."""
         notes = [*self._shortages()]
-        held = any(line.state is State.HELD for _, line in self.written)
-        coming = [line for line in self.after.values() if line.state is State.HELD]
-        if held:
-            return "pending" if any(
-                line.state is State.PENDING for line in self.after.values()
-            ) else "held", notes
-        if coming:
-            return "returning" if any(
-                self.origins.get(line.block) == "returned" for line in coming
-            ) else "newcomer", notes
-        if not want.offers:
-            skips = self.cluster.unmatched_nodes == "skip"
-            return "skipped" if skips else "unmatched", [
-                *notes,
-                f"no enabled pool selects it{', and unmatchedNodes: skip is set' if skips else ''}",
-            ]
-        return "refused", notes
+        gained = [line.block for line in self.after.values() if line.state is State.HELD]
+        if any(line.state is State.HELD for _, line in self.written):
+            pending = any(line.state is State.PENDING for line in self.after.values())
+            return NodeStatus.PENDING if pending else NodeStatus.HELD, notes
+        if gained:
+            returns = any(self.origins.get(block) == Origin.RETURNED for block in gained)
+            return NodeStatus.RETURNING if returns else NodeStatus.NEWCOMER, notes
+        if want.offers:
+            return NodeStatus.REFUSED, notes
+        skips = self.cluster.unmatched_nodes == "skip"
+        why = f"no enabled pool selects it{', and unmatchedNodes: skip is set' if skips else ''}"
+        return NodeStatus.SKIPPED if skips else NodeStatus.UNMATCHED, [*notes, why]
 
     def _shortages(self) -> Iterator[str]:
         made = self.placement
         for short in made.short if made else ():
             if short.node.name == self.name and short.full:
-                yield f"pool {short.offer.pool.name} is full for it: no /{short.offer.sizes[short.full[0]]} is free in {ip(short.full)}"
-        for none in made.unserved if made else ():
-            if none.node.name == self.name:
-                yield f"no candidate gives {ip(none.families)}"
-        conflicts = [each for each in (made.conflicts if made else ()) if each.node == self.name]
-        yield from (conflict_text(self.cluster, each) for each in conflicts)
+                size = short.offer.sizes[short.full[0]]
+                yield f"pool {short.offer.pool.name} is full for it: no /{size} is free in {ip(short.full)}"
+        for unserved in made.unserved if made else ():
+            if unserved.node.name == self.name:
+                yield f"no candidate gives {ip(unserved.families)}"
+        conflicts = [conflict for conflict in (made.conflicts if made else ()) if conflict.node == self.name]
+        yield from (conflict_text(self.cluster, conflict) for conflict in conflicts)
         for pool in self.cluster.pools if made and not conflicts else ():
             for pin in pool.pins.get(self.name, ()):
                 if pin.block not in self.after:
-                    yield f"pool {pool.name} pins {pin.block}, and the node holds another: ipamc lock {self.cluster.name} --renumber {self.name} moves it"
+                    yield (
+                        f"pool {pool.name} pins {pin.block}, but the node holds another block: "
+                        f"ipamc lock {self.cluster.name} --renumber {self.name} moves it"
+                    )
 
-    def _steps(self, want: Want | None) -> Iterator[Step]:
-        known = set()
+    def _blocks(self, want: Want | None) -> Iterator[ExplainedBlock]:
+        written = set()
         for number, line in self.written:
-            known.add(line.block)
-            after = self.after.get(line.block)
-            yield Step(
-                line=line,
-                number=number,
-                origin="",
-                why=self._of_line(line, after, want),
-                at=self._asked(line),
-            )
+            written.add(line.block)
+            why = self._of_line(line, self.after.get(line.block), want)
+            yield ExplainedBlock(line=line, number=number, origin=None, why=why, at=self._pin(line))
         for block, line in self.after.items():
-            if block not in known:
-                origin = self.origins.get(block, "")
-                at = self._shown(line, want) if origin == "adopted" else self._asked(line)
-                yield Step(
+            if block not in written:
+                origin = Origin(self.origins[block])
+                yield ExplainedBlock(
                     line=line,
                     number=0,
                     origin=origin,
                     why=f"the next compile gives it: {_ORIGINS[origin]}",
-                    at=at,
+                    at=self._shown(line, want) if origin is Origin.ADOPTED else self._pin(line),
                 )
 
-    def _asked(self, line: Line) -> Place | None:
-        """Give the place of the pin."""
+    def _pin(self, line: Line) -> Place | None:
+        """Return the place of the block's pin."""
         pins = (pin for pool in self.cluster.pools for pin in pool.pins.get(self.name, ()))
         return next((pin.at for pin in pins if pin.block == line.block), None)
 
     def _shown(self, line: Line, want: Want | None) -> Place | None:
-        """Give the place of what shows that the node has a block."""
-        claims = Evidence(self.cluster).of(want.node) if want else ()
-        return next((claim.at for claim in claims if claim.block == line.block), None)
+        """Return the place of the object that shows that the node has a block."""
+        shown = Evidence(self.cluster).of(want.node) if want else ()
+        return next((block.at for block in shown if block.block == line.block), None)
 
     def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
-        """Say what a line of the lock is, and what the next compile makes of it."""
+        """Say what a line of the lock is, and what becomes of it in the next compile."""
         if after is None:
-            return "the next compile gives its addresses to another"
+            return "the next compile gives its addresses to another node"
         if line.state is State.RELEASED:
-            return "released: the line goes when its addresses are given out again"
+            return "released: the line is removed when its addresses are given out again"
         if line.state is State.PENDING:
-            return (
-                "the next compile makes it held: the node has moved" if after.state is State.HELD
-                else "the node is to move here, by consent; it is held when the node shows it, or after: "
-                f"ipamc lock {self.cluster.name} --settle {self.name}" if after.state is State.PENDING
-                else "the next compile puts it in quarantine: its node is gone from the inventory"
-            )  # fmt: skip
+            return self._of_pending(after)
         if line.state is State.QUARANTINED:
             return self._of_quarantined(line, after)
         if after.state is State.QUARANTINED:
-            why = (
-                "its node moved to its pending block"
-                if after.moved
-                else "its node is gone from the inventory"
-            )
+            why = "its node moved to its pending block" if after.moved else "its node left the inventory"
             return f"the next compile puts it in quarantine: {why}"
         return self._of_held(line, want)
+
+    def _of_pending(self, after: Line) -> str:
+        if after.state is State.HELD:
+            return "the next compile makes it held: the node has moved"
+        if after.state is State.PENDING:
+            return (
+                "the node is to move here, by consent; it becomes held when the node shows it, "
+                f"or after: ipamc lock {self.cluster.name} --settle {self.name}"
+            )
+        return "the next compile puts it in quarantine: its node left the inventory"
 
     def _of_quarantined(self, line: Line, after: Line) -> str:
         if after.in_use:
             return "the next compile gives it back: the node has returned"
-        never_back = (
-            "the node has another block since, so it never returns to this one"
+        kept = (
+            "the node has moved to another block, and this one never returns to it"
             if line.moved
-            else "kept for the node, should it return"
+            else "kept for the node if it returns"
         )
         days = self.cluster.quarantine_days
         until = "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"
-        return f"{never_back}; in quarantine {until}"
+        return f"{kept}; in quarantine {until}"
 
     def _of_held(self, line: Line, want: Want | None) -> str:
-        ground = self.range_index.of(line.block)
-        if ground is None:
-            return "a node keeps the block that it holds, although it lies in no pool now"
-        pool = ground.pool
+        found = self.range_index.of(line.block)
+        if found is None:
+            return "a node keeps the block that it holds, although it is outside every pool now"
+        pool = found.pool
         if any(pin.block == line.block for pin in pool.pins.get(self.name, ())):
             return "its pin, which it holds"
         offers = want.offers if want else ()
-        serving = {each.pool.name for offer in offers for each in (offer, *offer.instead)}
+        serving = {offer.pool.name for served in offers for offer in (served, *served.instead)}
         if pool.name in serving:
             return "a node keeps the block that it holds"
-        return f"a node keeps the block that it holds, although pool {pool.name} {never(pool) or 'does not select it now'}"
+        why_not = never(pool) or "does not select it now"
+        return f"a node keeps the block that it holds, although pool {pool.name} {why_not}"
 
 
 _ORIGINS = {
-    "first fit": "first fit, the lowest free place in the order of the pool's ranges",
-    "re-used": "re-used, as nothing is free: it lies over old lines whose wait is over",
-    "pin": "its pin",
-    "adopted": "adopted, as the live node shows it",
-    "returned": "returned, as it was the node's before",
-    "renumber": "renumbered by consent",
+    Origin.FIRST_FIT: "first fit, the lowest free place in the order of the pool's ranges",
+    Origin.RE_USED: "re-used, because nothing is free: it lies over old lines whose quarantine is over",
+    Origin.PIN: "its pin",
+    Origin.ADOPTED: "adopted, because the running node shows it",
+    Origin.RETURNED: "returned, because it was the node's before",
+    Origin.RENUMBER: "renumbered by consent",
 }

@@ -1,7 +1,8 @@
-"""The pools as one node sees them: which serve it, which stand in, which are passed over, and what decided."""
+"""The pools from the view of one node: which serve it, which stand in, which are passed over, and why."""
 
 from __future__ import annotations
 
+import enum
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,115 +18,127 @@ from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank, size_class
 
 
+class Verdict(enum.StrEnum):
+    """What a pool is to a node."""
+
+    FIRST = "first"
+    """The first candidate."""
+    SERVES = "serves"
+    """Another candidate that gives the node blocks."""
+    STANDS_IN = "stands in"
+    """It takes the place of a candidate that is full."""
+    PASSED_OVER = "passed over"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A pool as the node sees it."""
+class ExplainedPool:
+    """A pool, what it is to the node, and why."""
 
     pool: Pool
-    verdict: str
-    """first, serves, stands in, or passed over."""
+    verdict: Verdict
     why: str
     size: SizeClass | None = None
-    """The class of `blockSizes` that the node belongs to, where the pool may give it blocks."""
+    """The class of `blockSizes` that the node belongs to, if the pool may give it blocks."""
 
 
-def sight(cluster: Cluster, want: Want, placement: Placement | None, today: str) -> tuple[Seen, ...]:
-    """Give every pool, in the order in which they serve the node, then the others by rank.
+def explain_pools(
+    cluster: Cluster, want: Want, placement: Placement | None, today: str
+) -> tuple[ExplainedPool, ...]:
+    """Return every pool: those that serve the node in the order of its offers, then the others by rank.
 
-    It is `assign` that chose: this only words its offers. With what `place` made of the whole cluster, a pool that is full says so.
+    `assign` chose the offers; this function only explains them. With `placement`, which is the result of
+    `place` for the whole cluster, it also says which pools are full.
     """
-    return tuple(_Sight(cluster, want, placement, today).pools())
+    return tuple(_Pools(cluster, want, placement, today).explained())
 
 
-class _Sight:
-    """A node's view."""
+class _Pools:
+    """The pools of a cluster, for one node."""
 
     def __init__(self, cluster: Cluster, want: Want, placement: Placement | None, today: str) -> None:
         self.cluster, self.want, self.placement, self.today = cluster, want, placement, today
         self.stand_ins: dict[str, list[str]] = defaultdict(list)
-        """Whose place a pool may take, of those that serve the node."""
+        """The serving pools that a pool may stand in for."""
         self.passed = dict(self._passed())
 
-    def pools(self) -> Iterator[Seen]:
+    def explained(self) -> Iterator[ExplainedPool]:
         """Yield every pool once."""
-        told: set[str] = set()
+        done: set[str] = set()
         offers = self.want.offers
-        for index, each in enumerate(offers):
+        for index, offer in enumerate(offers):
             verdict, why = self._of_offer(index)
-            yield self._seen(each, verdict, why)
-            told.add(each.pool.name)
-            if self.cluster.mode.one_block and verdict in {"first", "serves"}:
-                for other in each.instead:
-                    self.stand_ins[other.pool.name].append(each.pool.name)
-        for other in (other for each in offers for other in each.instead):
-            if other.pool.name in self.stand_ins and other.pool.name not in told:
-                told.add(other.pool.name)
+            yield self._explained(offer, verdict, why)
+            done.add(offer.pool.name)
+            if self.cluster.mode.one_block and verdict in {Verdict.FIRST, Verdict.SERVES}:
+                for other in offer.instead:
+                    self.stand_ins[other.pool.name].append(offer.pool.name)
+        for other in (other for offer in offers for other in offer.instead):
+            if other.pool.name in self.stand_ins and other.pool.name not in done:
+                done.add(other.pool.name)
                 why = f"{' and '.join(self.stand_ins[other.pool.name])} names it in overflow"
-                yield self._seen(other, "stands in", why)
+                yield self._explained(other, Verdict.STANDS_IN, why)
         for pool in sorted(self.cluster.pools, key=rank):
-            if pool.name not in told:
-                why = never(pool) or f"does not select the node: {_looks(pool.selector, self.want.node)}"
-                yield Seen(pool=pool, verdict="passed over", why=why)
+            if pool.name not in done:
+                why = never(pool) or f"does not select the node: {_labels(pool.selector, self.want.node)}"
+                yield ExplainedPool(pool=pool, verdict=Verdict.PASSED_OVER, why=why)
 
-    def _seen(self, offer: Offer, verdict: str, why: str) -> Seen:
+    def _explained(self, offer: Offer, verdict: Verdict, why: str) -> ExplainedPool:
         node, full = self.want.node, self.passed.get(offer.pool.name) or self._full(offer)
         size = size_class(offer.pool, node.labels, node.name)
-        return Seen(pool=offer.pool, verdict=verdict, why=f"{why}; {full}" if full else why, size=size)
+        return ExplainedPool(
+            pool=offer.pool, verdict=verdict, why=f"{why}; {full}" if full else why, size=size
+        )
 
-    def _of_offer(self, index: int) -> tuple[str, str]:
+    def _of_offer(self, index: int) -> tuple[Verdict, str]:
         offers = self.want.offers
-        each, first = offers[index], offers[0]
-        if not index and each.pinned:
-            alone = f"; it {never(each.pool)}, and gives pins alone" if never(each.pool) else ""
-            return "first", f"pins the node, which comes before all selectors{alone}"
+        offer, first = offers[index], offers[0]
+        if not index and offer.pinned:
+            only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
+            return Verdict.FIRST, f"pins the node, and pins come before selectors{only_pins}"
         if not index:
-            return "first", f"first of {len(offers)} candidates" if offers[1:] else "the only candidate"
+            return Verdict.FIRST, f"first of {len(offers)} candidates" if offers[1:] else "the only candidate"
         order = (
             f"{first.pool.name} pins the node"
-            if first.pinned and not each.pinned
-            else _later(first.pool, each.pool)
+            if first.pinned and not offer.pinned
+            else _later(first.pool, offer.pool)
         )
         if not self.cluster.mode.one_block:
-            return "serves", f"every candidate does; {order}"
+            return Verdict.SERVES, f"every candidate does; {order}"
         before = {family for other in offers[:index] for family in other.sizes}
-        own = [family for family in self.cluster.families if family in each.sizes and family not in before]
+        own = [family for family in self.cluster.families if family in offer.sizes and family not in before]
         if own:
-            return "serves", f"gives {ip(own)}, which the candidates before it have not; {order}"
-        if others := self.stand_ins[each.pool.name]:
-            return "stands in", f"takes the place of {' and '.join(others)} when that has no room; {order}"
-        return "passed over", f"{order}; may not take its place, as its selector is another"
+            return Verdict.SERVES, f"gives {ip(own)}, which earlier candidates do not have; {order}"
+        if others := self.stand_ins[offer.pool.name]:
+            return Verdict.STANDS_IN, f"takes the place of {' and '.join(others)} if that is full; {order}"
+        return Verdict.PASSED_OVER, f"{order}; may not take its place, because its selector differs"
 
     def _passed(self) -> Iterator[tuple[str, str]]:
-        """Yield why pools gave nothing when it was the node's turn."""
+        """Yield why pools gave the node nothing."""
         made, node = self.placement, self.want.node
         for short in made.short if made else ():
             if short.node is node:
                 yield short.offer.pool.name, f"is full in {ip(short.full)}"
-                yield from (
-                    each for each in short.passed if each.why != "may not take its place"
-                )  # which the verdict says
-        for none in made.unserved if made else ():
-            if none.node is node:
-                yield from none.passed
+                yield from ((passed.pool, passed.why) for passed in short.passed if not passed.barred)
+        for unserved in made.unserved if made else ():
+            if unserved.node is node:
+                yield from ((passed.pool, passed.why) for passed in unserved.passed)
 
     def _full(self, offer: Offer) -> str:
-        """Say that a pool has no room now, where the node has its block of that family elsewhere. What a held block once found is not known."""
+        """Say that a pool is full now, if the node has its block of that family in another.
+
+        Whether it was full when that block was placed is not known.
+        """
         if not self.placement or not self.cluster.mode.one_block:
             return ""
         plan, after = self.placement.plan, self.placement.after
-        mine = {line.block.family: line.pool for line in plan.held.get(self.want.node.name, ())}
+        own = {line.block.family: line.pool for line in plan.held.get(self.want.node.name, ())}
         full = []
         for family, size in sorted(offer.sizes.items()):
-            if mine.get(family, offer.pool.name) != offer.pool.name:
-                occupancy = Occupancy(
-                    after.lines, after.blocked, last_day(self.today, self.cluster.quarantine_days)
-                )
-                if (
-                    Space(
-                        family, [each.block for each in offer.pool.families[family].ranges], occupancy
-                    ).find(size)
-                    is None
-                ):
+            if own.get(family, offer.pool.name) != offer.pool.name:
+                last = last_day(self.today, self.cluster.quarantine_days)
+                occupancy = Occupancy(after.lines, after.blocked, last)
+                ranges = [pool_range.block for pool_range in offer.pool.families[family].ranges]
+                if Space(family, ranges, occupancy).find(size) is None:
                     full.append(family)
         return f"is full in {ip(full)} now" if full else ""
 
@@ -139,12 +152,12 @@ def _later(first: Pool, later: Pool) -> str:
     return f"comes later by {words.get(key, key)}: {other}, and {first.name} has {one}"
 
 
-def _looks(selector: Selector, node: Node) -> str:
-    """Say what a selector finds at a node."""
-    seen = [
+def _labels(selector: Selector, node: Node) -> str:
+    """Say which of a selector's labels the node has."""
+    labels = [
         f"{key}={node.labels[key]}" if key in node.labels else f"no label {key}"
         for key in sorted(selector.keys)
     ]
     if selector.names:
-        seen.append(f"its name is not {' or '.join(sorted(selector.names))}")
-    return ", ".join(seen) or "nothing can satisfy it"
+        labels.append(f"its name is not {' or '.join(sorted(selector.names))}")
+    return ", ".join(labels) or "nothing can satisfy it"

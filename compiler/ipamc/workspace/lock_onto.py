@@ -8,7 +8,7 @@ from ipamc.lock.file import parse
 from ipamc.lock.merge.merge import merge
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import State
-from ipamc.report.dropped_lines import told
+from ipamc.report.dropped_lines import dropped_lines
 from ipamc.workspace import disk, git
 from ipamc.workspace.revision import below, known
 from ipamc.workspace.trouble import Trouble
@@ -109,7 +109,7 @@ class _Merger:
         done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
         if done.conflicts:
             raise Trouble(f"{self.shown}: a person must decide: {'; '.join(done.conflicts)}")
-        self.lines += told(self.shown, done.dropped, "the trunk", self.rev)
+        self.lines += dropped_lines(self.shown, done.dropped, "the trunk", self.rev)
         return done.text
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster
     from ipamc.model.lock import Lock
     from ipamc.pipeline import Inputs
-    from ipamc.review.diff import Side
+    from ipamc.review.diff import ClusterBase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +82,21 @@ def _holds(lock: Lock | None) -> set[tuple[str, str]]:
     )
 
 
-def side(source: Source, folder: str, head: Inputs, cluster: Cluster) -> Side | None:
+def side(source: Source, folder: str, head: Inputs, cluster: Cluster) -> ClusterBase | None:
     """Return a cluster's side of the base; None where the base has no such cluster.
 
     `head` and `cluster` are what was compiled: where the base has the same documents, they are not parsed again.
     Raises Trouble where the base's lock cannot be read.
     """
-    from ipamc.review.diff import Unsound, base
+    from ipamc.review.diff import UnreadableBase, read_base
 
     if not source.has(folder):
         return None
     inputs = source.inputs(folder)
     same = _texts(inputs) == _texts(head) and inputs.name == head.name
     try:
-        return base(inputs, source.rendered(folder), cluster if same else None)
-    except Unsound as problem:
+        return read_base(inputs, source.rendered(folder), cluster if same else None)
+    except UnreadableBase as problem:
         raise Trouble(
             f"{inputs.lock_path} is not sound there ({problem}): compare with a revision before that, or after it was mended"
         ) from None

@@ -260,20 +260,22 @@ class _Newcomers:
         """
         room = self._room(full, asked)
         lacks = _less(asked, room)
-        passed: dict[str, str] = {}
+        passed: dict[str, Passed] = {}
         may = {full.pool.name, *(other.pool.name for other in full.instead)}
         for other in full.instead:
-            passed[other.pool.name] = self._why_not(other, missing)
+            passed[other.pool.name] = Passed(other.pool.name, self._why_not(other, missing))
         for other in want.offers:
             if other.pool.name not in may:
                 why = never(other.pool) or ("" if _asked(other, missing) else _has_no(missing))
-                passed[other.pool.name] = why or "may not take its place"
+                passed[other.pool.name] = Passed(
+                    other.pool.name, why or "may not take its place", barred=not why
+                )
         return Short(
             want.node,
             full,
             lacks,
             tuple(family for family in room if family in missing),
-            tuple(map(Passed, passed, passed.values())),
+            tuple(passed.values()),
         )
 
     def _why_not(self, offer: Offer, missing: tuple[int, ...]) -> str:

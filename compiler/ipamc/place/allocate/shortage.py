@@ -28,6 +28,8 @@ class Passed(NamedTuple):
     pool: str
     why: str
     """A predicate: "is disabled"."""
+    barred: bool = False
+    """It might serve the node, but may not take the place of the full pool."""
 
 
 class Short(msgspec.Struct, frozen=True):

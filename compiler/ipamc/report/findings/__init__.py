@@ -1,54 +1,54 @@
-"""Findings to text: one module a format, and one entry of `FORMATS`. No other part formats findings for people.
+"""Located findings in, text out: one module a format, and one entry of `FORMATS`.
 
-A format takes findings in order and gives the whole text; what is shown first, and how much of it, is decided here.
+Does not judge findings, and writes to no file. A format renders findings in the order given: `report` decides
+on the order, and how many of one code are shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from ipamc.model.diagnostics import Diagnostic
-from ipamc.report.findings import concise, document, full, github, gitlab, junit, sarif
+from ipamc.model.diagnostics import Diagnostic, Located, located
+from ipamc.report.findings import concise, full, github, gitlab, json, junit, sarif
 from ipamc.report.findings.content import Content, Failure, Rule, span_of
-
-__all__ = ["FORMATS", "LIMIT", "NAMES", "Failure", "Format", "Rule", "first_of_each", "format_of", "report"]
 
 LIMIT = 20
 """Findings of one code that a person is shown."""
 
 
-class Format(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Format:
     """A way to print findings."""
 
     name: str
     render: Callable[[Content], str]
     limit: int | None = None
-    """Findings of one code that are shown; None: all."""
+    """How many findings of one code are shown; None: all."""
     document: bool = True
-    """The text is one document, which nothing may stand beside; where there are no findings, it says so."""
+    """The text is one document: nothing else is printed beside it, and it is printed without findings too."""
     rooted: bool = False
-    """A platform reads it, which knows files by their paths below the repository's root; else paths are as the user would type them."""
+    """Paths are relative to the repository's root, else as the user would type them."""
     rules: bool = False
-    """It has the catalogue's entries in it."""
+    """It contains the catalogue's entries."""
 
 
 FORMATS = (
     Format("full", full.render, LIMIT, document=False),
     Format("concise", concise.render, LIMIT, document=False),
-    Format("json", document.render),
+    Format("json", json.render),
     Format("github", github.render, LIMIT, document=False, rooted=True),
     Format("gitlab", gitlab.render, rooted=True),
     Format("sarif", sarif.render, rooted=True, rules=True),
     Format("junit", junit.render, rooted=True),
 )
-NAMES = tuple(each.name for each in FORMATS)
+NAMES = tuple(known.name for known in FORMATS)
 
 
 def format_of(name: str) -> Format:
-    """Give the format of that name."""
-    return next(each for each in FORMATS if each.name == name)
+    """Return the format of that name."""
+    return next(known for known in FORMATS if known.name == name)
 
 
 def report(
@@ -59,29 +59,33 @@ def report(
     failures: Iterable[Failure] = (),
     rules: Mapping[str, Rule] | None = None,
 ) -> str:
-    """Print findings in the format of that name: in order of file, line and column, for people the first 20 of a code and how many more."""
+    """Render findings in the format of that name, in order of file, line and column.
+
+    For people, the first LIMIT findings of a code and the number of the others.
+
+    A finding that was not located is shown at its file as a whole.
+    """
     chosen = format_of(name)
-    shown, more = first_of_each(sorted(findings, key=_order), chosen.limit)
+    found = (finding if isinstance(finding, Located) else located(finding, span_of) for finding in findings)
+    shown, more = first_of_each(sorted(found, key=_order), chosen.limit)
     return chosen.render(
         Content(findings=tuple(shown), more=more, failures=tuple(failures), rules=rules or {}, colour=colour)
     )
 
 
-def first_of_each(
-    findings: Iterable[Diagnostic], limit: int | None
-) -> tuple[list[Diagnostic], dict[str, int]]:
+def first_of_each(findings: Iterable[Located], limit: int | None) -> tuple[list[Located], dict[str, int]]:
     """Keep the first `limit` findings of each code; count the others, by code in order."""
     seen: Counter[str] = Counter()
     shown = []
-    for each in findings:
-        seen[each.code] += 1
-        if limit is None or seen[each.code] <= limit:
-            shown.append(each)
+    for finding in findings:
+        seen[finding.code] += 1
+        if limit is None or seen[finding.code] <= limit:
+            shown.append(finding)
     return shown, {
         code: number - limit for code, number in sorted(seen.items()) if limit is not None and number > limit
     }
 
 
-def _order(finding: Diagnostic) -> tuple[str, int, int, int, str, str]:
-    at = span_of(finding.at)
+def _order(finding: Located) -> tuple[str, int, int, int, str, str]:
+    at = finding.at
     return at.path, at.line, at.column, finding.severity, finding.code, finding.message

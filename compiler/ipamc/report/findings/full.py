@@ -1,36 +1,37 @@
-"""The format for people at a terminal: what is wrong, the line with a caret, the other places it concerns, a way out."""
+"""The format for people at a terminal: the message, the line with a caret, related places, the help."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.model.diagnostics import Diagnostic, Span
+from ipamc.model.diagnostics import Located
 from ipamc.report.findings.content import Content
 from ipamc.report.terminal_text import excerpt, paint, visible, where
 
 
 def render(content: Content) -> str:
-    """Give a paragraph for each finding, a line for each code that has more of them, and one for each failure."""
-    paragraphs = ["\n".join(_paragraph(each, colour=content.colour)) + "\n" for each in content.findings]
+    """Return a paragraph for each finding, and a line for each code with more findings and each failure."""
+    paragraphs = [
+        "\n".join(_paragraph(finding, colour=content.colour)) + "\n" for finding in content.findings
+    ]
     paragraphs += [f"... and {number:,} more {code}\n" for code, number in content.more.items()]
-    paragraphs += [f"error: {visible(each.text)}\n" for each in content.failures]
+    paragraphs += [f"error: {visible(failure.text)}\n" for failure in content.failures]
     return "\n".join(paragraphs)
 
 
-def _paragraph(finding: Diagnostic, *, colour: bool) -> Iterator[str]:
+def _paragraph(finding: Located, *, colour: bool) -> Iterator[str]:
     def frame(text: str) -> str:
         return paint(text, "frame", colour=colour)
 
-    at, word = finding.at, finding.severity.name.lower()
-    line = at.line if isinstance(at, Span) else 0
-    gutter = " " * max(len(str(line)), 1)
+    at, word = finding.at, finding.severity.word
+    gutter = " " * len(str(at.line))
     head = paint(f"{word}[{finding.code}]", word, colour=colour)
     yield head + paint(f": {visible(finding.message)}", "strong", colour=colour)
     yield f"{gutter}{frame('-->')} {where(at)}"
-    if isinstance(at, Span) and at.line and at.source.strip():
+    if at.line and at.source.strip():
         cut = excerpt(at)
         yield frame(f"{gutter} |")
-        yield f"{frame(f'{line} |')} {cut.text}".rstrip()
+        yield f"{frame(f'{at.line} |')} {cut.text}".rstrip()
         if at.column:
             yield f"{frame(f'{gutter} |')} {' ' * cut.indent}{paint('^' * cut.carets, word, colour=colour)}"
     for related in finding.also:
@@ -38,5 +39,5 @@ def _paragraph(finding: Diagnostic, *, colour: bool) -> Iterator[str]:
     if finding.help:
         first, *rest = finding.help.split("\n")
         yield f"{gutter}{frame('=')} help: {visible(first)}"
-        yield from (f"{gutter}        {visible(each)}" for each in rest)
+        yield from (f"{gutter}        {visible(row)}" for row in rest)
     yield f"{gutter}{frame('=')} docs: ipamc explain {finding.code}"

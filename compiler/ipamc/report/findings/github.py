@@ -1,19 +1,20 @@
 """GitHub's workflow commands: findings as annotations of the lines that they concern.
 
-Of one step GitHub keeps 10 errors, 10 warnings and 10 notices (50 of a job) and drops the others without a word; the log shows all of them. So the
-tenth of a kind says how many there are beside, and the others follow for the log.
+GitHub keeps 10 errors, 10 warnings and 10 notices of a step (50 of a job) and drops the others silently; the
+log shows all of them. So the tenth annotation of a kind says how many more there are, and the others follow
+for the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.model.diagnostics import Diagnostic, Severity, Span
+from ipamc.model.diagnostics import Located, Severity
 from ipamc.report.findings.content import Content, lines
 from ipamc.report.terminal_text import visible
 
 SHOWN = 10
-"""Annotations of a kind that GitHub keeps of a step."""
+"""How many annotations of a kind GitHub keeps of a step."""
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -21,17 +22,16 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 
 def render(content: Content) -> str:
-    """Give a command a line: errors first, then warnings and notes. Nothing where there is nothing to say."""
-    kinds: dict[Severity, list[str]] = {each: [] for each in Severity}
-    kinds[Severity.ERROR] += [command("error", each.text, title="ipamc") for each in content.failures]
-    for each in content.findings:
-        kinds[each.severity].append(_command(each))
-    left = sum(content.more.values())
-    told = [line for kind, commands in kinds.items() for line in _kind(kind, commands)]
-    if left:
+    """Return a command a line: errors first, then warnings and notes; "" without findings and failures."""
+    kinds: dict[Severity, list[str]] = {severity: [] for severity in Severity}
+    kinds[Severity.ERROR] += [command("error", failure.text, title="ipamc") for failure in content.failures]
+    for finding in content.findings:
+        kinds[finding.severity].append(_command(finding))
+    rows = [row for kind, commands in kinds.items() for row in _kind(kind, commands)]
+    if left_out := sum(content.more.values()):
         codes = ", ".join(f"{number:,} {code}" for code, number in content.more.items())
-        told.append(f"and {left:,} more that are not in this log: {codes}\n")
-    return "".join(told)
+        rows.append(f"and {left_out:,} more that are not in this log: {codes}\n")
+    return "".join(rows)
 
 
 def _kind(kind: Severity, commands: list[str]) -> Iterator[str]:
@@ -48,10 +48,10 @@ def _kind(kind: Severity, commands: list[str]) -> Iterator[str]:
     yield from commands[SHOWN - 1 :]
 
 
-def _command(finding: Diagnostic) -> str:
+def _command(finding: Located) -> str:
     at = finding.at
     place: dict[str, str | int] = {"file": visible(at.path)}
-    if isinstance(at, Span) and at.line:
+    if at.line:
         place["line"] = at.line
         if at.column:
             place |= {"endLine": at.line, "col": at.column, "endColumn": max(at.end_column, at.column)}
@@ -61,6 +61,6 @@ def _command(finding: Diagnostic) -> str:
 
 
 def command(word: str, data: str, **properties: str | int) -> str:
-    """Write one command; whatever its words are, it is one line, and the runner reads the same words back."""
+    """Return one command. It is one line whatever its words are, and the runner reads the same words back."""
     listed = ",".join(f"{name}={str(value).translate(_PROPERTY)}" for name, value in properties.items())
     return f"::{word} {listed}::{data.translate(_DATA)}\n"

@@ -1,35 +1,43 @@
-"""GitLab's Code Quality report: a JSON array, which the widget of a merge request compares with that of the target branch by fingerprint."""
+"""GitLab's Code Quality report: a JSON array.
+
+A merge request shows how it differs from that of the target branch, by fingerprint.
+"""
 
 from __future__ import annotations
 
 import json
 
-from ipamc.model.diagnostics import Diagnostic, Severity
-from ipamc.report.findings.content import Content, Failure, fingerprints, lines, span_of
+from ipamc.model.diagnostics import Located, Severity
+from ipamc.report.findings.content import Content, Failure, fingerprints, lines
 
 _WORDS = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
 
 
 def render(content: Content) -> str:
-    """Give the document: every finding, since GitLab shows only the first of a fingerprint and these are all different."""
+    """Return the document with every finding.
+
+    Fingerprints are unique: GitLab shows only the first finding of one fingerprint.
+    """
     pairs = zip(content.findings, fingerprints(content.findings), strict=True)
-    records = [*map(_failure, content.failures), *(_record(each, fingerprint) for each, fingerprint in pairs)]
+    records = [
+        *map(_failure, content.failures),
+        *(_record(finding, fingerprint) for finding, fingerprint in pairs),
+    ]
     return json.dumps(records, indent=2) + "\n"
 
 
-def _record(finding: Diagnostic, fingerprint: str) -> dict[str, object]:
-    at = span_of(finding.at)
+def _record(finding: Located, fingerprint: str) -> dict[str, object]:
     return {
         "description": "; ".join(line for text in lines(finding) for line in text.split("\n")),
         "check_name": finding.code,
         "fingerprint": fingerprint,
         "severity": _WORDS[finding.severity],
-        "location": {"path": at.path, "lines": {"begin": max(at.line, 1)}},
+        "location": {"path": finding.at.path, "lines": {"begin": max(finding.at.line, 1)}},
     }
 
 
 def _failure(failure: Failure) -> dict[str, object]:
-    """Write an entry for it: a run that failed is not one without findings."""
+    """Return an entry for it: a run that failed is not a run without findings."""
     return {
         "description": failure.text,
         "check_name": "ipamc",

@@ -1,1 +1,1 @@
-"""What a plan changes in, text out: one module a format."""
+"""A plan report in, text out: one module a format. Compares nothing, and writes to no file."""

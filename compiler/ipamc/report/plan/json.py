@@ -1,4 +1,4 @@
-"""A plan for programs: everything, in the shape of schemas/plan.output.json."""
+"""A plan for programs: everything, as schemas/plan.output.json describes it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from typing import Any
 
 from ipamc.lock.utilisation import Use
 from ipamc.model.lock import Line
-from ipamc.report.findings import document as findings
+from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
-from ipamc.review.diff import Difference
-from ipamc.review.diff.document import Document, Planned
-from ipamc.review.diff.lock_lines import Added, Counts, Gone, Renumber
-from ipamc.review.diff.pools import Capacity
+from ipamc.review.diff import Difference, Setting
+from ipamc.review.diff.lock_lines import AddedBlock, Counts, FormerBlock, Renumber
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport
+from ipamc.review.diff.pools import Capacity, Field
+from ipamc.review.diff.rendered import Flag
 
 VERSION = 1
-"""Grows when a field changes its meaning or goes; new fields may come without that."""
+"""Grows when a field changes its meaning or is removed; not when a field is added."""
 
 
-def render(document: Document) -> str:
-    """Give the document, indented, with a newline at the end."""
+def render(report: PlanReport) -> str:
+    """Return the JSON document, indented, with a newline at the end."""
     body = {
         "version": VERSION,
-        "base": document.base or None,
-        "changed": any(each.changed for each in document.clusters),
-        "clusters": [_cluster(each) for each in document.clusters],
+        "base": report.base or None,
+        "changed": any(cluster.changed for cluster in report.clusters),
+        "clusters": [_cluster(cluster) for cluster in report.clusters],
     }
     return json.dumps(body, indent=2) + "\n"
 
 
-def _cluster(planned: Planned) -> dict[str, Any]:
+def _cluster(cluster: ClusterReport) -> dict[str, Any]:
     return {
-        "cluster": planned.name,
-        "status": planned.status.value,
-        "said": planned.said,
-        "changed": planned.changed,
-        "findings": [findings.record(each) for each in planned.findings],
-        **(_difference(planned.difference) if planned.difference else {}),
+        "cluster": cluster.name,
+        "status": cluster.status.value,
+        "said": cluster.said,
+        "changed": cluster.changed,
+        "findings": [findings.record(finding) for finding in cluster.findings],
+        **(_difference(cluster.difference) if cluster.difference else {}),
     }
 
 
@@ -44,38 +45,31 @@ def _difference(difference: Difference) -> dict[str, Any]:
     lines = difference.lines
     return {
         "nodes": _counts(lines.counts),
-        "added": [_added(each) for each in lines.added],
-        "left": [_gone(each) for each in lines.left],
-        "released": [_gone(each) for each in lines.released],
+        "added": [_added(block) for block in lines.added],
+        "left": [_former(block) for block in lines.left],
+        "released": [_former(block) for block in lines.released],
         "renumbered": [
-            *(_renumber(each, "settled") for each in lines.settled),
-            *(_renumber(each, "pending") for each in lines.pending),
-            *(_renumber(each, "pending as before") for each in lines.standing),
+            *(_renumber(renumber, "completed") for renumber in lines.completed),
+            *(_renumber(renumber, "pending") for renumber in lines.pending),
+            *(_renumber(renumber, "pending as before") for renumber in lines.still_pending),
         ],
-        "vanished": [_line(each) for each in lines.vanished],
+        "vanished": [_line(line) for line in lines.vanished],
         "misplaced": [
-            {"why": each.why, "illegal": each.illegal, "lines": [_line(line) for line in each.lines]}
-            for each in difference.misplaced
+            {"why": group.why, "illegal": group.illegal, "lines": [_line(line) for line in group.lines]}
+            for group in difference.misplaced
         ],
-        "lock": [{"name": each.name, "old": each.old, "new": each.new} for each in difference.settings],
-        "flags": [{"name": each.name, "old": each.old, "new": each.new} for each in difference.flags],
+        "lock": [_setting(setting) for setting in difference.settings],
+        "flags": [_setting(flag) for flag in difference.flags],
         "pools": [
-            {
-                "pool": each.name,
-                "change": each.change,
-                "fields": [
-                    {"name": part.name, "old": list(part.old), "new": list(part.new), "whole": part.whole}
-                    for part in each.fields
-                ],
-            }
-            for each in difference.pools
+            {"pool": pool.name, "change": pool.change, "fields": [_field(field) for field in pool.fields]}
+            for pool in difference.pools
         ],
         "repooled": [
-            {"old": each.before, "new": each.after, "lines": [_line(line) for line in each.lines]}
-            for each in lines.repooled
+            {"old": moved.before, "new": moved.after, "lines": [_line(line) for line in moved.lines]}
+            for moved in lines.pool_transfers
         ],
         "poolsKnown": difference.pools_known,
-        "capacity": [_capacity(each) for each in difference.capacity],
+        "capacity": [_capacity(capacity) for capacity in difference.capacity],
         "rendered": {"written": list(difference.files.written), "removed": list(difference.files.removed)},
     }
 
@@ -94,13 +88,21 @@ def _line(line: Line) -> dict[str, str | bool]:
     return {"node": line.node, "block": str(line.block), "pool": line.pool, **state_record(line)}
 
 
-def _added(added: Added) -> dict[str, str | bool]:
+def _setting(setting: Setting | Flag) -> dict[str, str | None]:
+    return {"name": setting.name, "old": setting.old, "new": setting.new}
+
+
+def _field(field: Field) -> dict[str, Any]:
+    return {"name": field.name, "old": list(field.old), "new": list(field.new), "whole": field.whole}
+
+
+def _added(added: AddedBlock) -> dict[str, str | bool]:
     return {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
 
 
-def _gone(gone: Gone) -> dict[str, str | bool]:
-    before = {"was": str(gone.before.state)} if gone.before else {}
-    return {**_line(gone.line), **before, **({"to": gone.to} if gone.to else {})}
+def _former(block: FormerBlock) -> dict[str, str | bool]:
+    before = {"was": str(block.before.state)} if block.before else {}
+    return {**_line(block.line), **before, **({"to": block.to} if block.to else {})}
 
 
 def _renumber(renumber: Renumber, stage: str) -> dict[str, Any]:
@@ -113,14 +115,14 @@ def _renumber(renumber: Renumber, stage: str) -> dict[str, Any]:
     }
 
 
-def _capacity(each: Capacity) -> dict[str, Any]:
+def _capacity(capacity: Capacity) -> dict[str, Any]:
     return {
-        "pool": each.pool,
-        "family": f"IPv{each.family}",
-        "blockSize": each.size,
-        "short": each.short,
-        "before": _use(each.before),
-        "after": _use(each.after),
+        "pool": capacity.pool,
+        "family": f"IPv{capacity.family}",
+        "blockSize": capacity.size,
+        "short": capacity.short,
+        "before": _use(capacity.before),
+        "after": _use(capacity.after),
     }
 
 

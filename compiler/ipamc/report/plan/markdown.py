@@ -1,7 +1,7 @@
-"""A plan as a comment on a pull request: what must be read stands open, lists are folded, and nothing in a name is markup.
+"""A plan as a comment on a pull request: lists are folded except what must be read; names are not markup.
 
-A comment has at most 65,536 characters on GitHub; LONGEST stays below, because bots add to it. What does not fit is cut from the lists, every list to
-the same length, and the last line says how much.
+A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. If the plan
+is longer, every list is cut to the same length, and the last line says how much is left out.
 """
 
 from __future__ import annotations
@@ -10,97 +10,101 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
-from ipamc.report.plan.sections import ARROW, Section, headline, notes, quiet, sections
+from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
 from ipamc.report.plan.text import aligned
 from ipamc.report.terminal_text import visible, where
-from ipamc.review.diff.document import Document, Planned, Status
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
 
 LONGEST = 60_000
 """Characters."""
 
 LIMITS = (100_000, 2_000, 1_000, 500, 200, 100, 50, 20, 10, 5, 2, 1, 0)
-"""Rows of a list that are tried, one after the other, until all fits."""
+"""Numbers of rows a list, tried one after the other until the comment fits."""
 
 LEAST = 5
-"""Findings and names that are shown however little room there is."""
+"""How many findings and names are shown in any case."""
 
 OPEN = 10
-"""Rows of a table about flags, pools or room that is not folded away."""
+"""A table of changes with more rows is folded."""
 
-_PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - arrows and minus signs are ours
+_PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan's own arrows and minus signs
 
 
-def render(document: Document) -> str:
-    """Give the comment, with a newline at the end. Its first line is a mark by which a bot finds the comment that it is to replace."""
+def render(report: PlanReport) -> str:
+    """Return the comment, with a newline at the end.
+
+    By its first line a bot finds the comment that it replaces.
+    """
     for limit in LIMITS:
-        text, left_out = _render(document, document.clusters, limit)
+        text, left_out = _render(report, report.clusters, limit)
         if len(text) <= LONGEST:
-            return text if not left_out else _cut(document, text, count(left_out, "row"))
-    shown = len(document.clusters)
-    while len(text) > LONGEST and shown:  # many clusters, each with little
+            return text if not left_out else _cut(report, text, count(left_out, "row"))
+    shown = len(report.clusters)
+    while len(text) > LONGEST and shown:  # many clusters, each with few rows
         shown //= 2
-        text, left_out = _render(document, document.clusters[:shown], 0)
-    return _cut(
-        document, text, f"{count(len(document.clusters) - shown, 'cluster')} and {count(left_out, 'row')}"
+        text, left_out = _render(report, report.clusters[:shown], 0)
+    left_out_clusters = count(len(report.clusters) - shown, "cluster")
+    return _cut(report, text, f"{left_out_clusters} and {count(left_out, 'row')}")
+
+
+def _cut(report: PlanReport, text: str, what: str) -> str:
+    return (
+        f"{text}\n**Cut to fit into a comment: {what} left out.** The whole plan: {code(command(report))}\n"
     )
 
 
-def _cut(document: Document, text: str, what: str) -> str:
-    return f"{text}\n**Cut to fit into a comment: {what} left out.** All of it: {code(command(document))}\n"
-
-
-def _render(document: Document, clusters: Sequence[Planned], limit: int) -> tuple[str, int]:
-    """Give the comment with at most `limit` rows a list, and how many rows that leaves out."""
-    cutter = _Cutter(limit, alone=len(document.clusters) == 1)
-    parts = [mark(document), f"### {_sign(document.clusters)} {headline(document.clusters)}"]
-    for each in clusters:
-        parts += [] if quiet(each) else cutter.cluster(each)
-    if same := [_with_warnings(each) for each in clusters if quiet(each)]:
+def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -> tuple[str, int]:
+    """Return the comment with at most `limit` rows a list, and the number of rows that are left out."""
+    cutter = _Cutter(limit, alone=len(report.clusters) == 1)
+    parts = [mark(report), f"### {_sign(report.clusters)} {headline(report.clusters)}"]
+    for cluster in clusters:
+        parts += [] if quiet(cluster) else cutter.cluster(cluster)
+    if same := [_with_warnings(cluster) for cluster in clusters if quiet(cluster)]:
         parts.append(f"No changes: {cutter.some(same)}")
     parts += cutter.notes(clusters)
-    against = f" against {code(document.base)}" if document.base else ""
-    parts.append(
-        f"<sub>{count(len(document.clusters), 'cluster')}{against} · {code(command(document))}</sub>"
-    )
+    against = f" against {code(report.base)}" if report.base else ""
+    parts.append(f"<sub>{count(len(report.clusters), 'cluster')}{against} · {code(command(report))}</sub>")
     return "\n\n".join(parts) + "\n", cutter.left_out
 
 
-def mark(document: Document) -> str:
-    """Give an HTML comment that names the set of clusters: all, or those that were named."""
-    scope = "".join(f" {re.sub('[^A-Za-z0-9.-]', '_', name)}" for name in document.scope)
+def mark(report: PlanReport) -> str:
+    """Return an HTML comment that identifies the clusters of the plan: all, or those that were named."""
+    scope = "".join(f" {re.sub('[^A-Za-z0-9.-]', '_', name)}" for name in report.scope)
     return f"<!-- ipamc:plan{scope.replace('--', '-%2D')} -->"
 
 
-def command(document: Document) -> str:
-    """Give what prints the whole plan."""
-    return " ".join(("ipamc plan", *document.scope, *(["--base", document.base] if document.base else [])))
+def command(report: PlanReport) -> str:
+    """Return the command that prints the whole plan."""
+    return " ".join(("ipamc plan", *report.scope, *(["--base", report.base] if report.base else [])))
 
 
-def _with_warnings(planned: Planned) -> str:
-    warnings = sum(each.severity is Severity.WARNING for each in planned.findings)
-    return code(planned.name) + (f" ({count(warnings, 'warning')})" if warnings else "")
+def _with_warnings(cluster: ClusterReport) -> str:
+    warnings = sum(finding.severity is Severity.WARNING for finding in cluster.findings)
+    return code(cluster.name) + (f" ({count(warnings, 'warning')})" if warnings else "")
 
 
-def _sign(clusters: Sequence[Planned]) -> str:
-    counts = [each.difference.lines.counts for each in clusters if each.difference]
-    stop = any(each.failed or each.status is Status.DELETED for each in clusters) or any(
-        each.renumbered for each in counts
+def _sign(clusters: Sequence[ClusterReport]) -> str:
+    stop = any(
+        cluster.failed
+        or cluster.status is Status.DELETED
+        or (cluster.difference and cluster.difference.lines.counts.renumbered)
+        for cluster in clusters
     )
     return "⛔" if stop else "✅"
 
 
 def plain(text: str) -> str:
-    """Give text in which nothing is Markdown or HTML: what is neither a letter nor a digit, nor harmless, is a character reference."""
+    """Return text without Markdown or HTML: all but harmless characters are character references."""
     return _PLAIN.sub(lambda found: f"&#{ord(found.group())};", visible(text))
 
 
 def code(text: str) -> str:
-    """Give text in a fixed font. Forges leave @names and #numbers in it alone."""
+    """Return text in a fixed font. Forges do not turn @names and #numbers in it into links."""
     return f"<code>{plain(text)}</code>"
 
 
 class _Cutter:
-    """Lays clusters out with so many rows a list, and counts what it leaves out."""
+    """Renders clusters with a limited number of rows a list, and counts the rows that are left out."""
 
     def __init__(self, limit: int, *, alone: bool) -> None:
         self.limit = limit
@@ -118,29 +122,31 @@ class _Cutter:
             f" and {len(items) - len(shown):,} more" if len(items) > len(shown) else ""
         )
 
-    def cluster(self, planned: Planned) -> Iterator[str]:
-        said = f"\n\n{planned.status.value}: {plain(planned.said)}" if planned.said else ""
-        if planned.difference is None:
-            yield f"#### ⛔ {code(planned.name)}{said}"
+    def cluster(self, cluster: ClusterReport) -> Iterator[str]:
+        said = f"\n\n{cluster.status.value}: {plain(cluster.said)}" if cluster.said else ""
+        if cluster.difference is None:
+            yield f"#### ⛔ {code(cluster.name)}{said}"
         else:
-            yield f"#### {code(planned.name)}{'' if self.alone else f' · {headline((planned,))}'}{said}"
-            for section in sections(planned.difference):
+            yield f"#### {code(cluster.name)}{'' if self.alone else f' · {headline((cluster,))}'}{said}"
+            for section in sections(cluster.difference):
                 yield from self.section(section)
-        yield from self.findings(planned.findings)
+        yield from self.findings(cluster.findings)
 
     def section(self, section: Section) -> Iterator[str]:
-        title = f"{len(section.rows):,} {section.title}" if section.sign in "!+- " else section.title
+        changed = section.sign is Sign.CHANGED
+        title = section.title if changed else f"{len(section.rows):,} {section.title}"
         about = f": {plain(section.about)}" if section.about else ""
         rows = self.rows(section)
         cut = "" if len(rows) == len(section.rows) else f"\n\n… and {len(section.rows) - len(rows):,} more"
-        if section.loud or (section.sign == "~" and not section.folded and len(section.rows) <= OPEN):
+        short = changed and not section.folded and len(section.rows) <= OPEN
+        if section.sign is Sign.URGENT or short:
             yield f"**{title}**{about}\n\n{_table(section.head, rows)}{cut}"
         else:
             yield f"<details><summary>{title}{about}</summary>\n\n{_block(rows, section.sign)}{cut}\n\n</details>"
 
     def findings(self, findings: Sequence[Diagnostic]) -> Iterator[str]:
         errors, warnings = (
-            [each for each in findings if each.severity is severity]
+            [finding for finding in findings if finding.severity is severity]
             for severity in (Severity.ERROR, Severity.WARNING)
         )
         if errors:
@@ -151,7 +157,7 @@ class _Cutter:
                 f"{self.items(list(map(_finding, warnings)))}\n\n</details>"
             )
 
-    def notes(self, clusters: Sequence[Planned]) -> Iterator[str]:
+    def notes(self, clusters: Sequence[ClusterReport]) -> Iterator[str]:
         if found := notes(clusters):
             items = [f"{note.code} {plain(note.message)} ({plain(names(about))})" for note, about in found]
             yield f"**{count(len(found), 'note')}**\n\n{self.items(items)}"
@@ -160,7 +166,7 @@ class _Cutter:
         shown = items[: max(self.limit, LEAST)]
         self.left_out += len(items) - len(shown)
         more = [f"… and {len(items) - len(shown):,} more"] if len(items) > len(shown) else []
-        return "\n".join(f"- {each}" for each in (*shown, *more))
+        return "\n".join(f"- {item}" for item in (*shown, *more))
 
 
 def _finding(finding: Diagnostic) -> str:
@@ -180,9 +186,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _block(rows: Sequence[Sequence[str]], sign: str) -> str:
-    """Give rows in a fence that nothing in them closes."""
+    """Return rows in a code fence that is longer than any run of backticks in them."""
     if not rows:
         return ""
     body = "\n".join(aligned(rows, sign))
-    fence = "`" * max(3, *(len(each) + 1 for each in re.findall("`+", body)), 3)
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", body)), 3)
     return f"{fence}diff\n{body}\n{fence}"

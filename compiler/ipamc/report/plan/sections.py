@@ -1,7 +1,8 @@
-"""What a plan tells of one cluster, as rows: the same for a terminal and for a comment, which only lay them out and escape them."""
+"""The plan of one cluster as rows, which the formats lay out and escape."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -10,158 +11,150 @@ from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.document import Planned, Status
-from ipamc.review.diff.lock_lines import Gone, Renumber
-from ipamc.review.diff.pools import Capacity, Field, PoolChange
+from ipamc.review.diff.lock_lines import FormerBlock, Renumber
+from ipamc.review.diff.plan_report import ClusterReport, Status
+from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
 NONE = "(none)"
 ARROW = "→"
 
 
+class Sign(enum.StrEnum):
+    """What stands before each row of a section."""
+
+    URGENT = "!"
+    """It must be read."""
+    ADDED = "+"
+    REMOVED = "-"
+    CHANGED = "~"
+    SAME = " "
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Rows of one kind. Text is as it stands in the input; whoever prints it escapes it."""
+    """Rows of one kind. Text is as in the input: formats must escape it."""
 
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    sign: str = " "
-    """+ for what comes, - for what goes, ! for what must be read."""
+    sign: Sign = Sign.SAME
     about: str = ""
-    """Who is meant, in short."""
+    """The nodes or pools of the rows, in short."""
     folded: bool = False
-    """It is of little interest, however short."""
-
-    @property
-    def loud(self) -> bool:
-        """Tell whether it is never folded away."""
-        return self.sign == "!"
+    """It is always folded away in a comment, even if it is short."""
 
 
-def headline(clusters: tuple[Planned, ...]) -> str:
-    """Sum up, in nodes, what was renumbered, came, left and stayed; before that what should never be."""
-    counts = [each.difference.lines.counts for each in clusters if each.difference]
-    failed = sum(each.status in {Status.REFUSED, Status.FAILED} for each in clusters)
-    vanished = sum(each.vanished for each in counts)
-    deleted = sum(each.nodes for each in clusters)
+def headline(clusters: tuple[ClusterReport, ...]) -> str:
+    """Count the nodes: renumbered, added, left, unchanged.
+
+    Before them, if there are any, refused clusters and nodes whose lines vanished.
+    """
+    counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
+    failed = sum(cluster.status in {Status.REFUSED, Status.FAILED} for cluster in clusters)
+    vanished = sum(nodes.vanished for nodes in counts)
+    deleted = sum(cluster.nodes for cluster in clusters)
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
         f"{vanished:,} vanished" if vanished else "",
-        f"{sum(each.renumbered for each in counts):,} renumbered",
-        f"+{sum(each.added for each in counts):,}",
-        f"−{sum(each.left for each in counts) + deleted:,}",  # noqa: RUF001 - a minus is as wide as a plus
-        f"{sum(each.unchanged for each in counts):,} unchanged",
+        f"{sum(nodes.renumbered for nodes in counts):,} renumbered",
+        f"+{sum(nodes.added for nodes in counts):,}",
+        f"−{sum(nodes.left for nodes in counts) + deleted:,}",  # noqa: RUF001 - a minus is as wide as a plus
+        f"{sum(nodes.unchanged for nodes in counts):,} unchanged",
     )
     return " · ".join(filter(None, parts))
 
 
-def quiet(planned: Planned) -> bool:
-    """Tell whether a cluster needs no more than its name: nothing changes, and no block stands where it should not."""
-    return not planned.changed and not (planned.difference and planned.difference.misplaced)
+def quiet(cluster: ClusterReport) -> bool:
+    """Return whether the name of a cluster is enough: nothing changes, and no block is misplaced."""
+    return not cluster.changed and not (cluster.difference and cluster.difference.misplaced)
 
 
-def notes(clusters: Iterable[Planned]) -> list[tuple[Diagnostic, list[str]]]:
-    """Give the notes of all clusters, each once, with the clusters that it is about: what a person has to do by hand, or to keep in mind."""
+def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]]]:
+    """Return the notes of all clusters, each once, with the clusters that it is about."""
     found: dict[tuple[str, str], tuple[Diagnostic, list[str]]] = {}
-    for each in clusters:
-        for note in each.findings:
+    for cluster in clusters:
+        for note in cluster.findings:
             if note.severity is Severity.NOTE:
-                found.setdefault((note.code, note.message), (note, []))[1].append(each.name)
+                found.setdefault((note.code, note.message), (note, []))[1].append(cluster.name)
     return [found[key] for key in sorted(found)]
 
 
 def sections(difference: Difference) -> Iterator[Section]:
-    """Give what is to be told, the worst first; nothing that is empty."""
+    """Yield the sections that have rows, the worst first."""
     return (section for section in _sections(difference) if section.rows)
 
 
 def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
     yield Section(
-        title="vanished from the lock: the base has these lines, and nothing lies over their addresses now",
+        title="vanished from the lock: the base has these lines, and no line covers any of their addresses now",
         head=("node", "block", "pool", "it was"),
         rows=tuple((line.node, str(line.block), line.pool, state(line)) for line in lines.vanished),
-        sign="!",
+        sign=Sign.URGENT,
     )
-    head = ("node", "block", "", "to", "why")
-    yield Section(title="renumbered", head=head, rows=tuple(map(_renumber, lines.settled)), sign="!")
-    yield Section(
-        title="to be renumbered, pending until the node is drained",
-        head=head,
-        rows=tuple(map(_renumber, lines.pending)),
-        sign="!",
-    )
+    yield _renumbers("renumbered", lines.completed, Sign.URGENT)
+    yield _renumbers("to be renumbered, pending until the node is drained", lines.pending, Sign.URGENT)
     yield Section(
         title="misplaced",
         head=("why", "nodes", "which"),
         rows=tuple(
             (
-                each.why,
-                count(len({line.node for line in each.lines}), "node"),
-                names(f"{line.node} ({line.block})" for line in each.lines),
+                group.why,
+                count(len({line.node for line in group.lines}), "node"),
+                names(f"{line.node} ({line.block})" for line in group.lines),
             )
-            for each in difference.misplaced
+            for group in difference.misplaced
         ),
-        sign="!",
+        sign=Sign.URGENT,
     )
     yield from _configuration(difference)
-    yield _gone("left, in quarantine", lines.left)
-    yield _gone("released", lines.released)
+    yield _former("left, in quarantine", lines.left)
+    yield _former("released", lines.released)
     yield Section(
         title="added",
         head=("node", "block", "pool", "origin"),
         rows=tuple(
             (
-                each.line.node,
-                str(each.line.block),
-                each.line.pool or NONE,
-                f"{each.origin}{f', was of {each.of}' if each.of else ''}",
+                block.line.node,
+                str(block.line.block),
+                block.line.pool or NONE,
+                f"{block.origin}{f', was of {block.of}' if block.of else ''}",
             )
-            for each in lines.added
+            for block in lines.added
         ),
-        sign="+",
-        about=names(each.line.node for each in lines.added),
+        sign=Sign.ADDED,
+        about=names(block.line.node for block in lines.added),
     )
-    yield Section(
-        title="to be renumbered, pending as before",
-        head=head,
-        rows=tuple(map(_renumber, lines.standing)),
-        about=names(each.node for each in lines.standing),
-    )
+    about = names(renumber.node for renumber in lines.still_pending)
+    yield _renumbers("to be renumbered, pending as before", lines.still_pending, Sign.SAME, about)
 
 
 def _configuration(difference: Difference) -> Iterator[Section]:
     yield Section(
         title="lock",
         head=("setting", "base", "", "now"),
-        rows=tuple((each.name, each.old, ARROW, each.new) for each in difference.settings),
-        sign="~",
+        rows=tuple((setting.name, setting.old, ARROW, setting.new) for setting in difference.settings),
+        sign=Sign.CHANGED,
     )
     yield Section(
         title="flags",
         head=("flag", "base", "", "now"),
-        rows=tuple((each.name, _quoted(each.old), ARROW, _quoted(each.new)) for each in difference.flags),
-        sign="~",
+        rows=tuple((flag.name, _quoted(flag.old), ARROW, _quoted(flag.new)) for flag in difference.flags),
+        sign=Sign.CHANGED,
     )
-    pools = [row for each in difference.pools for row in _pool(each)]
-    moved = [
-        (
-            each.after or NONE,
-            "has the lines of",
-            f"{each.before or NONE}: {count(len(each.lines), 'block')}, nobody moves",
-        )
-        for each in difference.lines.repooled
-    ]
-    unknown = (
-        [] if difference.pools_known else [(NONE, "unknown", "this version cannot read the base's documents")]
+    yield Section(
+        title="pools",
+        head=("pool", "change", "what"),
+        rows=tuple(_pools(difference)),
+        sign=Sign.CHANGED,
     )
-    yield Section(title="pools", head=("pool", "change", "what"), rows=(*pools, *moved, *unknown), sign="~")
+    unchanged = sum(not capacity.changed for capacity in difference.capacity)
     yield Section(
         title="capacity, in free blocks",
         head=("pool", "block size", "before", "", "now", "of", "addresses"),
-        rows=tuple(_room(each) for each in difference.capacity if each.changed),
-        sign="~",
-        about=_rest(sum(not each.changed for each in difference.capacity)),
+        rows=tuple(_room(capacity) for capacity in difference.capacity if capacity.changed),
+        sign=Sign.CHANGED,
+        about=f"{count(unchanged, 'pool')} unchanged" if unchanged else "",
     )
     files = difference.files
     yield Section(
@@ -172,78 +165,81 @@ def _configuration(difference: Difference) -> Iterator[Section]:
             for word, paths in (("written", files.written), ("removed", files.removed))
             if paths
         ),
-        sign="~",
+        sign=Sign.CHANGED,
         folded=True,
     )
 
 
-def _rest(unchanged: int) -> str:
-    return f"{count(unchanged, 'pool')} unchanged" if unchanged else ""
+def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
+    for pool in difference.pools:
+        yield from _pool(pool)
+    for moved in difference.lines.pool_transfers:
+        blocks = count(len(moved.lines), "block")
+        yield moved.after or NONE, "has the lines of", f"{moved.before or NONE}: {blocks}, no node moves"
+    if not difference.pools_known:
+        yield NONE, "unknown", "this version cannot read the base's documents"
 
 
 def _quoted(value: str | None) -> str:
     return NONE if value is None else f'"{value}"'
 
 
-def _renumber(each: Renumber) -> tuple[str, ...]:
-    return each.node, _blocks(each.old), ARROW, _blocks(each.new), each.why
+def _renumbers(title: str, renumbers: tuple[Renumber, ...], sign: Sign, about: str = "") -> Section:
+    rows = tuple(
+        (renumber.node, _blocks(renumber.old), ARROW, _blocks(renumber.new), renumber.why)
+        for renumber in renumbers
+    )
+    return Section(title=title, head=("node", "block", "", "to", "why"), rows=rows, sign=sign, about=about)
 
 
 def _blocks(lines: tuple[Line, ...]) -> str:
     return ", ".join(str(line.block) for line in lines) or NONE
 
 
-def _gone(title: str, gone: tuple[Gone, ...]) -> Section:
+def _former(title: str, blocks: tuple[FormerBlock, ...]) -> Section:
     rows = tuple(
         (
-            each.line.node,
-            str(each.line.block),
-            each.line.pool or NONE,
-            state(each.before) if each.before else NONE,
+            block.line.node,
+            str(block.line.block),
+            block.line.pool or NONE,
+            state(block.before) if block.before else NONE,
             ARROW,
-            _now(each),
+            f"node {block.to} has its addresses" if block.to else state(block.line),
         )
-        for each in gone
+        for block in blocks
     )
     return Section(
         title=title,
         head=("node", "block", "pool", "base", "", "now"),
         rows=rows,
-        sign="-",
-        about=names(each.line.node for each in gone),
+        sign=Sign.REMOVED,
+        about=names(block.line.node for block in blocks),
     )
 
 
-def _now(gone: Gone) -> str:
-    return f"its addresses are {gone.to}'s" if gone.to else state(gone.line)
-
-
 def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
-    if pool.change == "changed":
-        yield from ((pool.name, pool.change, f"{part.name}: {_field(part)}") for part in pool.fields)
+    if pool.change is Change.CHANGED:
+        yield from ((pool.name, pool.change, f"{field.name}: {_field(field)}") for field in pool.fields)
     else:
-        yield (
-            pool.name,
-            pool.change,
-            "; ".join(f"{part.name}: {', '.join(part.new or part.old)}" for part in pool.fields),
-        )
+        fields = (f"{field.name}: {', '.join(field.new or field.old)}" for field in pool.fields)
+        yield pool.name, pool.change, "; ".join(fields)
 
 
-def _field(part: Field) -> str:
-    if part.whole:
-        return f"{', '.join(part.old) or NONE} {ARROW} {', '.join(part.new) or NONE}"
-    return " ".join((*(f"−{each}" for each in part.old), *(f"+{each}" for each in part.new)))  # noqa: RUF001 - a minus is as wide as a plus
+def _field(field: Field) -> str:
+    if field.whole:
+        return f"{', '.join(field.old) or NONE} {ARROW} {', '.join(field.new) or NONE}"
+    return " ".join((*(f"−{item}" for item in field.old), *(f"+{item}" for item in field.new)))  # noqa: RUF001 - a minus is as wide as a plus
 
 
-def _room(each: Capacity) -> tuple[str, ...]:
-    now = each.after
+def _room(capacity: Capacity) -> tuple[str, ...]:
+    now = capacity.after
     free = (
-        f"{now.available * 100 / now.total:.0f} % free{', which is little' if each.short else ''}"
+        f"{now.available * 100 / now.total:.0f} % free{': low' if capacity.short else ''}"
         if now and now.total
         else ""
     )
     total = f"of {number(now.blocks)}" if now else ""
-    return each.pool, f"/{each.size}", _free(each.before), ARROW, _free(now), total, free
+    return capacity.pool, f"/{capacity.size}", _free(capacity.before), ARROW, _free(now), total, free
 
 
 def _free(use: Use | None) -> str:

@@ -5,48 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ipamc.model.diagnostics import names
-from ipamc.report.plan.sections import Section, headline, notes, quiet, sections
+from ipamc.report.plan.sections import Section, Sign, headline, notes, quiet, sections
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.review.diff.document import Document, Planned
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
 
-def render(document: Document, *, colour: bool = False) -> str:
-    """Give the whole plan: a paragraph a cluster with changes, one line for all the others, and a sum where there are several."""
-    parts = [_cluster(each, colour=colour) for each in document.clusters if not quiet(each)]
-    if same := [visible(each.name) for each in document.clusters if quiet(each)]:
+def render(report: PlanReport, *, colour: bool = False) -> str:
+    """Return the whole plan: a paragraph a cluster with changes, a line for the others, a sum."""
+    parts = [_cluster(cluster, colour=colour) for cluster in report.clusters if not quiet(cluster)]
+    if same := [visible(cluster.name) for cluster in report.clusters if quiet(cluster)]:
         parts.append(f"no changes: {', '.join(same)}\n")
-    if found := notes(document.clusters):
+    if found := notes(report.clusters):
         rows = (
             f"  {note.code}: {visible(note.message)} ({names(map(visible, clusters))})\n"
             for note, clusters in found
         )
         parts.append(f"{paint('notes', 'strong', colour=colour)}\n{''.join(rows)}")
-    if len(document.clusters) > 1:
-        parts.append(f"{len(document.clusters):,} clusters: {headline(document.clusters)}\n")
+    if len(report.clusters) > 1:
+        parts.append(f"{len(report.clusters):,} clusters: {headline(report.clusters)}\n")
     return "\n".join(parts)
 
 
-def _cluster(planned: Planned, *, colour: bool) -> str:
-    title = f"{visible(planned.name)}: "
-    if planned.difference is None:
-        return f"{paint(title + planned.status, 'error', colour=colour)}: {visible(planned.said)}\n"
-    said = f"; {planned.status}: {visible(planned.said)}" if planned.said else ""
-    rows = [f"{paint(title, 'strong', colour=colour)}{headline((planned,))}{said}"]
-    for section in sections(planned.difference):
+def _cluster(cluster: ClusterReport, *, colour: bool) -> str:
+    title = f"{visible(cluster.name)}: "
+    if cluster.difference is None:
+        return f"{paint(title + cluster.status, 'error', colour=colour)}: {visible(cluster.said)}\n"
+    said = f"; {cluster.status}: {visible(cluster.said)}" if cluster.said else ""
+    rows = [f"{paint(title, 'strong', colour=colour)}{headline((cluster,))}{said}"]
+    for section in sections(cluster.difference):
         rows += _section(section, colour=colour)
     return "".join(f"{row}\n" for row in rows)
 
 
 def _section(section: Section, *, colour: bool) -> Iterator[str]:
-    title = (
-        section.title if section.sign in "!+- " or not section.about else f"{section.title} ({section.about})"
-    )
-    yield f"  {paint(title, 'error' if section.loud else 'strong', colour=colour)}"
+    about = f" ({section.about})" if section.sign is Sign.CHANGED and section.about else ""
+    title = f"{section.title}{about}"
+    yield f"  {paint(title, 'error' if section.sign is Sign.URGENT else 'strong', colour=colour)}"
     yield from (f"    {row}" for row in aligned(section.rows, section.sign))
 
 
 def aligned(rows: Sequence[Sequence[str]], sign: str) -> Iterator[str]:
-    """Give rows as lines with their cells under each other, each after its sign. Nothing in a line acts on a terminal."""
+    """Yield a line a row: its sign, then its cells in columns. Nothing in a line acts on a terminal."""
     cells = [tuple(map(visible, row)) for row in rows]
     widths = [max(width(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
     for row in cells:

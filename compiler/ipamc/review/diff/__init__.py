@@ -1,7 +1,9 @@
-"""What changes between two sides of a cluster: a lock with what was rendered from it, and what a compile gives now.
+"""A base and a compilation in, a frozen `Difference` out: what changes.
 
-Pure: two sides in, a frozen `Difference` out, and no word about how it is shown. The base is what was committed or lies on the disk, never compiled
-again: that is what the live cluster has. `document` gathers several clusters, `gate` says what of them is refused.
+Does not compile the base, and does not decide how a change is shown.
+
+The base is a lock and what was rendered from it, as committed or on the disk: that is what the running
+cluster has. `plan_report` puts several clusters together, and says why a plan is refused.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pool
 from ipamc.review.diff.rendered import Files, Flag, compare_files, compare_flags
 
 _POOL_KINDS = (b"IPPool", b"Cluster")
-"""One of them is in the text of every pool's kind, and of the Cluster's."""
+"""A document that is a pool of any kind, or the Cluster, contains one of these words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """The base."""
+class ClusterBase:
+    """What a cluster is compared with."""
 
     lock: Lock
     cluster: Cluster | None
-    """None: its documents cannot be read any more, so that nothing is known of its pools. Only good for these: nodes may be missing."""
+    """Only for its pools: nodes may be missing. None: this version cannot read the documents."""
     rendered: Mapping[str, bytes] = field(default_factory=dict)
     """Every file by its path below `rendered/`."""
     new: bool = False
-    """There was nothing."""
+    """The base has no such cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,67 +51,70 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Everything that a plan tells of one cluster."""
+    """Everything that a plan shows of one cluster."""
 
     lines: LineChanges
     misplaced: tuple[Misplaced, ...]
-    """As it is at the head, changed or not."""
+    """In the head, changed or not."""
     settings: tuple[Setting, ...]
     flags: tuple[Flag, ...]
     pools: tuple[PoolChange, ...]
     pools_known: bool
-    """False: the base's documents cannot be read any more, and `pools` is empty for that reason."""
+    """False: this version cannot read the base's documents, and `pools` is empty for that reason."""
     capacity: tuple[Capacity, ...]
     """Every pool, by name and family."""
     files: Files
 
     @property
     def changed(self) -> bool:
-        """Tell whether anything would be written, or is written differently."""
+        """Return whether the lock, the pools, a flag or a rendered file differs."""
         lines = self.lines
         moved = (
             lines.added
             or lines.left
             or lines.released
             or lines.pending
-            or lines.settled
+            or lines.completed
             or lines.vanished
-            or lines.repooled
+            or lines.pool_transfers
         )
         return bool(
             moved or self.settings or self.flags or self.pools or self.files.written or self.files.removed
         )
 
 
-class Unsound(Exception):  # noqa: N818 - a verdict on a file of the past
+class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not a failure
     """The base's lock cannot be read; the text says why."""
 
 
-def base(inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | None = None) -> Side:
-    """Make the base's side of what stood there. `head`: the cluster, where its documents are the same on both sides. Raises Unsound."""
+def read_base(inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | None = None) -> ClusterBase:
+    """Return the base of these inputs.
+
+    `head`: the compiled cluster, if its documents are the same. Raises UnreadableBase.
+    """
     if inputs.lock is None:
         mode = head.mode if head else Mode.CLUSTER_POOL
-        return Side(
+        return ClusterBase(
             lock=Lock(cluster=inputs.name, mode=mode, shards=0),
             cluster=head or _cluster(inputs),
             rendered=rendered,
         )
     lock, found = parse(inputs.lock, inputs.lock_path)
     if lock is None or found:
-        raise Unsound(found[0].message)
-    return Side(lock=lock, cluster=head or _cluster(inputs), rendered=rendered)
+        raise UnreadableBase(found[0].message)
+    return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=rendered)
 
 
-def nothing(name: str, mode: Mode) -> Side:
-    """Make the base of a cluster that was not there."""
-    return Side(lock=Lock(cluster=name, mode=mode, shards=0), cluster=None, new=True)
+def empty_base(name: str, mode: Mode) -> ClusterBase:
+    """Return the base of a new cluster."""
+    return ClusterBase(lock=Lock(cluster=name, mode=mode, shards=0), cluster=None, new=True)
 
 
 def _cluster(inputs: Inputs) -> Cluster | None:
-    """Read what the base's documents said of pools; None where this version would not take them.
+    """Read the base's documents for their pools; return None if this version refuses them.
 
-    Files that can hold neither a pool nor the Cluster are passed over, since an inventory is nine tenths of the reading; but not beside CiliumNodes, some of
-    which may have no node, and take room.
+    Files that can hold neither a pool nor the Cluster are skipped, because an inventory takes nine tenths of
+    the time. If there are CiliumNodes, every file is read: one without a node takes room in a pool.
     """
     whole = any(b"CiliumNode" in text for text in inputs.sources.values())
     sources = {
@@ -123,14 +128,17 @@ def _cluster(inputs: Inputs) -> Cluster | None:
         return None
 
 
-def compare(before: Side, after: Compilation, today: str) -> Difference:
-    """Tell what changes from the base to what a compile gives on a day (ISO 8601, UTC). O(n log n) in lines."""
+def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
+    """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
+
+    O(n log n) in lines.
+    """
     plan = after.plan
-    astray = misplaced(plan)
-    why = {line.block: each.why for each in astray for line in each.lines}
+    misplaced_lines = misplaced(plan)
+    why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     return Difference(
         lines=compare_lines(before.lock.lines, plan, why, last_day(today, plan.cluster.quarantine_days)),
-        misplaced=astray,
+        misplaced=misplaced_lines,
         settings=() if not before.lock.shards else tuple(_settings(before.lock, plan.lock)),
         flags=compare_flags(before.rendered, after.files),
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),

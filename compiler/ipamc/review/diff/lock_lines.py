@@ -1,7 +1,10 @@
-"""The lines of two locks, told apart by what became of their nodes. Lines that are the same cost one look-up each.
+"""The lines of two locks, compared: what was added, left, released, renumbered or vanished.
 
-What a compile decides now it says itself (`Plan.origins`). What was decided between the two sides is read from what they show: the lines, the pins
-and the inventory; a block that an inventory shows is then called adopted, whoever gave it out.
+A line that is the same costs one look-up.
+
+A compile records its own decisions (`Plan.origins`). Decisions between the base and the head are derived from
+the lines, the pins and the inventory: a block that the inventory shows is then called adopted, even if the
+compiler placed it.
 """
 
 from __future__ import annotations
@@ -15,31 +18,31 @@ import msgspec
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Key, Line, State
-from ipamc.model.plan import Plan
+from ipamc.model.plan import Origin, Plan
 from ipamc.place.reconcile.adopt import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
+class AddedBlock:
     """A block that its node did not hold before."""
 
     line: Line
-    origin: str
-    """first fit, pin, returned, adopted, re-used or renamed."""
+    origin: Origin
+    """Any but RENUMBER."""
     of: str = ""
-    """Who had these addresses in the base's lock, if it was somebody else."""
+    """Another node that has these addresses in the base's lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
-    """A line that nobody holds any more."""
+class FormerBlock:
+    """A block that its node no longer has."""
 
     line: Line
-    """As it is now; as it was where the head has no such line."""
+    """Its line in the head; in the base if the head has none."""
     before: Line | None
-    """As it was; None where the base had no such line."""
+    """Its line in the base, if there is one."""
     to: str = ""
-    """Who has its addresses now, where the line itself is gone."""
+    """The node that has its addresses now, if the head has no such line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +51,15 @@ class Renumber:
 
     node: str
     old: tuple[Line, ...]
-    """What it holds until it moves, or held. By family and address, as `new`."""
+    """The blocks that it holds until it moves, or held. By family and address, as `new`."""
     new: tuple[Line, ...]
-    """Empty where a block was taken away and none given."""
+    """Empty if the node lost a block and got none."""
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repooled:
-    """Lines whose pool has another name now, or another pool has their ground: nobody moves."""
+class PoolTransfer:
+    """Lines whose range belongs to another pool now, or to one of another name: no node moves."""
 
     before: str
     after: str
@@ -68,39 +71,44 @@ class Counts:
     """Nodes, each counted once."""
 
     renumbered: int
-    """As `renumbered` says."""
+    """As `renumbered` counts them."""
     added: int
-    """With a block more, and not renumbered."""
+    """They have a new block, and are not renumbered."""
     left: int
-    """They held a block at the base and hold none now; a renamed node did not leave, and one whose line vanished is counted there."""
+    """They held a block at the base and hold none now.
+
+    Without renamed nodes, and those whose line vanished.
+    """
     vanished: int
     unchanged: int
-    """They hold what they held."""
+    """They hold the same blocks as at the base."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineChanges:
     """What became of every line. Tuples are in order of family and address, renumbers in order of node."""
 
-    added: tuple[Added, ...] = ()
-    left: tuple[Gone, ...] = ()
-    released: tuple[Gone, ...] = ()
+    added: tuple[AddedBlock, ...] = ()
+    left: tuple[FormerBlock, ...] = ()
+    released: tuple[FormerBlock, ...] = ()
     pending: tuple[Renumber, ...] = ()
     """New pending lines."""
-    standing: tuple[Renumber, ...] = ()
-    """Pending lines that the base had already: no change, and told in every plan."""
-    settled: tuple[Renumber, ...] = ()
+    still_pending: tuple[Renumber, ...] = ()
+    """Lines that were pending in the base: no change, but every plan lists them."""
+    completed: tuple[Renumber, ...] = ()
+    """The node no longer holds its old block."""
     vanished: tuple[Line, ...] = ()
-    repooled: tuple[Repooled, ...] = ()
+    pool_transfers: tuple[PoolTransfer, ...] = ()
     counts: Counts
 
 
 def renumbered(ended: Iterable[Line], begun: Iterable[Line], present: Collection[str]) -> set[str]:
-    """Give the nodes whose blocks change: this is what compile, lock and plan call renumbered.
+    """Return the nodes whose blocks change: compile, lock and plan call these renumbered.
 
-    A node is renumbered when it no longer holds a block that it held, or when a block is newly pending for it. `ended` are the lines of the base that
-    are not in the head as they were, `begun` those of the head that were not in the base; lines that both have may be in both. `present` are the nodes
-    that stay in the inventory: who left it is not renumbered.
+    A node is renumbered if it no longer holds a block that it held, or if a block is newly pending for it.
+    `ended` are the lines of the base that the head does not have, `begun` those of the head that the base did
+    not have; a line that is the same in both may be in both. `present` are the nodes of the inventory: a node
+    that left it is not renumbered.
     """
     begun = tuple(begun)
     ended = tuple(ended)
@@ -116,28 +124,28 @@ def renumbered(ended: Iterable[Line], begun: Iterable[Line], present: Collection
 def compare_lines(
     before: Sequence[Line], plan: Plan, why_pending: Mapping[Block, str], quarantined_after: str
 ) -> LineChanges:
-    """Tell what became of the base's lines, and where the head's come from. O(n log n).
+    """Return what became of the base's lines, and where the head's lines come from. O(n log n).
 
-    `why_pending`: what is wrong with held blocks. `quarantined_after`: the last day on which a line may have left to be given out again without consent.
+    `why_pending`: why a held block is misplaced. `quarantined_after`: lines whose quarantine began on this
+    day or before are given out again without consent.
     """
     comparison = _Comparison(before, plan)
-    settled = tuple(comparison.settled())
-    coming, standing = comparison.pending(why_pending)
+    pending, still_pending = comparison.pending(why_pending)
     added = tuple(comparison.added())
-    left, released, vanished = comparison.gone(quarantined_after)
-    renamed = {each.of for each in added if each.origin == "renamed"}
+    left, released, vanished = comparison.former(quarantined_after)
+    renamed = {block.of for block in added if block.origin is Origin.RENAMED}
     moved = renumbered(comparison.ended, comparison.begun, comparison.present)
-    joined = {each.line.node for each in added} - moved
+    joined = {block.line.node for block in added} - moved
     lost = {line.node for line in vanished if line.node not in comparison.present}
     return LineChanges(
         added=added,
         left=left,
         released=released,
-        pending=coming,
-        standing=standing,
-        settled=settled,
+        pending=pending,
+        still_pending=still_pending,
+        completed=tuple(comparison.completed()),
         vanished=vanished,
-        repooled=comparison.repooled(),
+        pool_transfers=comparison.pool_transfers(),
         counts=Counts(
             renumbered=len(moved),
             added=len(joined),
@@ -154,7 +162,7 @@ def compare_lines(
 
 
 class _Comparison:
-    """Lines that differ, by what they are."""
+    """The lines that differ, and those of them that replace each other."""
 
     def __init__(self, before: Sequence[Line], plan: Plan) -> None:
         self.plan = plan
@@ -182,21 +190,23 @@ class _Comparison:
             groups[line.node, line.block.family, pool].append(line)
         return groups
 
-    def settled(self) -> Iterator[Renumber]:
+    def completed(self) -> Iterator[Renumber]:
         for group, old in sorted(self.lost.items()):
             new = self.gained.get(group, [])
-            yield Renumber(node=group[0], old=tuple(old), new=tuple(new), why=self._why_settled(old[0], new))
+            yield Renumber(
+                node=group[0], old=tuple(old), new=tuple(new), why=self._why_completed(old[0], new)
+            )
 
-    def _why_settled(self, old: Line, new: list[Line]) -> str:
+    def _why_completed(self, old: Line, new: list[Line]) -> str:
         now = self.new.get(old.block)
         if any(
             (was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node
             for line in new
         ):
-            return "it was to move, and has moved"
+            return "it was pending, and the node has moved"
         if now and now.state is State.QUARANTINED:
             return (
-                "renumbered by consent since the base, and settled"
+                "renumbered by consent since the base, and the node has moved"
                 if now.moved
                 else "its block is in quarantine"
             )
@@ -205,9 +215,9 @@ class _Comparison:
         if taken := [
             line.node for line in lines_over(self.plan.lock.lines, old.block) if line.node != old.node
         ]:
-            return f"its addresses are {taken[0]}'s now, and no line says who agreed"
+            return f"node {taken[0]} has its addresses now, and no line records a consent"
         return (
-            "its addresses are in another block of its own now"
+            "its addresses are in another of its own blocks now"
             if lines_over(self.plan.lock.lines, old.block)
             else "its line vanished from the lock"
         )
@@ -218,17 +228,17 @@ class _Comparison:
         held = self._by_group(
             line for node in {group[0] for group in groups} for line in self.plan.held.get(node, ())
         )
-        coming: list[Renumber] = []
-        standing: list[Renumber] = []
+        pending: list[Renumber] = []
+        still_pending: list[Renumber] = []
         for group, new in sorted(groups.items()):
             old = held.get(group, [])
             reason = next((why[line.block] for line in old if line.block in why), "") or self._aim(old, new)
-            found = Renumber(node=group[0], old=tuple(old), new=tuple(new), why=reason)
-            (coming if any(line.block in begun for line in new) else standing).append(found)
-        return tuple(coming), tuple(standing)
+            renumber = Renumber(node=group[0], old=tuple(old), new=tuple(new), why=reason)
+            (pending if any(line.block in begun for line in new) else still_pending).append(renumber)
+        return tuple(pending), tuple(still_pending)
 
     def _aim(self, old: list[Line], new: list[Line]) -> str:
-        """Say where a move leads that nothing forces."""
+        """Say where a node moves whose old block is not misplaced."""
         if any(self._pinned(line) for line in new):
             return "to its pin, by consent"
         if old and old[0].pool != new[0].pool:
@@ -244,40 +254,48 @@ class _Comparison:
             for pin in pool.pins.get(line.node, ())
         )
 
-    def added(self) -> Iterator[Added]:
+    def added(self) -> Iterator[AddedBlock]:
         shown = self._shown()
         for group, lines in self.gained.items():
             for line in lines if group not in self.lost else ():
                 had = [was for was in lines_over(self.before, line.block) if was.node != line.node]
-                yield Added(line=line, origin=self._origin(line, had, shown), of=had[0].node if had else "")
+                origin = self._origin(line, had, shown)
+                yield AddedBlock(line=line, origin=origin, of=had[0].node if had else "")
 
-    def _origin(self, line: Line, had: list[Line], shown: set[tuple[str, Block]]) -> str:
-        known = self.plan.origins.get(line.block, "renumber")
-        if known != "renumber":
-            return known
+    def _origin(self, line: Line, had: list[Line], shown: set[tuple[str, Block]]) -> Origin:
+        decided = self.plan.origins.get(line.block)
+        if decided and decided != Origin.RENUMBER:
+            return Origin(decided)
         was = self.old.get(line.block)
         if was and was.node == line.node and was.state is not State.RELEASED:
-            return "returned"
+            return Origin.RETURNED
         if was and was.in_use:
-            return "renamed"
+            return Origin.RENAMED
         if self._pinned(line):
-            return "pin"
-        return "adopted" if (line.node, line.block) in shown else "re-used" if had else "first fit"
+            return Origin.PIN
+        if (line.node, line.block) in shown:
+            return Origin.ADOPTED
+        return Origin.RE_USED if had else Origin.FIRST_FIT
 
     def _shown(self) -> set[tuple[str, Block]]:
-        """Give what the inventory shows of blocks that live nodes have."""
+        """Return the blocks that the inventory shows, each with its node."""
         evidence = Evidence(self.plan.cluster)
         return {(claim.node, claim.block) for node in self.plan.cluster.nodes for claim in evidence.of(node)}
 
-    def gone(self, quarantined_after: str) -> tuple[tuple[Gone, ...], tuple[Gone, ...], tuple[Line, ...]]:
-        """Give what was left, what was released, and what vanished. Addresses that were given out in their quarantine were released in between."""
+    def former(
+        self, quarantined_after: str
+    ) -> tuple[tuple[FormerBlock, ...], tuple[FormerBlock, ...], tuple[Line, ...]]:
+        """Return what is left, what is released, and what vanished.
+
+        Addresses that were given out during their quarantine were released in between.
+        """
         left = [
-            Gone(line=line, before=self.old.get(line.block))
+            FormerBlock(line=line, before=self.old.get(line.block))
             for line in self.begun
             if line.state is State.QUARANTINED and line.block not in self.replaced
         ]
         released = [
-            Gone(line=line, before=self.old.get(line.block))
+            FormerBlock(line=line, before=self.old.get(line.block))
             for line in self.begun
             if line.state is State.RELEASED and line.block not in self.replaced
         ]
@@ -287,26 +305,26 @@ class _Comparison:
             if not over:
                 vanished.append(line)
             elif line.since > quarantined_after and over[0].node != line.node:
-                released.append(Gone(line=line, before=line, to=over[0].node))
+                released.append(FormerBlock(line=line, before=line, to=over[0].node))
             elif line.block not in self.new and line.block not in self.replaced and line.in_use:
                 some = released if line.node in self.present else left
-                some.append(Gone(line=line, before=line, to=over[0].node))
+                some.append(FormerBlock(line=line, before=line, to=over[0].node))
         return _in_order(left), _in_order(released), tuple(vanished)
 
-    def repooled(self) -> tuple[Repooled, ...]:
+    def pool_transfers(self) -> tuple[PoolTransfer, ...]:
         groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
         for was, now in self._moved_pools:
             groups[was.pool, now.pool].append(now)
         return tuple(
-            Repooled(before=before, after=after, lines=tuple(lines))
+            PoolTransfer(before=before, after=after, lines=tuple(lines))
             for (before, after), lines in sorted(groups.items())
         )
 
 
 def _same(was: Line, now: Line) -> bool:
-    """Tell whether a line is as it was, whatever its pool is called."""
+    """Return whether a line is the same but for the name of its pool."""
     return was == now or (was.node == now.node and msgspec.structs.replace(was, pool=now.pool) == now)
 
 
-def _in_order(found: Iterable[Gone]) -> tuple[Gone, ...]:
-    return tuple(sorted(found, key=lambda each: each.line.block))
+def _in_order(blocks: Iterable[FormerBlock]) -> tuple[FormerBlock, ...]:
+    return tuple(sorted(blocks, key=lambda block: block.line.block))

@@ -1,7 +1,8 @@
-"""Pools of two sides: what was written differently, and how much room there was and is."""
+"""The pools of the base and of the head: which fields differ, and how much room there was and is."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,24 +17,31 @@ _SINGLE = frozenset(
 """Fields with one value."""
 
 
+class Change(enum.StrEnum):
+    """What became of a pool."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field of a pool. Of a list, only what the other side has not."""
+    """A field of a pool that differs. Of a list, only the items that the other one does not have."""
 
     name: str
     old: tuple[str, ...]
     new: tuple[str, ...]
     whole: bool
-    """Both sides are all there is: no list, or one of which nothing but the order differs."""
+    """`old` and `new` are the whole values: it is not a list, or only the order of the list differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolChange:
-    """A pool that is new, gone, or written differently."""
+    """A pool that was added, removed or changed."""
 
     name: str
-    change: str
-    """added, removed or changed."""
+    change: Change
     fields: tuple[Field, ...]
 
 
@@ -44,17 +52,17 @@ class Capacity:
     pool: str
     family: int
     size: int
-    """Prefix length of a block, as it is now; as it was where the pool is gone."""
+    """Prefix length of a block in the head; in the base if the pool was removed."""
     before: Use | None
-    """None: there was no such pool, or its documents cannot be read any more."""
+    """None: the base has no such pool, or this version cannot read its documents."""
     after: Use | None
-    """None: the pool is gone."""
+    """None: the pool was removed."""
     serves: bool
-    """It gives blocks to newcomers: neither disabled nor for unlisted nodes."""
+    """It gives blocks to new nodes: it is neither disabled nor for unlisted nodes."""
 
     @property
     def changed(self) -> bool:
-        """Tell whether newcomers find another amount of room."""
+        """Return whether the number of blocks, or of free blocks, differs."""
         before, after = self.before, self.after
         return (
             before is None
@@ -65,19 +73,19 @@ class Capacity:
 
     @property
     def short(self) -> bool:
-        """Tell whether so little is free that a pool is worth a warning (IPC0215), and less than before."""
+        """Return whether less is free than before, and so little that the pool is warned about (IPC0215)."""
         after, before = self.after, self.before
         low = after is not None and after.available * 100 < after.total * LOW
         return self.serves and low and (before is None or after is None or after.available < before.available)
 
 
 def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
-    """Give the pools that differ, by name."""
-    old, new = ({pool.name: _written(pool) for pool in each.pools} for each in (before, after))
+    """Return the pools that differ, by name."""
+    old, new = ({pool.name: _written(pool) for pool in cluster.pools} for cluster in (before, after))
     return tuple(
         PoolChange(
             name=name,
-            change="changed" if name in old and name in new else "added" if name in new else "removed",
+            change=Change.REMOVED if name not in new else Change.CHANGED if name in old else Change.ADDED,
             fields=tuple(_fields(old.get(name, {}), new.get(name, {}))),
         )
         for name in sorted(old.keys() | new.keys())
@@ -86,22 +94,23 @@ def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
 
 
 def _written(pool: Pool) -> dict[str, tuple[str, ...]]:
-    """Give everything of a pool that decides addresses, as text; what is not set is left out."""
+    """Return every field of a pool that decides addresses, as text; fields that are not set are left out."""
     found: dict[str, tuple[str, ...]] = {}
     for family, part in sorted(pool.families.items()):
-        found[f"ipv{family}.cidrs"] = tuple(str(each.block) for each in part.ranges)
+        found[f"ipv{family}.cidrs"] = tuple(str(pool_range.block) for pool_range in part.ranges)
         found[f"ipv{family}.blockSize"] = (str(part.block_size),)
     found["nodeSelector"] = (pool.selector.canonical,)
     found["priority"] = (str(pool.priority),) if pool.priority else ()
     found["overflow"] = pool.overflow
     found["blocksPerNode"] = (str(pool.blocks_per_node),) if pool.blocks_per_node != 1 else ()
     found["blockSizes"] = tuple(
-        f"{each.selector.canonical}: {', '.join(f'IPv{family} /{size}' for family, size in sorted(each.sizes.items()))}"
-        for each in pool.block_sizes
+        f"{sized.selector.canonical}: "
+        + ", ".join(f"IPv{family} /{size}" for family, size in sorted(sized.sizes.items()))
+        for sized in pool.block_sizes
     )
-    found["reserved"] = tuple(str(each.block) for each in pool.reserved)
+    found["reserved"] = tuple(str(reserved.block) for reserved in pool.reserved)
     for node, pins in sorted(pool.pins.items()):
-        found[f"pins.{node}"] = tuple(str(each.block) for each in pins)
+        found[f"pins.{node}"] = tuple(str(pin.block) for pin in pins)
     found["unlisted"] = ("true",) if pool.unlisted else ()
     found["disabled"] = ("true",) if pool.disabled else ()
     return {name: value for name, value in found.items() if value}
@@ -113,7 +122,7 @@ def _fields(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) ->
         if was == now:
             continue
         less, more = (
-            tuple(each for each in one if each not in other) for one, other in ((was, now), (now, was))
+            tuple(item for item in one if item not in other) for one, other in ((was, now), (now, was))
         )
         if name in _SINGLE or not (less or more):
             yield Field(name=name, old=was, new=now, whole=True)
@@ -124,17 +133,17 @@ def _fields(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) ->
 def capacity(
     before: Cluster | None, lock_before: Lock, after: Cluster, lock_after: Lock
 ) -> tuple[Capacity, ...]:
-    """Count every pool on both sides, by name, IPv4 before IPv6. O(n log n)."""
+    """Return the room of every pool of the base or the head, by name, IPv4 before IPv6. O(n log n)."""
     old = {
-        (each.pool.name, each.family.family): each
-        for each in (utilisation(before, lock_before) if before else ())
+        (use.pool.name, use.family.family): use
+        for use in (utilisation(before, lock_before) if before else ())
     }
-    new = {(each.pool.name, each.family.family): each for each in utilisation(after, lock_after)}
+    new = {(use.pool.name, use.family.family): use for use in utilisation(after, lock_after)}
     found = []
     for name, family in sorted(old.keys() | new.keys()):
         was, now = old.get((name, family)), new.get((name, family))
         either = now or was
-        assert either is not None  # noqa: S101 - the key is of one of them
+        assert either is not None  # noqa: S101 - the key is in one of them
         found.append(
             Capacity(
                 pool=name,

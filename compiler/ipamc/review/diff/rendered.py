@@ -1,4 +1,4 @@
-"""Two rendered trees: which files differ, and which flags of Cilium."""
+"""Two rendered trees: which files differ, and which of Cilium's flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPERATOR = "cilium/component/kustomization.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """A key of ConfigMap cilium-config, or the operator's own argument. None: it is not set there."""
+    """A key of ConfigMap cilium-config, or the operator's argument. None: it is not set."""
 
     name: str
     old: str | None
@@ -24,14 +24,14 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Paths below `rendered/`, sorted."""
+    """Paths below `rendered/`, sorted: files that are new or differ, and files that are removed."""
 
     written: tuple[str, ...]
     removed: tuple[str, ...]
 
 
 def compare_files(before: Mapping[str, bytes], after: Mapping[str, str]) -> Files:
-    """Tell what differs."""
+    """Return the files that differ."""
     return Files(
         written=tuple(path for path, text in sorted(after.items()) if before.get(path) != text.encode()),
         removed=tuple(sorted(before.keys() - after.keys())),
@@ -39,7 +39,7 @@ def compare_files(before: Mapping[str, bytes], after: Mapping[str, str]) -> File
 
 
 def compare_flags(before: Mapping[str, bytes], after: Mapping[str, str]) -> tuple[Flag, ...]:
-    """Tell which flags differ, by name."""
+    """Return the flags that differ, by name."""
     old, new = (
         _flags(before),
         _flags({path: after[path].encode() for path in (FLAGS, OPERATOR) if path in after}),
@@ -52,13 +52,17 @@ def compare_flags(before: Mapping[str, bytes], after: Mapping[str, str]) -> tupl
 
 
 def _flags(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Read what one side sets. A file that was damaged sets nothing: it is about to be written anew."""
+    """Return the flags that one tree sets. A damaged file sets none: it is about to be written again."""
     try:
-        documents = [each.value for each in yaml_documents(FLAGS, files.get(FLAGS, b"").decode())]
+        documents = [document.value for document in yaml_documents(FLAGS, files.get(FLAGS, b"").decode())]
     except (Unreadable, UnicodeDecodeError):
         documents = []
     data: dict[str, object] = next(
-        (each["data"] for each in documents if isinstance(each, dict) and isinstance(each.get("data"), dict)),
+        (
+            found["data"]
+            for found in documents
+            if isinstance(found, dict) and isinstance(found.get("data"), dict)
+        ),
         {},
     )
     flags = {str(key): str(value) for key, value in data.items()}

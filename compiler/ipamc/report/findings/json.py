@@ -1,0 +1,47 @@
+"""The format for programs: one JSON document with every finding.
+
+Texts are as in the input; JSON escapes what does not print.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ipamc.model.diagnostics import Diagnostic, Located, Severity, Span, located
+from ipamc.report.findings.content import Content, span_of
+
+VERSION = 1
+"""Grows when a field changes its meaning or is removed; not when a field is added."""
+
+
+def render(content: Content) -> str:
+    """Return the document, indented, with a newline at the end.
+
+    `line`, `column` and `end_column` are 0 where they are not known.
+    """
+    counts = {
+        f"{severity.word}s": sum(finding.severity is severity for finding in content.findings)
+        for severity in Severity
+    }
+    failures = [{"cluster": failure.folder, "message": failure.text} for failure in content.failures]
+    records = [record(finding) for finding in content.findings]
+    return (
+        json.dumps({"version": VERSION, "findings": records, **counts, "failures": failures}, indent=2) + "\n"
+    )
+
+
+def record(finding: Diagnostic) -> dict[str, object]:
+    """Return the JSON object of one finding."""
+    shown = finding if isinstance(finding, Located) else located(finding, span_of)
+    return {
+        "severity": finding.severity.word,
+        "code": finding.code,
+        "message": finding.message,
+        **_position(shown.at),
+        "help": finding.help,
+        "related": [{"label": related.label, **_position(related.at)} for related in shown.also],
+    }
+
+
+def _position(span: Span) -> dict[str, object]:
+    return {"file": span.path, "line": span.line, "column": span.column, "end_column": span.end_column}

@@ -1,0 +1,93 @@
+"""The plans of several clusters as one report, and why it is refused."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from ipamc.model.diagnostics import Diagnostic, count, names
+from ipamc.model.lock import State
+from ipamc.review.diff import Difference
+
+
+class Status(enum.StrEnum):
+    """What became of a cluster since the base."""
+
+    PLANNED = "planned"
+    NEW = "new"
+    RENAMED = "renamed"
+    DELETED = "deleted"
+    REFUSED = "refused"
+    """The compile was refused: there is no head."""
+    FAILED = "failed"
+    """An I/O or environment error, or the base cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterReport:
+    """The plan of one cluster."""
+
+    name: str
+    status: Status = Status.PLANNED
+    difference: Difference | None = None
+    """None if there is nothing to compare: deleted, refused or failed."""
+    said: str = ""
+    """One line about the status, and what to do about it."""
+    findings: tuple[Diagnostic, ...] = ()
+    """Of the head's compile."""
+    nodes: int = 0
+    """Of a deleted cluster: how many nodes held a block at the base."""
+
+    @property
+    def failed(self) -> bool:
+        """Return whether the plan is refused without any `--fail-on`."""
+        vanished = self.difference is not None and self.difference.lines.vanished
+        return bool(vanished) or self.status in {Status.REFUSED, Status.FAILED}
+
+    @property
+    def changed(self) -> bool:
+        """Return whether the report shows more than "no changes"."""
+        return self.status is not Status.PLANNED or self.difference is None or self.difference.changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanReport:
+    """The plans of all clusters."""
+
+    base: str
+    """The revision as it was named; "" if the base is the disk."""
+    clusters: tuple[ClusterReport, ...]
+    """By name."""
+    scope: tuple[str, ...] = ()
+    """The clusters that were named; empty if all are meant. A pull request has a comment for each scope."""
+
+
+def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
+    """Yield why the plan is refused, a line each: vanished lines, and what `fail_on` names."""
+    for cluster in report.clusters:
+        if cluster.status is Status.DELETED and "leave" in fail_on:
+            left_nodes = count(cluster.nodes, "node")
+            yield f"{cluster.name}: {left_nodes} left with the whole cluster (--fail-on leave)"
+        if cluster.difference is None:
+            continue
+        lines = cluster.difference.lines
+        if lines.vanished:
+            vanished = names(f"{line.node} ({line.block})" for line in lines.vanished)
+            yield f"{cluster.name}: {count(len(lines.vanished), 'line')} vanished from the lock: {vanished}"
+        renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
+        left = {
+            block.line.node
+            for block in (*lines.left, *lines.released)
+            if block.before is None or block.before.state is State.HELD
+        }
+        released = {str(block.line.block) for block in lines.released}
+        short = {f"{room.pool} (IPv{room.family})" for room in cluster.difference.capacity if room.short}
+        for gate, found, said in (
+            ("renumber", renumbered, f"{count(len(renumbered), 'node')} renumbered"),
+            ("release", released, f"{count(len(released), 'block')} released"),
+            ("leave", left, f"{count(len(left), 'node')} left"),
+            ("capacity", short, f"{count(len(short), 'pool')} with little room left"),
+        ):
+            if found and gate in fail_on:
+                yield f"{cluster.name}: {said} (--fail-on {gate}): {names(found)}"
