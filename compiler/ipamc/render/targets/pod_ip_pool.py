@@ -27,7 +27,7 @@ def files(layout: Layout) -> Iterator[File]:
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
         return
-    if cluster.pinning != "node":
+    if cluster.shared_pools:
         shared = tuple(
             filter(
                 None,
