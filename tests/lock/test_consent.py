@@ -21,6 +21,7 @@ LINE = Line(block=parse_block("10.1.0.64/26"), pool="rack-a", node="worker-1")
         ("10.1.0.0/26", Scope(text="10.1.0.0/26", cidr=parse_block("10.1.0.0/26")), False),
         ("10.1.0.1/24", Scope(text="10.1.0.1/24", node="10.1.0.1/24"), False),
         ("pool/rack-a", Scope(text="pool/rack-a", pool="rack-a"), True),
+        ("pool/", Scope(text="pool/", pool=""), False),
         ("pool/rack-b", Scope(text="pool/rack-b", pool="rack-b"), False),
     ],
 )

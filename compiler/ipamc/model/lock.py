@@ -80,13 +80,14 @@ class Scope:
     """As the user typed it."""
     node: str = ""
     cidr: Block | None = None
-    pool: str = ""
+    pool: str | None = None
+    """"" is no pool: the held blocks outside every pool."""
 
     def matches(self, line: Line) -> bool:
         """Tell whether a line is of this node or pool, or shares an address with this CIDR."""
         if self.cidr is not None:
             return line.block.overlaps(self.cidr)
-        return line.pool == self.pool if self.pool else line.node == self.node
+        return line.node == self.node if self.pool is None else line.pool == self.pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
