@@ -11,7 +11,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Span, error
-from ipamc.model.lock import Consent, Key, Line, Lock, State
+from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
 from ipamc.place.reconcile.transitions import Run, complete, has_arrived, needed
 
@@ -72,15 +72,14 @@ def complete_placed(
 
     `new` are the lines that were placed.
     """
-    pending: dict[str, list[Line]] = defaultdict(list)
+    placed: dict[str, list[Line]] = defaultdict(list)
     for line in new if nodes else ():
-        if line.state is State.PENDING:
-            pending[line.node].append(line)
+        placed[line.node].append(line)
     for name, node in nodes.items():
-        lines = sorted([*node.in_use, *pending[name]], key=lambda line: line.block)
-        placed = msgspec.structs.replace(node, lines=tuple(lines))
-        if node.want and has_arrived(cluster, node.want, placed):
-            yield complete(placed, today, one_block=cluster.mode.one_block)
+        lines = sorted([*node.in_use, *placed[name]], key=lambda line: line.block)
+        now = msgspec.structs.replace(node, lines=tuple(lines))
+        if node.want and has_arrived(cluster, node.want, now):
+            yield complete(now, today, one_block=cluster.mode.one_block)
 
 
 def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:
