@@ -15,7 +15,6 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Reconciled, Want
 from ipamc.model.selector.selector import EVERY
 from ipamc.place.allocate.allocate import allocate
-from ipamc.place.reconcile.demand import held_by_node
 
 AT = Place("benchmark")
 TODAY = "2026-11-21"
@@ -51,7 +50,11 @@ def newcomers(offers: list[Offer], number: int, family: int = 4) -> tuple[Demand
 def standing(lacking: tuple[Demand, ...], lines: list[Line]) -> Reconciled:
     lines.sort(key=lambda line: line.block)
     lock = Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1, lines=tuple(lines))
-    return Reconciled(lock=lock, held=held_by_node(lock.lines), lacking=lacking)
+    return Reconciled(
+        lock=lock,
+        held={line.node: (line,) for line in lock.lines if line.state is State.HELD},
+        demands=lacking,
+    )
 
 
 def held(of: Pool, number: int, step: int = 1, **state: Any) -> list[Line]:

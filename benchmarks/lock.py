@@ -1,8 +1,8 @@
 """What a lock costs, stage by stage: `python benchmarks/lock.py [NODES]`; 100,000 nodes by default. Best of five, in milliseconds.
 
 First the allocator alone (more of it in `allocator.py`), against its goal of 500 ms for 100,000 newcomers. Then a cluster whose lock has a line for each
-of its nodes, and one node more: each stage of a compile from the lock's text to the new one. The goal is 50 ms for what is not reading: settle, allocate
-and dumps; the sums that go over every node or line are there to be seen.
+of its nodes, and one node more: each stage of a compile from the lock's text to the new one. The goal is 50 ms for what is not reading: reconcile,
+allocate and dumps; the sums that go over every node or line are there to be seen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Consent
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign
-from ipamc.place.reconcile.reconcile import settle
+from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 
@@ -75,7 +75,7 @@ def lock_of(cluster: Cluster, text: bytes | None = None) -> bytes:
     """Compile a lock, up to its text."""
     lock, _ = load(text, "ipam.lock", cluster, NOBODY, rendered=False)
     wants = assign(cluster)
-    standing, _ = settle(cluster, wants, lock, NOBODY, TODAY, locked=False)
+    standing, _ = reconcile(cluster, wants, lock, NOBODY, TODAY, locked=False)
     plan, found = allocate(cluster, wants, standing, TODAY)
     assert not found, found[0].message
     return dumps(plan.lock).encode()
@@ -87,7 +87,7 @@ def stages(nodes: int) -> list[tuple[str, float]]:
     cluster = cluster_of(nodes + 1)
     lock, _ = load(text, "ipam.lock", cluster, NOBODY, rendered=False)
     wants = assign(cluster)
-    standing, _ = settle(cluster, wants, lock, NOBODY, TODAY, locked=False)
+    standing, _ = reconcile(cluster, wants, lock, NOBODY, TODAY, locked=False)
     plan, _ = allocate(cluster, wants, standing, TODAY)
     before, after = text.splitlines(), dumps(plan.lock).encode().splitlines()
     assert len(after) == len(before) + 1
@@ -99,8 +99,8 @@ def stages(nodes: int) -> list[tuple[str, float]]:
         ),
         ("assign: every node to its pools", best(lambda: assign(cluster))),
         (
-            "settle: every line against its node",
-            best(lambda: settle(cluster, wants, lock, NOBODY, TODAY, locked=False)),
+            "reconcile: every line against its node",
+            best(lambda: reconcile(cluster, wants, lock, NOBODY, TODAY, locked=False)),
         ),
         ("allocate: one newcomer", best(lambda: allocate(cluster, wants, standing, TODAY))),
         ("dumps: every line to text", best(lambda: dumps(plan.lock))),
@@ -117,8 +117,8 @@ def main() -> None:
     table = stages(nodes)
     for stage, spent in table:
         print(f"{spent:8.1f} ms  {stage}")
-    counted = sum(spent for stage, spent in table if stage.startswith(("settle", "allocate", "dumps")))
-    print(f"{counted:8.1f} ms  settle, allocate and dumps together (goal: 50)")
+    counted = sum(spent for stage, spent in table if stage.startswith(("reconcile", "allocate", "dumps")))
+    print(f"{counted:8.1f} ms  reconcile, allocate and dumps together (goal: 50)")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign
-from ipamc.place.reconcile.reconcile import settle
+from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 from ipamc.render.arrange import arrange
@@ -94,10 +94,9 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             check_published(cluster, lock, inputs.published, f"{inputs.folder}/rendered")
         )  # what was rendered and cannot change
         wants = assign(cluster)  # node -> its pools in order, sizes
-        standing = log.keep(
-            settle(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked)
-        )  # kept, back, left, lacking
-        plan = log.keep(allocate(cluster, wants, standing, inputs.today))  # lacking -> blocks
+        # a node -> its held, pending and quarantined lines, and what it still needs
+        state = log.keep(reconcile(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))
+        plan = log.keep(allocate(cluster, wants, state, inputs.today))  # needs -> blocks
         log.add(review(plan))  # capacity, maxPods, limits of the mode
         arranged = arrange(plan)  # plan -> objects a file
         files = emit(arranged, inputs.templates)  # one render a file

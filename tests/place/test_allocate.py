@@ -18,7 +18,7 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Demand, Offer, Reconciled, Stale
+from ipamc.model.plan import Demand, Offer, Reconciled, Stale, StaleReason
 from ipamc.place.allocate.allocate import allocate
 from tests.support.brute_force import brute_force
 from tests.support.pools import AT, TODAY, block, cluster, offer, pool, standing, want
@@ -193,7 +193,7 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
 
     offers = {
         each.want.node.name: [other.pool.name for one in each.want.offers for other in (one, *one.instead)]
-        for each in standing.lacking
+        for each in standing.demands
     }
     ranges = {
         each.name: [one.block for part in each.families.values() for one in part.ranges]
@@ -223,12 +223,12 @@ def test_order_of_input_does_not_matter_and_a_second_run_changes_nothing(
     world: World, chance: Random
 ) -> None:
     plan, found = allocate(world.cluster, (), world.standing, TODAY)
-    lacking = list(world.standing.lacking)
+    lacking = list(world.standing.demands)
     chance.shuffle(lacking)
-    again, same = allocate(world.cluster, (), replace(world.standing, lacking=tuple(lacking)), TODAY)
+    again, same = allocate(world.cluster, (), replace(world.standing, demands=tuple(lacking)), TODAY)
     assert (again, sorted(same, key=repr)) == (plan, sorted(found, key=repr))
 
-    settled = replace(world.standing, lock=plan.lock, held=plan.held, lacking=())
+    settled = replace(world.standing, lock=plan.lock, held=plan.held, demands=())
     after, nothing = allocate(world.cluster, (), settled, TODAY)
     assert (after.lock, after.held, nothing) == (plan.lock, plan.held, [])
 
@@ -473,7 +473,7 @@ def test_what_is_in_the_standing_stays_in_the_plan() -> None:
             [lacks("d", offer(rack))],
         ),
         origins={block("10.0.0.32/28"): "returned"},
-        stale=(Stale("newcomer", "d"),),
+        stale=(Stale(StaleReason.NEWCOMER, "d"),),
     )
     plan, _ = allocate(cluster(rack), (want("d", offer(rack)),), given, TODAY)
     assert {node: [str(each.block) for each in some] for node, some in plan.held.items()} == {

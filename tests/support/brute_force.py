@@ -139,7 +139,7 @@ def brute_force(cluster: Cluster, standing: Reconciled, today: str) -> BruteForc
         cluster, list(standing.lock.lines), kept, today, [each.block for each in standing.taken]
     )
     newcomers = sorted(
-        standing.lacking,
+        standing.demands,
         key=lambda each: (each.want.node.name, each.want.offers.index(each.offer) if each.offer else 0),
     )
     rest = [(each, state.pins(each)) for each in newcomers]

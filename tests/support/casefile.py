@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ipamc.cli.why import explain
+from ipamc.lock.consent import parse_consent
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.support import Known
 from ipamc.model.cilium.versions import known, minors
@@ -289,12 +290,12 @@ def _spans(name: str, outcomes: Mapping[Version, Outcome], minor: str) -> Iterat
 
 
 def _consent(flags: dict[str, list[str]]) -> Consent:
-    return Consent(
-        leave=frozenset(flags.get("leave", [])),
-        renumber=tuple(flags.get("renumber", [])),
-        settle=frozenset(flags.get("settle", [])),
-        release=frozenset(flags.get("release", [])),
-        rename=tuple((old, new) for old, _, new in (each.partition("=") for each in flags.get("rename", []))),
+    return parse_consent(
+        leave=flags.get("leave", []),
+        renumber=flags.get("renumber", []),
+        settle=flags.get("settle", []),
+        release=flags.get("release", []),
+        rename=[(old, new) for old, _, new in (each.partition("=") for each in flags.get("rename", []))],
         reshard="reshard" in flags,
         mode="mode" in flags,
     )

@@ -10,7 +10,6 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Reconciled, Want
 from ipamc.model.selector.selector import EVERY
-from ipamc.place.reconcile.demand import held_by_node
 
 AT = Place("clusters/lab/in.yaml")
 TODAY = "2026-11-21"
@@ -102,6 +101,15 @@ def line(text: str) -> Line:
     )
 
 
+def held_by_node(lines: Iterable[Line]) -> dict[str, tuple[Line, ...]]:
+    """Return the held lines by node, in the order of `lines`."""
+    held: dict[str, tuple[Line, ...]] = {}
+    for line in lines:
+        if line.state is State.HELD:
+            held[line.node] = (*held.get(line.node, ()), line)
+    return held
+
+
 def standing(
     lines: Iterable[str | Line] = (), lacking: Iterable[Demand] = (), taken: Iterable[str] = ()
 ) -> Reconciled:
@@ -113,4 +121,4 @@ def standing(
         lines=tuple(sorted(made, key=lambda each: each.block)),
         path="clusters/lab/ipam.lock",
     )
-    return Reconciled(lock=lock, held=held_by_node(lock.lines), lacking=tuple(lacking), taken=ranges(*taken))
+    return Reconciled(lock=lock, held=held_by_node(lock.lines), demands=tuple(lacking), taken=ranges(*taken))

@@ -115,7 +115,7 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **
 
 
 def _consent(given: dict[str, Any]) -> Consent:
-    from ipamc.model.lock import Consent
+    from ipamc.lock.consent import parse_consent
 
     pairs = []
     for text in given["rename"]:
@@ -123,12 +123,12 @@ def _consent(given: dict[str, Any]) -> Consent:
         if not (old and equals and new):
             raise click.UsageError(f"--rename {text!r} is not OLD=NEW", click.get_current_context())
         pairs.append((old, new))
-    return Consent(
-        leave=frozenset(given["leave"]),
-        renumber=tuple(sorted(set(given["renumber"]))),
-        settle=frozenset(given["settle"]),
-        release=frozenset(given["release"]),
-        rename=tuple(pairs),
+    return parse_consent(
+        leave=given["leave"],
+        renumber=given["renumber"],
+        settle=given["settle"],
+        release=given["release"],
+        rename=pairs,
         mode=given["mode"],
         reshard=given["reshard"],
     )

@@ -16,6 +16,7 @@ from ipamc.cli.command import DONE, REFUSED
 from ipamc.cli.findings import print_findings
 from ipamc.cli.terminal import progress, say, trouble
 from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.model.plan import StaleReason
 from ipamc.workspace import disk, output
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.neighbours import neighbours, refuse_overlaps
@@ -89,7 +90,7 @@ def _run(task: ClusterRun, name: str) -> Outcome:
         inputs = replace(inputs, lock=merged.lock)
     compilation = compile_cluster(inputs)
     if merged and "all" not in task.consent.leave:
-        leavers = {stale.node for stale in compilation.plan.stale if stale.reason == "leaver"}
+        leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         merged.refuse_unmerged(leavers - task.consent.leave)
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ipamc.lock.file import decode
 from ipamc.model.diagnostics import count, names
-from ipamc.model.plan import Origin
+from ipamc.model.plan import Origin, StaleReason
 from ipamc.review.diff.lock_lines import renumbered
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def placed(before: bytes | None, after: str, plan: Plan) -> str:
     returned = origins.pop(Origin.RETURNED, 0)
     origins.pop(Origin.RENUMBER, 0)  # `renumbered` counts their nodes
     why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))
-    leavers = {stale.node for stale in plan.stale if stale.reason == "leaver"}
+    leavers = {stale.node for stale in plan.stale if stale.reason is StaleReason.LEAVER}
     return ", ".join(
         (
             count(len(plan.cluster.nodes), "node"),

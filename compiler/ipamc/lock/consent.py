@@ -1,78 +1,97 @@
-"""What a person agreed to, applied to the lock's lines before anything else looks at them: rename, release, reshard.
+"""What a person agreed to: read once from the words of a command line, and applied to the lock's lines.
 
-Consent is given once, to `ipamc lock`, and shows in the lock's lines, where it is reviewed. One that matches nothing is a typo, and is refused.
+Consent is given once, to `ipamc lock`, and shows in the lock's lines, where it is reviewed. One that matches
+nothing is a typo, and is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import msgspec
 
 from ipamc.lock.file import first_shards, line_at
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import CidrError, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
-from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.lock import Consent, Line, Lock, Scope, State
 
 
-def agreed(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
-    """Give the lock with nodes renamed, lines released and shards grown as agreed. The number and order of lines stay. O(lines)."""
+def parse_consent(
+    *,
+    leave: Iterable[str] = (),
+    renumber: Iterable[str] = (),
+    settle: Iterable[str] = (),
+    release: Iterable[str] = (),
+    rename: Iterable[tuple[str, str]] = (),
+    mode: bool = False,
+    reshard: bool = False,
+) -> Consent:
+    """Read consent as it is typed: `renumber` takes NODE, CIDR or pool/NAME, `release` NODE or CIDR."""
+    return Consent(
+        leave=frozenset(leave),
+        renumber=tuple(_scope(text, pools=True) for text in sorted(set(renumber))),
+        settle=frozenset(settle),
+        release=tuple(_scope(text, pools=False) for text in sorted(set(release))),
+        rename=tuple(rename),
+        mode=mode,
+        reshard=reshard,
+    )
+
+
+def _scope(text: str, *, pools: bool) -> Scope:
+    if pools and text.startswith("pool/"):
+        return Scope(text=text, pool=text.removeprefix("pool/"))
+    try:
+        return Scope(text=text, cidr=parse_block(text, pods=False))
+    except CidrError:
+        return Scope(text=text, node=text)
+
+
+def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
+    """Return the lock with nodes renamed, lines released and shards grown.
+
+    The number and order of lines stay.
+
+    Without consent the lines are not looked at; else O(lines) for each rename and release.
+    """
     found: list[Diagnostic] = []
-    lines = list(lock.lines)
+    lines = lock.lines
     for old, new in consent.rename:
         refused = list(rename_refused(cluster, lock, lines, old, new))
         found += refused
         if not refused:
-            lines = [
+            lines = tuple(
                 msgspec.structs.replace(line, node=new)
                 if line.node == old and line.state is not State.RELEASED
                 else line
                 for line in lines
-            ]
-    for target in sorted(consent.release):
-        chosen = matching(lines, target)
-        refused = list(release_refused(lock, chosen, target))
+            )
+    for scope in consent.release:
+        chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
+        refused = list(release_refused(lock, chosen, scope))
         found += refused
         if not refused:
             freed = {line.block for line in chosen if line.state is not State.HELD}
-            lines = [_released(line) if line.block in freed else line for line in lines]
-    shards = (
-        max(lock.shards, first_shards(len(cluster.nodes), cluster.shard_size))
-        if consent.reshard
-        else lock.shards
-    )
-    return replace(lock, lines=tuple(lines), shards=shards), found
+            lines = tuple(_released(line) if line.block in freed else line for line in lines)
+    shards = lock.shards
+    if consent.reshard:
+        shards = max(shards, first_shards(len(cluster.nodes), cluster.shard_size))
+    return replace(lock, lines=lines, shards=shards), found
 
 
 def _released(line: Line) -> Line:
     return Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
 
 
-def block_of(target: str) -> Block | None:
-    """Read a consent's target as a CIDR; None if it is a name."""
-    try:
-        return parse_block(target, pods=False)
-    except CidrError:
-        return None
-
-
-def matching(lines: list[Line], target: str) -> list[Line]:
-    """Give the lines that a consent for NODE or CIDR is about: those of the node, or those that share an address with the CIDR."""
-    block = block_of(target)
-    if block is None:
-        return [line for line in lines if line.node == target and line.state is not State.RELEASED]
-    return [line for line in lines if line.block.overlaps(block) and line.state is not State.RELEASED]
-
-
 def rename_refused(
-    cluster: Cluster, lock: Lock, lines: list[Line], old: str, new: str
+    cluster: Cluster, lock: Lock, lines: Iterable[Line], old: str, new: str
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement.
 
-    OLD must be gone from the inventory, or two nodes would claim one block, and NEW must hold nothing yet. A new machine under a new name then comes up
-    with the addresses that firewalls and routers know.
+    OLD must be gone from the inventory, or two nodes would have one block, and NEW must hold nothing yet. A
+    new machine under a new name then comes up with the addresses that firewalls and routers know.
     """
     present = {node.name: node for node in cluster.nodes}
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
@@ -102,25 +121,26 @@ def rename_refused(
             break
 
 
-def release_refused(lock: Lock, chosen: list[Line], target: str) -> Iterator[Diagnostic]:
+def release_refused(lock: Lock, chosen: list[Line], scope: Scope) -> Iterator[Diagnostic]:
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels.
 
-    The addresses of a released line can be given out again at once. A held line is in use; its node has to leave the inventory first. A CIDR that
-    covers a held line is refused whole, so that no half of it is released by accident.
+    The addresses of a released line can be given out again at once. A held line is in use; its node has to
+    leave the inventory first. A CIDR that covers a held line is refused whole, so that no half of it is
+    released by accident.
     """
-    live = [line for line in chosen if line.state is State.HELD]
+    held = [line for line in chosen if line.state is State.HELD]
     others = [line for line in chosen if line.state is not State.HELD]
     if not chosen:
         yield error(
             "IPC0429",
             Span(lock.path),
-            f"{target} has no line in the lock that could be released",
+            f"{scope.text} has no line in the lock that could be released",
             help="name a node or a CIDR as it stands in the lock",
         )
-    elif live and (block_of(target) is not None or not others):
+    elif held and (scope.cidr is not None or not others):
         yield error(
             "IPC0429",
-            line_at(lock, live[0]),
-            f"{target} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in live)}",
+            line_at(lock, held[0]),
+            f"{scope.text} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in held)}",
             help="take the node out of the inventory first, or name quarantined lines",
         )

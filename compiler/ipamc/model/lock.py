@@ -73,17 +73,34 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose lines a consent is about: a node, a CIDR or a pool. Exactly one of the three is set."""
+
+    text: str
+    """As the user typed it."""
+    node: str = ""
+    cidr: Block | None = None
+    pool: str = ""
+
+    def matches(self, line: Line) -> bool:
+        """Tell whether a line is of this node or pool, or shares an address with this CIDR."""
+        if self.cidr is not None:
+            return line.block.overlaps(self.cidr)
+        return line.pool == self.pool if self.pool else line.node == self.node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     """What a person agreed to, for one run. Reviewers see it in the lock's lines; it is not kept anywhere."""
 
     leave: frozenset[str] = frozenset()
     """Names of nodes that may leave, or "all"."""
-    renumber: tuple[str, ...] = ()
-    """Blocks to be replaced: NODE, CIDR or pool/NAME."""
+    renumber: tuple[Scope, ...] = ()
+    """Blocks to be replaced."""
     settle: frozenset[str] = frozenset()
     """Names of nodes that have moved to their pending blocks."""
-    release: frozenset[str] = frozenset()
-    """Quarantined or pending lines to be released: NODE or CIDR."""
+    release: tuple[Scope, ...] = ()
+    """Quarantined or pending lines to be released: of a node, or over a CIDR."""
     rename: tuple[tuple[str, str], ...] = ()
     """(dead node, its replacement)."""
     reshard: bool = False

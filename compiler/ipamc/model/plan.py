@@ -1,17 +1,17 @@
-"""What stages of placement hand on: who is offered which pools, what is still to be placed, and the plan."""
+"""What the stages of placement hand on: a node's pools, its state, what it needs, and the plan."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool, Range
-from ipamc.model.lock import Line, Lock
+from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.model.lock import Line, Lock, State
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class Offer(msgspec.Struct, frozen=True):
     sizes: dict[int, int]
     """Prefix length of this node's blocks, by family."""
     instead: tuple[Offer, ...] = ()
-    """Who may take its place when it is full, in order (one-block modes)."""
+    """The pools that may take its place when it is full, in order (one-block modes)."""
     pinned: bool = False
     """It is here, first, because of a pin."""
 
@@ -33,17 +33,41 @@ class Want(msgspec.Struct, frozen=True):
     offers: tuple[Offer, ...]
 
 
-class Stale(NamedTuple):
-    """A named reason why a lock is out of date."""
+class StaleReason(enum.Enum):
+    """Why a lock is out of date."""
 
-    reason: str
-    """newcomer, leaver, returning, settled, renamed or lacking."""
+    NEWCOMER = "newcomer"
+    LEAVER = "leaver"
+    RETURNING = "returning"
+    ARRIVED = "arrived"
+    """A renumber is complete: the pending line is held now."""
+    RENAMED = "renamed"
+    INCOMPLETE = "incomplete"
+    """The node wants a block more than it holds."""
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """A reason why a lock is out of date, and the node that it is about."""
+
+    reason: StaleReason
     node: str
-    detail: str = ""
+
+
+class ShownBlock(msgspec.Struct, frozen=True):
+    """A block that a running node shows."""
+
+    block: Block
+    node: str
+    at: Place
+    pool: str = ""
+    """In multi-pool mode, the ipamc pool that Cilium has it from."""
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What a node still needs. In one-block modes `families` over all its offers; else `count` blocks of each family of one offer."""
+    """What a node still needs.
+
+    In one-block modes `families` over all its offers; else `count` blocks of each family of one offer.
+    """
 
     want: Want
     families: tuple[int, ...]
@@ -51,25 +75,6 @@ class Demand(msgspec.Struct, frozen=True):
     """None in one-block modes: walk the offers."""
     count: dict[int, int] = {}
     """Blocks that are missing, by family, where `offer` is given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciled:
-    """The lock's lines against the inventory: what stays, and what is still to be placed."""
-
-    lock: Lock
-    """Every line with its state of today; nothing placed yet."""
-    held: Mapping[str, tuple[Line, ...]]
-    """Held lines by node name, by family and address."""
-    lacking: tuple[Demand, ...] = ()
-    """By node name."""
-    moving: tuple[Demand, ...] = ()
-    """Whose blocks are to be replaced by consent: what is placed for them is pending. By node name."""
-    taken: tuple[Range, ...] = ()
-    """Blocks that nobody may be given, besides lines, reserved, excluded and pins: those of CiliumNodes without a node."""
-    origins: Mapping[Block, str] = field(default_factory=dict)
-    """returned or adopted."""
-    stale: tuple[Stale, ...] = ()
 
 
 class Origin(enum.StrEnum):
@@ -87,6 +92,68 @@ class Origin(enum.StrEnum):
     """Placed by consent in the place of another block."""
     RENAMED = "renamed"
     """It was the block of a node that the lock renamed. Only a comparison of two locks sees that."""
+
+
+class NodeState(msgspec.Struct, frozen=True, kw_only=True):
+    """A node: what it wants and shows, its lines of the lock, and what it still needs.
+
+    Each step of reconciling returns another one.
+    """
+
+    name: str
+    want: Want | None
+    """None: the node is not in the inventory."""
+    shown: tuple[ShownBlock, ...] = ()
+    written: tuple[Line, ...] = ()
+    """Its lines as they are in the lock, in all states, by family and address."""
+    lines: tuple[Line, ...] = ()
+    """The same lines with their states of today, and those that it adopts."""
+    origins: dict[Block, Origin] = {}
+    """Of blocks that it did not have in the lock: returned or adopted."""
+    renumbers: tuple[Demand, ...] = ()
+    """What is to be placed as pending."""
+    demands: tuple[Demand, ...] = ()
+    """What is to be placed as held."""
+    stale: tuple[StaleReason, ...] = ()
+    """What the steps changed."""
+    found: tuple[Diagnostic, ...] = ()
+    """Why steps were refused."""
+
+    @property
+    def held(self) -> tuple[Line, ...]:
+        """Return the blocks that the node has now."""
+        return tuple([line for line in self.lines if line.state is State.HELD])
+
+    @property
+    def pending(self) -> tuple[Line, ...]:
+        """Return the blocks that the node is to move to."""
+        return tuple([line for line in self.lines if line.state is State.PENDING])
+
+    @property
+    def in_use(self) -> tuple[Line, ...]:
+        """Return both."""
+        return tuple([line for line in self.lines if line.in_use])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """The lock's lines against the inventory: what stays, and what is still to be placed."""
+
+    lock: Lock
+    """Every line with its state of today; nothing placed yet."""
+    held: Mapping[str, tuple[Line, ...]]
+    """Held lines by node name, by family and address."""
+    demands: tuple[Demand, ...] = ()
+    """What is to be placed as held, by node name."""
+    renumbers: tuple[Demand, ...] = ()
+    """What is to be placed as pending, by consent, by node name."""
+    renumbered: Mapping[str, NodeState] = field(default_factory=dict)
+    """The nodes of `renumbers`, by name."""
+    taken: tuple[Range, ...] = ()
+    """Blocks that are in use without a line, as of CiliumNodes without a node: no node may get them."""
+    origins: Mapping[Block, str] = field(default_factory=dict)
+    """returned or adopted."""
+    stale: tuple[Stale, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Which pools serve which node, in a total order.
 
-Selectors are evaluated once per distinct projection of a node's labels onto the keys that selectors name: 100,000 nodes in 40 racks are 40
-evaluations, not 100,000.
+Selectors are evaluated once per distinct projection of a node's labels onto the keys that selectors name:
+100,000 nodes in 40 racks are 40 evaluations, not 100,000.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Rank(NamedTuple):
 
 
 def rank(pool: Pool) -> Rank:
-    """Give a pool's place among the candidates of any node that it selects."""
+    """Return the rank of a pool among the candidates of any node that it selects."""
     blocks = addresses = 0
     if pool.dialect is Dialect.CLUSTER_CIDR:
         totals = [
-            sum(1 << max(part.block_size - each.block.prefix, 0) for each in part.ranges)
+            sum(1 << max(part.block_size - pool_range.block.prefix, 0) for pool_range in part.ranges)
             for part in pool.families.values()
         ]
         blocks = min(totals)
@@ -46,7 +46,7 @@ def rank(pool: Pool) -> Rank:
 
 
 def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
-    """Give the field of `Rank` that puts one pool before another, and both values as they are in the pools, not negated."""
+    """Return the field of `Rank` that puts one pool before another, and both values, not negated."""
     one, other = rank(pool), rank(later)
     name = next(name for name in Rank._fields if getattr(one, name) != getattr(other, name))
     if name in {"priority", "requirements"}:
@@ -55,9 +55,10 @@ def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
 
 
 def assign(cluster: Cluster) -> tuple[Want, ...]:
-    """Give every node its offers, the first candidate first; wants come in name order.
+    """Return the offers of every node, the first candidate first; wants come in name order.
 
-    O(distinct projections x pools + nodes). A node without a candidate has a want without offers: it may still hold a block, or get one back.
+    O(distinct projections x pools + nodes). A node without a candidate has a want without offers: it may
+    still hold a block, or get one back.
     """
     pools = sorted(cluster.pools, key=rank)
     enabled = {pool.name: pool for pool in pools if not pool.disabled and not pool.unlisted}
@@ -75,15 +76,16 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
 
 
 def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
-    """Yield what is to be said of nodes that need a block and have no candidate."""
+    """Yield the finding about nodes that need a block and have no candidate."""
     yield from (unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused)(cluster, nodes)
 
 
 def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0302: every node has a candidate pool.
 
-    No enabled pool's nodeSelector selects the node, and no pin names it. Its pods would wait for ever for an address. Label the node, widen a
-    selector, or pin it; `unmatchedNodes: skip` on the Cluster turns this into a note.
+    No enabled pool's nodeSelector selects the node, and no pin names it. Its pods would wait for ever for an
+    address. Label the node, widen a selector, or pin it; `unmatchedNodes: skip` on the Cluster turns this
+    into a note.
     """
     if not nodes:
         return
@@ -107,7 +109,8 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
 def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0308: nodes that no pool selects are skipped on request.
 
-    `unmatchedNodes: skip` is set, so a node without a candidate pool gets no new block and is only told here.
+    `unmatchedNodes: skip` is set, so a node without a candidate pool gets no new block; this note is all that
+    is said of it.
     """
     if nodes:
         yield note(
@@ -143,7 +146,7 @@ def _pinned(pools: list[Pool]) -> Mapping[str, list[Pool]]:
 
 
 def offer(pool: Pool, labels: Mapping[str, str], name: str) -> Offer:
-    """Give a pool as one node sees it: its block sizes, or those of the first class that selects the node."""
+    """Return a pool with the block sizes for a node: its own, or those of the first class that selects it."""
     sizes = {family: part.block_size for family, part in pool.families.items()}
     if chosen := size_class(pool, labels, name):
         sizes.update({family: size for family, size in chosen.sizes.items() if family in sizes})
@@ -151,8 +154,8 @@ def offer(pool: Pool, labels: Mapping[str, str], name: str) -> Offer:
 
 
 def size_class(pool: Pool, labels: Mapping[str, str], name: str) -> SizeClass | None:
-    """Give the first class of `blockSizes` that selects the node, or None."""
-    return next((each for each in pool.block_sizes if each.selector.matches(labels, name)), None)
+    """Return the first class of `blockSizes` that selects the node, or None."""
+    return next((other for other in pool.block_sizes if other.selector.matches(labels, name)), None)
 
 
 def overflow(
@@ -167,25 +170,28 @@ def overflow(
 def with_pins(
     node: Node, offers: tuple[Offer, ...], pools: list[Pool], enabled: Mapping[str, Pool]
 ) -> tuple[Offer, ...]:
-    """Put the pools that pin a node before its other candidates, whatever their selectors say; among them, by rank."""
+    """Put the pools that pin a node, by rank, before its other candidates, whatever their selectors say."""
 
     def uninvited(pool: Pool) -> Offer:
         instead = tuple(overflow(pool, enabled, node.labels, node.name))
         return Offer(pool, offer(pool, node.labels, node.name).sizes, instead)
 
-    known = {each.pool.name: each for each in offers}
+    known = {offered.pool.name: offered for offered in offers}
     pinned = [known.get(pool.name) or uninvited(pool) for pool in pools]
-    first = {each.pool.name for each in pinned}
+    names_of_pinned = {offered.pool.name for offered in pinned}
     return (
-        *(Offer(each.pool, each.sizes, each.instead, pinned=True) for each in pinned),
-        *(each for each in offers if each.pool.name not in first),
+        *(Offer(first.pool, first.sizes, first.instead, pinned=True) for first in pinned),
+        *(other for other in offers if other.pool.name not in names_of_pinned),
     )
 
 
 def _chooser(enabled: Mapping[str, Pool]) -> Callable[[Node], tuple[Offer, ...]]:
-    """Make the function from a node to its offers, remembering what each projection of labels gave. `enabled` pools come by rank."""
+    """Return the function from a node to its offers; it remembers those of each projection of labels.
+
+    `enabled` pools come by rank.
+    """
     selectors: list[Selector] = [pool.selector for pool in enabled.values()]
-    selectors += [each.selector for pool in enabled.values() for each in pool.block_sizes]
+    selectors += [other.selector for pool in enabled.values() for other in pool.block_sizes]
     keys = sorted({key for selector in selectors for key in selector.keys})
     mentioned = frozenset(name for selector in selectors for name in selector.names)
     remembered: dict[tuple[str | None, ...], tuple[Offer, ...]] = {}
@@ -195,24 +201,29 @@ def _chooser(enabled: Mapping[str, Pool]) -> Callable[[Node], tuple[Offer, ...]]
             offer(pool, labels, name) for pool in enabled.values() if pool.selector.matches(labels, name)
         ]
         return tuple(
-            Offer(each.pool, each.sizes, tuple(instead(each, candidates, labels, name)))
-            for each in candidates
+            Offer(full.pool, full.sizes, tuple(instead(full, candidates, labels, name)))
+            for full in candidates
         )
 
     def instead(
         full: Offer, candidates: list[Offer], labels: Mapping[str, str], name: str
     ) -> Iterator[Offer]:
-        """Yield who may take a full pool's place: its twins, then its `overflow`. A rack never spills into another by accident."""
+        """Yield the pools that may take a full pool's place: its twins, then its `overflow`.
+
+        A rack never spills into another by accident.
+        """
         twins = [
-            each
-            for each in candidates
-            if each is not full
-            and each.pool.selector.language == full.pool.selector.language
-            and each.pool.selector.canonical == full.pool.selector.canonical
+            other
+            for other in candidates
+            if other is not full
+            and other.pool.selector.language == full.pool.selector.language
+            and other.pool.selector.canonical == full.pool.selector.canonical
         ]
         yield from twins
-        told = {each.pool.name for each in twins}
-        yield from (each for each in overflow(full.pool, enabled, labels, name) if each.pool.name not in told)
+        given = {twin.pool.name for twin in twins}
+        yield from (
+            other for other in overflow(full.pool, enabled, labels, name) if other.pool.name not in given
+        )
 
     def choose(node: Node) -> tuple[Offer, ...]:
         labels = node.labels

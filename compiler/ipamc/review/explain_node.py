@@ -1,6 +1,6 @@
 """How a node comes to its blocks: what the stages decided about it, put side by side. Decides nothing itself.
 
-`assign` says which pools serve the node and in what order, `settle` what becomes of its lines, `place` what
+`assign` says which pools serve the node and in what order, `reconcile` what becomes of its lines, `place` what
 it would be given now, or why nothing. The lock does not record why a block was chosen when it was new: a held
 block is held because it is in the lock.
 """
@@ -22,7 +22,7 @@ from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign
 from ipamc.place.reconcile.adopt import Evidence
-from ipamc.place.reconcile.reconcile import settle
+from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
 
 
@@ -90,7 +90,7 @@ def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> Explain
     Costs as much as the decisions of a compile.
     """
     wants = assign(cluster)
-    reconciled, found = settle(cluster, wants, lock, Consent(), today, locked=False)
+    reconciled, found = reconcile(cluster, wants, lock, Consent(), today, locked=False)
     refused = [finding for finding in found if finding.severity is Severity.ERROR]
     placement = None if refused else place(cluster, wants, reconciled, today)
     decisions = _Decisions(cluster, lock, name, today, reconciled, placement)

@@ -81,7 +81,7 @@ class Step:
             row.block
             for row in agreed
             if row.state in {"pending", "quarantined"}
-            and any(_meant(row, target) for target in consent.release)
+            and any(_meant(row, scope.text) for scope in consent.release)
         }
         agreed = [
             Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed
@@ -145,7 +145,8 @@ class Step:
         """Tell whether somebody agreed to give the node of a held line another block in its place."""
         pool = self.world.owner(row.block) or row.pool  # of a range that is gone, the name that the line has
         return any(
-            target in {row.node, f"pool/{pool}"} or _meant(row, target) for target in self.consent.renumber
+            scope.text in {row.node, f"pool/{pool}"} or _meant(row, scope.text)
+            for scope in self.consent.renumber
         )
 
 

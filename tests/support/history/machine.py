@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import dumps, load
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
@@ -302,7 +303,7 @@ class History(RuleBasedStateMachine):
             edits.pin(pool, node, block)
         else:
             edits.pin(self.next.pools.get(row.pool, pool), row.node, row.block)
-        self.commit(Consent(release=frozenset([str(block)])) if agreed else None)
+        self.commit(parse_consent(release=[str(block)]) if agreed else None)
 
     @rule(
         kind=st.sampled_from(["families", "quarantine", "rules", "shards"]),
@@ -340,7 +341,7 @@ class History(RuleBasedStateMachine):
             for row in filter(None, [pick(live, which), pick(live, which + 1) if more else None])
         ]
         if targets:
-            consent = Consent(renumber=tuple(sorted(set(targets))))
+            consent = parse_consent(renumber=targets)
             if self.commit(consent):  # asking again changes nothing for who waits
                 before = self._on_the_move()
                 self.commit(consent)
@@ -359,7 +360,7 @@ class History(RuleBasedStateMachine):
             self.rows if typo else [row for row in self.rows if row.state in {"quarantined", "pending"}],
             which,
         ):
-            self.commit(Consent(release=frozenset([_target(row, kind)])))
+            self.commit(parse_consent(release=[_target(row, kind)]))
 
     # The live cluster.
 

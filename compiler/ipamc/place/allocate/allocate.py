@@ -17,16 +17,14 @@ from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic
-from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Plan, Reconciled, Want
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import Passed, Short, Unserved, half_room, ip, no_family, no_room
-from ipamc.place.reconcile.adopt import Evidence
-from ipamc.place.reconcile.demand import held_by_node
-from ipamc.place.reconcile.renumber import settle_moves
+from ipamc.place.reconcile.renumber import complete_placed
 
 _block = operator.attrgetter("block")
 
@@ -68,23 +66,24 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     block takes some of their addresses. Costs O(n log n) in lines and newcomers, times the number of block
     sizes; the width of ranges does not count.
     """
-    pinned = place_pins(cluster, reconciled, sorted(reconciled.lacking, key=_order))
+    pinned = place_pins(cluster, reconciled, sorted(reconciled.demands, key=_order))
     with_pinned = _with(reconciled.lock, pinned.kept, pinned.new)
-    moved = place_pins(cluster, replace(reconciled, lock=with_pinned), sorted(reconciled.moving, key=_order))
+    renumbers = sorted(reconciled.renumbers, key=_order)
+    moved = place_pins(cluster, replace(reconciled, lock=with_pinned), renumbers)
     occupancy = Occupancy(moved.kept, _blocked(cluster, reconciled), last_day(today, cluster.quarantine_days))
     placed = _Newcomers(occupancy)
     placed.place(moved.demands, State.PENDING)
     placed.place(pinned.demands, State.HELD)
     reused = occupancy.reused
     kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept
-    renumbered = [msgspec.structs.replace(line, state=State.PENDING) for line in moved.new]
-    lines = _together(kept, [*renumbered, *placed.lines])
+    new = [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
+    lines = _together(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
-    if reconciled.moving:
-        # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
-        by_name = {want.node.name: want for want in wants}
-        lines = settle_moves(cluster, reconciled.lock, lines, by_name, Evidence(cluster), Consent(), today)[0]
-        held = held_by_node(lines)
+    # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
+    for node in complete_placed(cluster, reconciled.renumbered, new, today):
+        held = {**held, node.name: node.held}
+        changed = {line.block: line for line in node.lines}
+        lines = [changed.get(line.block, line) for line in lines]
     plan = Plan(
         cluster=cluster,
         wants=wants,

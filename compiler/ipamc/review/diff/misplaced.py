@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
-from ipamc.model.range_index import RangeIndex, first_overlap
-from ipamc.place.reconcile.held_blocks import expected_size
+from ipamc.model.range_index import RangeIndex
+from ipamc.place.reconcile.held_blocks import (
+    ILLEGAL,
+    Fault,
+    classify,
+    no_longer_selected,
+    other_family,
+    over_excluded,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,23 +30,28 @@ class Misplaced:
 
 
 def misplaced(plan: Plan) -> tuple[Misplaced, ...]:
-    """Give them by reason, the illegal ones first. O(lines)."""
-    cluster, range_index = plan.cluster, RangeIndex(plan.cluster.pools)
+    """Return them by reason, the illegal ones first. O(lines)."""
+    cluster, ranges = plan.cluster, RangeIndex(plan.cluster.pools)
     wants = {want.node.name: want for want in plan.wants}
     groups: dict[tuple[bool, str], list[Line]] = defaultdict(list)
     for line in plan.lock.lines:
-        if not line.in_use or line.node not in wants:
-            continue
-        ground = range_index.of(line.block)
-        if line.block.family not in cluster.families:
-            groups[False, f"IPv{line.block.family} is not in ipFamilies"].append(line)
-        elif excluded := first_overlap(cluster.excluded, line.block):
-            groups[False, f"overlaps excluded {excluded.block}"].append(line)
-        elif ground is None:
-            groups[False, "outside every pool"].append(line)
-        elif expected_size(ground.pool, wants[line.node], line.block.family) is None:
-            groups[True, f"pool {ground.pool.name} no longer selects the node"].append(line)
+        if line.in_use and line.node in wants:
+            found = ranges.of(line.block)
+            for fault in classify(cluster, wants[line.node], line, found.pool if found else None):
+                if why := _why(fault):
+                    groups[fault.rule not in ILLEGAL, why].append(line)
     return tuple(
         Misplaced(why=why, lines=tuple(lines), illegal=not legal)
         for (legal, why), lines in sorted(groups.items())
     )
+
+
+def _why(fault: Fault) -> str:
+    """Say what is wrong with a block; "" where the plan does not repeat it."""
+    if fault.rule is other_family:
+        return f"IPv{fault.family} is not in ipFamilies"
+    if fault.rule is over_excluded:
+        return f"overlaps excluded {fault.ranges[0].block}"
+    if fault.rule is no_longer_selected:
+        return f"pool {fault.pool} no longer selects the node"
+    return "outside every pool" if fault.rule in ILLEGAL else ""

@@ -1,0 +1,249 @@
+"""What becomes of the lines of one node.
+
+Each step takes the state of a node and returns the next one; none looks at another node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.lock import Consent, Key, Line, Lock, State
+from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
+from ipamc.model.range_index import RangeIndex
+from ipamc.place.reconcile.held_blocks import ILLEGAL, Fault, classify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What all nodes of a compile have in common."""
+
+    cluster: Cluster
+    lock: Lock
+    """With the consent applied, and the names that the pools had at the last compile."""
+    consent: Consent
+    today: str
+    ranges: RangeIndex
+    one_block: bool
+    """The cluster's mode gives a node one block a family."""
+
+    def pool_of(self, block: Block) -> Pool | None:
+        """Return the pool whose range contains a block. O(log ranges)."""
+        found = self.ranges.of(block)
+        return found.pool if found else None
+
+    def faults(self, want: Want, line: Line) -> tuple[Fault, ...]:
+        """Return what is wrong with a line's block."""
+        return classify(self.cluster, want, line, self.pool_of(line.block))
+
+
+def faults_if_idle(
+    want: Want, shown: Iterable[ShownBlock], lines: list[Line], run: Run
+) -> list[tuple[Line, Fault]] | None:
+    """Return what is wrong with the blocks of a node to which nothing can happen; None where something can.
+
+    Such a node has held lines and no pending one, shows and left no block of another family, and needs
+    nothing: most nodes, in most compiles.
+    """
+    faults: list[tuple[Line, Fault]] = []
+    held: list[Line] = []
+    for line in lines:
+        pool = run.pool_of(line.block)
+        if line.state is State.PENDING or (pool.name if pool else line.pool) != line.pool:
+            return None
+        if line.state is State.HELD:
+            if pool is None:
+                return None
+            held.append(line)
+            faults += [(line, fault) for fault in classify(run.cluster, want, line, pool)]
+    families = {line.block.family for line in held}
+    if (
+        not held
+        or any(line.block.family not in families and line.state is State.QUARANTINED for line in lines)
+        or any(block.block.family not in families for block in shown)
+        or any(scope.matches(line) for scope in run.consent.renumber for line in held)
+        or needs(want, held, (), run)
+    ):
+        return None
+    return faults
+
+
+def state_of(
+    name: str, want: Want | None, shown: tuple[ShownBlock, ...], written: Iterable[Line], run: Run
+) -> NodeState:
+    """Return the state of a node as the lock has it, each line in the pool whose range contains its block.
+
+    To rename or to split a pool renumbers no node. Where the pool is gone, its name stays as a record; only a
+    held block outside every pool (`unpooled: hold`) loses it.
+    """
+    written = tuple(written)
+    lines = tuple([_in_its_pool(line, run) for line in written])
+    stale = () if lines == written else (StaleReason.RENAMED,)
+    return NodeState(name=name, want=want, shown=shown, written=written, lines=lines, stale=stale)
+
+
+def _in_its_pool(line: Line, run: Run) -> Line:
+    pool = run.pool_of(line.block)
+    gone = "" if line.state is State.HELD and run.cluster.unpooled == "hold" else line.pool
+    name = pool.name if pool else gone
+    return line if name == line.pool else msgspec.structs.replace(line, pool=name)
+
+
+def leave(node: NodeState, run: Run) -> NodeState:
+    """Quarantine the lines of a node that is not in the inventory; a pending one stays marked as pending."""
+    if not node.in_use:
+        return node
+    gone = {line.block: _quarantined(line, run.today) for line in node.in_use}
+    return _changed(node, gone, StaleReason.LEAVER)
+
+
+def _quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
+    pending = line.state is State.PENDING
+    return msgspec.structs.replace(
+        line, state=State.QUARANTINED, since=today, moved=moved, was_pending=pending
+    )
+
+
+def _as(state: State, line: Line) -> Line:
+    return Line(block=line.block, pool=line.pool, node=line.node, state=state)
+
+
+def _changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -> NodeState:
+    """Return a node with some of its lines replaced, by block."""
+    now = tuple([lines.get(line.block, line) for line in node.lines])
+    return msgspec.structs.replace(node, lines=now, stale=(*node.stale, reason))
+
+
+def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
+    """Return to a node, for each family without a held line, its quarantined lines that are legal.
+
+    In a one-block mode that is the line that the node shows, else the one that was quarantined last; of one
+    day, the lowest. Pools that no longer select the node, or are disabled, still count. A line that was
+    pending when its node left is pending again, beside what comes back.
+    """
+    left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
+    have = {line.block.family for line in node.held} if left else set()
+    there = [
+        line
+        for line in left
+        if line.block.family not in have
+        and not any(fault.rule in ILLEGAL for fault in run.faults(want, line))
+    ]
+    held = [line for line in there if not line.was_pending]
+    if run.one_block:
+        shown = {shown.block for shown in node.shown}
+        held.sort(key=lambda line: line.block, reverse=True)
+        held.sort(key=lambda line: (line.block in shown, line.since))
+        held = list({line.block.family: line for line in held}.values())  # the last one of each family
+    if not held:
+        return node
+    keys = {line.key(one_block=run.one_block) for line in held}
+    pending = [line for line in there if line.was_pending and line.key(one_block=run.one_block) in keys]
+    back = {line.block: _as(State.HELD, line) for line in held}
+    back |= {line.block: _as(State.PENDING, line) for line in pending}
+    node = msgspec.structs.replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
+    return _changed(node, back, StaleReason.RETURNING)
+
+
+def has_arrived(cluster: Cluster, want: Want, node: NodeState) -> bool:
+    """Tell whether a node has moved to its pending blocks: it shows them all, or no pod is on its held ones.
+
+    The latter is so of a planned node, and of a re-created one: a Node without podCIDRs. That counts only
+    where the Node says which block is used; with annotations it never has podCIDRs.
+    """
+    entry = want.node
+    said = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs"
+    empty = entry.planned or (said and entry.live and not entry.pod_cidrs)
+    shown = {shown.block for shown in node.shown}
+    return bool(node.pending) and (empty or all(line.block in shown for line in node.pending))
+
+
+def complete(node: NodeState, today: str, *, one_block: bool) -> NodeState:
+    """Make all pending lines of a node held, and quarantine for good the lines that they replace."""
+    replaced = {line.key(one_block=one_block) for line in node.pending}
+    gone = [line for line in node.held if line.key(one_block=one_block) in replaced]
+    lines = {line.block: _quarantined(line, today, moved=True) for line in gone}
+    lines |= {line.block: _as(State.HELD, line) for line in node.pending}
+    return _changed(node, lines, StaleReason.ARRIVED)
+
+
+def adopt(node: NodeState, run: Run) -> NodeState:
+    """Hold the blocks that a node shows of families of which it has no line in use."""
+    if not node.shown:
+        return node
+    have = {line.block.family for line in node.in_use}
+    new = []
+    for shown in node.shown:
+        if shown.block.family not in have:
+            pool = run.pool_of(shown.block)
+            # A block that is held outside every pool has no pool's name.
+            known = shown.pool if pool or run.cluster.unpooled == "refuse" else ""
+            new.append(Line(block=shown.block, pool=known or (pool.name if pool else ""), node=node.name))
+    if not new:
+        return node
+    return msgspec.structs.replace(
+        node,
+        lines=tuple(sorted([*node.lines, *new], key=lambda line: line.block)),
+        origins={**node.origins, **dict.fromkeys((line.block for line in new), Origin.ADOPTED)},
+        stale=(*node.stale, StaleReason.NEWCOMER),
+    )
+
+
+def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:
+    """Return the keys of the blocks that pending lines, or those that are to be placed, will replace."""
+    keys = {line.key(one_block=one_block) for line in node.pending}
+    for demand in node.renumbers:
+        pool = demand.offer.pool.name if demand.offer else ""
+        keys.update((node.name, family, pool) for family in demand.families)
+    return keys
+
+
+def ask(node: NodeState, want: Want, run: Run) -> NodeState:
+    """List what a node still needs to be placed as held."""
+    held = node.held
+    demands = needs(want, held, () if run.one_block else replaced_keys(node, one_block=False), run)
+    if not demands:
+        return node
+    known = any(line.block not in node.origins for line in held)
+    reason = StaleReason.INCOMPLETE if known else StaleReason.NEWCOMER
+    return msgspec.structs.replace(node, demands=demands, stale=(*node.stale, reason))
+
+
+def needs(want: Want, held: Iterable[Line], replaced: Collection[Key], run: Run) -> tuple[Demand, ...]:
+    """Return what a node needs beside its held lines.
+
+    The keys that are `replaced` get pending lines, and nothing else.
+    """
+    families = run.cluster.families
+    if run.one_block:
+        has = {line.block.family for line in held}
+        missing = tuple([family for family in families if family not in has])
+        # A node without a block and without an offer is a finding of `unmatched`.
+        return (Demand(want, missing),) if missing and (want.offers or has) else ()
+    pools = ((run.pool_of(line.block), line.block.family) for line in held)
+    have = Counter((pool.name, family) for pool, family in pools if pool)
+    result = []
+    for offer in want.offers:
+        pool, name = offer.pool, want.node.name
+        owed = {
+            family: needed(pool, name, family) - have[pool.name, family]
+            for family in families
+            if family in pool.families and (name, family, pool.name) not in replaced
+        }
+        if count := {family: number for family, number in owed.items() if number > 0}:
+            result.append(Demand(want, tuple(count), offer, count))
+    return tuple(result)
+
+
+def needed(pool: Pool, node: str, family: int) -> int:
+    """Count the blocks that a pool owes a node: `blocksPerNode`, or its pins if they are more.
+
+    A disabled pool owes pins alone.
+    """
+    pins = sum(pin.block.family == family for pin in pool.pins.get(node, ()))
+    return pins if pool.disabled or pool.unlisted else max(pool.blocks_per_node, pins)
