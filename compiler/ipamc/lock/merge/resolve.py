@@ -22,7 +22,8 @@ CHANGED, UNCHANGED, UNDONE = range(3)
 """What a side did to a line: made or changed it; left it alone where the other removed it, or moved it."""
 
 
-class Dropped(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Dropped:
     """A newcomer that gave way."""
 
     line: Line
