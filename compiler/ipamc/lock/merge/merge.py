@@ -34,7 +34,7 @@ class Merged:
     dropped: tuple[Dropped, ...] = ()
     """Newcomers that gave way, by family and address; the next compile places them again."""
     conflicts: tuple[str, ...] = ()
-    """What a person has to settle, a sentence each."""
+    """What a person has to decide: a sentence for each node, or for the whole."""
 
 
 class _Unmergeable(Exception):  # noqa: N818 - a verdict; its text is a sentence for people
@@ -63,13 +63,13 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
 def _merge_lines(header: Lock, sides: Sides) -> Merged:
     """Resolve; where nodes were renumbered to two places, once with ours and once with theirs for them."""
     apart = renumbered_apart(sides)
-    resolved = [resolve(each) for each in (sides.split(apart) if apart else [sides])]
+    resolved = [resolve(version) for version in (sides.split(apart) if apart else [sides])]
     texts = [dumps(replace(header, lines=tuple(lines.values()))).encode() for lines, _ in resolved]
     for text in texts:
         _read(text, "merged")  # a change of mode can make it unsound
-    given_up = [each for _, dropped in resolved for each in dropped]
-    given_up.sort(key=lambda each: (each.line.block, each.line.node, each.line.state, each.holder.block))
-    of_a_line = {(each.line.block, each.line.node): each for each in reversed(given_up)}
+    given_up = [drop for _, dropped in resolved for drop in dropped]
+    given_up.sort(key=lambda drop: (drop.line.block, drop.line.node, drop.line.state, drop.holder.block))
+    of_a_line = {(drop.line.block, drop.line.node): drop for drop in reversed(given_up)}
     dropped = tuple(reversed(of_a_line.values()))
     if texts[0] == texts[-1]:
         return Merged(text=texts[0], dropped=dropped)
@@ -84,23 +84,20 @@ def _merge_lines(header: Lock, sides: Sides) -> Merged:
 def _read(text: bytes, name: str, tolerable: Container[str] = ()) -> Lock:
     """Read a lock. Raises _Unmergeable where it suffers from more than is tolerable."""
     lock, found = parse(text, name)
-    if lock is None or any(each.code not in tolerable for each in found):
+    if lock is None or any(finding.code not in tolerable for finding in found):
         raise _Unmergeable(f"{name}: {found[0].message}")
     return lock
 
 
 def _header(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
     """Merge the headers into a lock without lines. Raises _Unmergeable."""
-    if ours.cluster != theirs.cluster:
-        raise _Unmergeable(
-            f"these are locks of two clusters, {min(ours.cluster, theirs.cluster)} and {max(ours.cluster, theirs.cluster)}"
-        )
+    clusters, modes = sorted({ours.cluster, theirs.cluster}), sorted({ours.mode, theirs.mode})
+    if len(clusters) > 1:
+        raise _Unmergeable(f"these are locks of two clusters, {' and '.join(clusters)}")
     mode, shards = ours.mode, ours.shards
-    if mode != theirs.mode:
-        if base is None or base.mode not in {mode, theirs.mode}:
-            raise _Unmergeable(
-                f"these are locks of two modes, {min(mode, theirs.mode)} and {max(mode, theirs.mode)}"
-            )
+    if len(modes) > 1:
+        if base is None or base.mode not in modes:
+            raise _Unmergeable(f"these are locks of two modes, {' and '.join(modes)}")
         mode = theirs.mode if base.mode == mode else mode
     if base and base.shards in {shards, theirs.shards}:
         shards = theirs.shards if base.shards == shards else shards
@@ -116,7 +113,7 @@ def _sides(
     known: list[Lock | None] = []
     for text in trunks:
         lock, found = parse(text, "trunk") if text else (None, [])
-        fine = lock and lock.cluster == header.cluster and all(each.code in TOLERABLE for each in found)
+        fine = lock and lock.cluster == header.cluster and all(finding.code in TOLERABLE for finding in found)
         known.append(lock if fine else None)
     before, one, two, *rest = (
         {line.block: line for line in lock.lines} if lock else {} for lock in (base, ours, theirs, *known)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ipamc.model.address_sets import nested
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Key, Line, State
 
@@ -21,7 +22,8 @@ CHANGED, UNCHANGED, UNDONE = range(3)
 """What a side did to a line: made or changed it; left it alone where the other removed it, or moved it."""
 
 
-class Dropped(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Dropped:
     """A newcomer that gave way."""
 
     line: Line
@@ -31,8 +33,8 @@ class Dropped(NamedTuple):
     """The index of the trunk that has `holder`; None: none has."""
 
 
-class Claim(NamedTuple):
-    """A line that keeps others away. The smallest is laid down first; no two are the same up to `block`."""
+class RankedLine(NamedTuple):
+    """A line that keeps others away. The smallest is laid down first; no two are equal up to `block`."""
 
     turn: int
     """CHANGED, UNCHANGED or UNDONE."""
@@ -41,7 +43,7 @@ class Claim(NamedTuple):
     both: bool
     """The node has the block on both sides, held and pending. Blocks that it has on one side come first."""
     known: int
-    """What the base had: 0 this node used the block, 1 it had a line of it, 2 another node had, 3 nobody."""
+    """What the base had: 0 this node used the block, 1 it had a line of it, 2 another node had, 3 no node."""
     state: State
     """Held, pending, quarantined: by weight, and by the alphabet."""
     node: str
@@ -105,7 +107,7 @@ class Sides:
                 return [(msgspec.structs.replace(last, moved=moved), int(two.moved))]
         return both
 
-    def claims(self, block: Block) -> Iterator[Claim]:
+    def ranked(self, block: Block) -> Iterator[RankedLine]:
         """Yield the lines of a block that keep others away: in use, or newly in quarantine on a trunk."""
         lines = self.at(block)
         twins = len({line.node for line, _ in lines}) < len(lines)
@@ -118,14 +120,14 @@ class Sides:
                 used = before is not None and before.in_use
                 known = 3 - (block in self.base) - (before is not None) - used
                 turn = UNCHANGED if line == before else CHANGED
-                yield Claim(turn, trunk, both, known, line.state, line.node, block, line, side)
+                yield RankedLine(turn, trunk, both, known, line.state, line.node, block, line, side)
             elif line.moved and before and before.state is State.HELD and stayed:
-                yield Claim(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
+                yield RankedLine(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
 
-    def place(self, claim: Claim) -> tuple[object, ...]:
+    def place(self, ranked: RankedLine) -> tuple[object, ...]:
         """Return what one side alone may fill: the node's place in a state; of several blocks, the new ones."""
-        new = claim.turn == CHANGED and claim.known and claim.state is State.HELD
-        return (*self.key(claim.line), claim.state) if self.one_block or new else claim.block
+        new = ranked.turn == CHANGED and ranked.known and ranked.state is State.HELD
+        return (*self.key(ranked.line), ranked.state) if self.one_block or new else ranked.block
 
     def rest(self, blocks: Iterable[Block], failed: Container[tuple[Key, int]]) -> list[Line]:
         """Return what may lie where nothing else does, the weightiest first. No line of the base is missing.
@@ -143,58 +145,46 @@ class Sides:
             if before and not lines:
                 released = Line(block=block, pool=before.pool, node=before.node, state=State.RELEASED)
                 found.append((False, released if before.in_use else before))
-        found.sort(key=lambda each: (each[1].node, each[1].block))
-        found.sort(key=lambda each: (each[0], each[1].since), reverse=True)
+        found.sort(key=lambda entry: (entry[1].node, entry[1].block))
+        found.sort(key=lambda entry: (entry[0], entry[1].since), reverse=True)
         return [line for _, line in found]
 
 
 def resolve(sides: Sides) -> tuple[Lines, list[Dropped]]:
     """Return the lines that stay, and the newcomers that gave way. O(n log n)."""
     every = sides.base.keys() | sides.ours.keys() | sides.theirs.keys()
-    near = _overlapping(every)
+    near: defaultdict[Block, list[Block]] = defaultdict(list)  # the blocks that share addresses with a block
+    for block, around in nested(every, lambda block: block):
+        for outer in around:
+            near[outer].append(block)
+        near[block] += around
     laid = {block: line for block, line in sides.ours.items() if line == sides.theirs.get(block)}
     blocks = every - laid.keys()
-    first: dict[tuple[object, ...], Claim] = {}
+    first: dict[tuple[object, ...], RankedLine] = {}
     refused: list[Dropped] = []
     gained: dict[tuple[Key, int], bool] = {}  # whether a node has any of the blocks that a side gave it
 
     def over(block: Block) -> Line | None:
-        return next((laid[each] for each in (block, *near.get(block, ())) if each in laid), None)
+        return next((laid[other] for other in (block, *near[block]) if other in laid), None)
 
-    for claim in sorted(claim for block in blocks for claim in sides.claims(block)):
-        line, key = claim.line, (sides.key(claim.line), claim.side)
-        filled = first.get(sides.place(claim), claim)
-        holder = over(line.block) or (filled.line if filled.side != claim.side else None)
-        if claim.turn == CHANGED and line.state is State.HELD:
+    for ranked in sorted(ranked for block in blocks for ranked in sides.ranked(block)):
+        line, key = ranked.line, (sides.key(ranked.line), ranked.side)
+        filled = first.get(sides.place(ranked), ranked)
+        holder = over(line.block) or (filled.line if filled.side != ranked.side else None)
+        if ranked.turn == CHANGED and line.state is State.HELD:
             gained[key] = gained.get(key, False) or not holder
-        if not holder and (claim.turn != UNDONE or not gained.get(key, True)):
+        if not holder and (ranked.turn != UNDONE or not gained.get(key, True)):
             laid[line.block] = line
-            first.setdefault(sides.place(claim), claim)
-        elif holder and claim.turn == CHANGED:
+            first.setdefault(sides.place(ranked), ranked)
+        elif holder and ranked.turn == CHANGED:
             trunk = sides.trunk(holder)
             refused.append(Dropped(line, holder, trunk if trunk < len(sides.trunks) else None))
     for line in sides.rest(blocks, {key for key, any_block in gained.items() if not any_block}):
         if not over(line.block):
             laid[line.block] = line
     return laid, [
-        each
-        for each in refused
-        if each.line.block not in laid or laid[each.line.block].node != each.line.node
+        drop for drop in refused if getattr(laid.get(drop.line.block), "node", "") != drop.line.node
     ]
-
-
-def _overlapping(blocks: Iterable[Block]) -> Mapping[Block, list[Block]]:
-    """Return the blocks that share addresses with a block. Blocks nest or are disjoint."""
-    found: defaultdict[Block, list[Block]] = defaultdict(list)
-    around: list[Block] = []
-    for block in sorted(blocks):
-        while around and not around[-1].contains(block):
-            around.pop()
-        for outer in around:
-            found[outer].append(block)
-            found[block].append(outer)
-        around.append(block)
-    return found
 
 
 def renumbered_apart(sides: Sides) -> dict[Key, tuple[list[Block], list[Block]]]:
