@@ -9,14 +9,25 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from ipamc import address_space
-from ipamc.check import bgp, capacity, drift, limits, modes, multi_pool, pools, published
+from ipamc.check import (
+    bgp,
+    capacity,
+    drift,
+    held_blocks,
+    leavers,
+    limits,
+    modes,
+    multi_pool,
+    pools,
+    published,
+)
 from ipamc.check import pins as check_pins
 from ipamc.lock import consent
 from ipamc.lock import rules as lock_rules
 from ipamc.place import candidates
 from ipamc.place.allocate import pins as allocate_pins
 from ipamc.place.allocate import shortage
-from ipamc.place.reconcile import adopt, held_blocks, leavers, reconcile, renumber
+from ipamc.place.reconcile import reconcile, renumber
 from ipamc.read import rules as read_rules
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.render import verify
@@ -36,7 +47,6 @@ MODULES: tuple[ModuleType, ...] = (
     renumber,
     held_blocks,
     leavers,
-    adopt,
     allocate_pins,
     shortage,
     drift,

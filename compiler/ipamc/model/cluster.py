@@ -103,6 +103,17 @@ class Pool:
     disabled: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    def size_class(self, labels: Mapping[str, str], name: str) -> SizeClass | None:
+        """Return the first class of `blockSizes` that selects a node, by its labels and name, or None."""
+        return next((other for other in self.block_sizes if other.selector.matches(labels, name)), None)
+
+    def sizes(self, labels: Mapping[str, str], name: str) -> dict[int, int]:
+        """Return the prefix lengths of a node's blocks by family: its class's, or the pool's own."""
+        sizes = {family: part.block_size for family, part in self.families.items()}
+        if self.block_sizes and (chosen := self.size_class(labels, name)):
+            sizes.update({family: size for family, size in chosen.sizes.items() if family in sizes})
+        return sizes
+
 
 class Node(msgspec.Struct, frozen=True, gc=False):
     """A node of the inventory. A Struct, because there are 100,000 of them."""

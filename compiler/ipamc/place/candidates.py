@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Node, Pool, SizeClass
+from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, count, error, names, note
 from ipamc.model.plan import Offer, Want
 from ipamc.model.selector.selector import Selector
@@ -147,15 +147,7 @@ def _pinned(pools: list[Pool]) -> Mapping[str, list[Pool]]:
 
 def offer(pool: Pool, labels: Mapping[str, str], name: str) -> Offer:
     """Return a pool with the block sizes for a node: its own, or those of the first class that selects it."""
-    sizes = {family: part.block_size for family, part in pool.families.items()}
-    if chosen := size_class(pool, labels, name):
-        sizes.update({family: size for family, size in chosen.sizes.items() if family in sizes})
-    return Offer(pool, sizes)
-
-
-def size_class(pool: Pool, labels: Mapping[str, str], name: str) -> SizeClass | None:
-    """Return the first class of `blockSizes` that selects the node, or None."""
-    return next((other for other in pool.block_sizes if other.selector.matches(labels, name)), None)
+    return Offer(pool, pool.sizes(labels, name))
 
 
 def overflow(
@@ -174,7 +166,7 @@ def with_pins(
 
     def uninvited(pool: Pool) -> Offer:
         instead = tuple(overflow(pool, enabled, node.labels, node.name))
-        return Offer(pool, offer(pool, node.labels, node.name).sizes, instead)
+        return Offer(pool, pool.sizes(node.labels, node.name), instead)
 
     known = {offered.pool.name: offered for offered in offers}
     pinned = [known.get(pool.name) or uninvited(pool) for pool in pools]

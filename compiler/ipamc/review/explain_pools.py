@@ -15,7 +15,7 @@ from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import ip
-from ipamc.place.candidates import deciding, rank, size_class
+from ipamc.place.candidates import deciding, rank
 
 
 class Verdict(enum.StrEnum):
@@ -84,7 +84,7 @@ class _Pools:
 
     def _explained(self, offer: Offer, verdict: Verdict, why: str) -> ExplainedPool:
         node, full = self.want.node, self.passed.get(offer.pool.name) or self._full(offer)
-        size = size_class(offer.pool, node.labels, node.name)
+        size = offer.pool.size_class(node.labels, node.name)
         return ExplainedPool(
             pool=offer.pool, verdict=verdict, why=f"{why}; {full}" if full else why, size=size
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from ipamc.lock.file import line_at
+from ipamc.check.drift import already_given, several_blocks, shown_twice
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.lock import Line, State
 from ipamc.model.plan import NodeState, Origin, ShownBlock
 from ipamc.place.reconcile.transitions import Run
 
@@ -37,7 +36,7 @@ class Evidence:
         for block, pool in seen.allocated if self._cluster.mode is Mode.MULTI_POOL else seen.blocks:
             yield ShownBlock(block, seen.name, seen.at, pool.removesuffix(own))
 
-    def _unheld(self, lines: Iterable[Line]) -> list[ShownBlock]:
+    def unheld(self, lines: Iterable[Line]) -> list[ShownBlock]:
         """Return the blocks that CiliumNodes show and that are not held by, or pending for, their nodes.
 
         By node name.
@@ -61,40 +60,9 @@ class Evidence:
         }
         return tuple(
             Range(shown.block, shown.at)
-            for shown in self._unheld(lines)
+            for shown in self.unheld(lines)
             if (shown.block, shown.node) not in pins
         )
-
-    def ghosts(self, lines: Iterable[Line]) -> Iterator[Diagnostic]:
-        """IPC0424: a CiliumNode without a node keeps its blocks.
-
-        A CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator
-        books them until it collects the object. Add the node to the inventory, or delete the CiliumNode.
-        Blocks of an `unlisted` pool are as they should be.
-        """
-        if not (unheld := self._unheld(lines)):
-            return
-        nodes = {node.name for node in self._cluster.nodes}
-        unlisted = [
-            unlisted_range.block
-            for pool in self._cluster.pools
-            if pool.unlisted
-            for family in pool.families.values()
-            for unlisted_range in family.ranges
-        ]
-        ghosts = [
-            shown
-            for shown in unheld
-            if shown.node not in nodes and not any(block.contains(shown.block) for block in unlisted)
-        ]
-        if ghosts:
-            yield warning(
-                "IPC0424",
-                ghosts[0].at,
-                f"{count(len({shown.node for shown in ghosts}), 'CiliumNode')} without a node in the inventory, blocks taken: "
-                f"{names(f'{shown.node} ({shown.block})' for shown in ghosts)}",
-                help="add the node to the inventory, or kubectl delete ciliumnode",
-            )
 
 
 def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
@@ -129,66 +97,3 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
 
 def _gives_way(line: Line, node: str) -> bool:
     return line.state is State.RELEASED or (line.state is State.QUARANTINED and line.node == node)
-
-
-def several_blocks(cluster: Cluster, adopted: list[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0425: a node shows one block a family where the mode gives it one.
-
-    Cilium routes every podCIDR of a node, but gives pods addresses of the first one of a family only. ipamc
-    does not guess which of several blocks a running node uses: leave the one in use, or name it in the lock.
-    """
-    if not cluster.mode.one_block:
-        return
-    by_family: dict[tuple[str, int], list[ShownBlock]] = defaultdict(list)
-    for shown in adopted:
-        by_family[shown.node, shown.block.family].append(shown)
-    for (node, family), blocks in by_family.items():
-        if len(blocks) > 1:
-            yield error(
-                "IPC0425",
-                blocks[0].at,
-                f"node {node} shows {len(blocks)} IPv{family} blocks where {cluster.mode} mode gives one: "
-                f"{', '.join(str(shown.block) for shown in blocks)}",
-                help="keep the block that its pods use, or use a larger block, or multi-pool mode",
-            )
-
-
-def shown_twice(adopted: list[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0426: no two nodes show the same addresses.
-
-    Two running nodes carry overlapping blocks: the cluster is broken already, and adopting both would write
-    that down. Renumber one of them first.
-    """
-    widest: ShownBlock | None = None
-    for shown in adopted:
-        if widest and widest.block.overlaps(shown.block):
-            yield error(
-                "IPC0426",
-                shown.at,
-                f"node {shown.node} shows {shown.block}, which overlaps {widest.block} of node {widest.node}",
-                also=[Related(widest.at, f"{widest.node} shows {widest.block} here")],
-                help="drain one of the two, delete its Node and CiliumNode, and let it join again",
-            )
-        else:
-            widest = shown
-
-
-def already_given(lock: Lock, shown: ShownBlock, line: Line) -> Diagnostic:
-    """IPC0423: a block that a running node shows is not another node's in the lock.
-
-    The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
-    which is right. A line that waits in quarantine can be released once the old node is really gone.
-    """
-    state = "quarantined, of" if line.since else "held by"
-    way_out = (
-        f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
-        if line.since
-        else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
-    )
-    return error(
-        "IPC0423",
-        shown.at,
-        f"node {shown.node} shows {shown.block}, which overlaps {line.block} {state} {line.node}",
-        also=[Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")],
-        help=way_out,
-    )

@@ -10,6 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ipamc.check.drift import ghosts
+from ipamc.check.held_blocks import UNTIL_MOVED, Fault, Faulty
+from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
 from ipamc.model.cluster import Cluster
@@ -19,8 +22,6 @@ from ipamc.model.plan import NodeState, Reconciled, Stale, StaleReason, Want
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.candidates import unmatched
 from ipamc.place.reconcile.adopt import Evidence, lay_out
-from ipamc.place.reconcile.held_blocks import UNTIL_MOVED, Fault, Faulty
-from ipamc.place.reconcile.leavers import leaver_findings, truncated_list
 from ipamc.place.reconcile.renumber import no_held_line, no_pending_line, renumber
 from ipamc.place.reconcile.transitions import (
     Run,
@@ -71,7 +72,7 @@ def reconcile(
     ]
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
-    found += evidence.ghosts(lines)
+    found += ghosts(cluster, evidence.unheld(lines))
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
     return Reconciled(

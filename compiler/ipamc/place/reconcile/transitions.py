@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ipamc.check.held_blocks import ILLEGAL, Fault, classify
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Consent, Key, Line, Lock, State
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.model.range_index import RangeIndex
-from ipamc.place.reconcile.held_blocks import ILLEGAL, Fault, classify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ipamc.model.lock import Line
-from ipamc.model.plan import Plan
-from ipamc.model.range_index import RangeIndex
-from ipamc.place.reconcile.held_blocks import (
+from ipamc.check.held_blocks import (
     ILLEGAL,
     Fault,
     classify,
@@ -16,6 +13,9 @@ from ipamc.place.reconcile.held_blocks import (
     other_family,
     over_excluded,
 )
+from ipamc.model.lock import Line
+from ipamc.model.plan import Plan
+from ipamc.model.range_index import RangeIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Want
 from ipamc.model.range_index import first_overlap
-from ipamc.place.candidates import offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def expected_size(pool: Pool, want: Want, family: int) -> int | None:
                 return other.sizes[family]
     node = want.node
     if node.name in pool.pins or pool.unlisted or pool.selector.matches(node.labels, node.name):
-        return offer(pool, node.labels, node.name).sizes[family]
+        return pool.sizes(node.labels, node.name)[family]
     return None
 
 
