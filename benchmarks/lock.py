@@ -12,7 +12,6 @@ import sys
 
 from allocator import best, cases
 
-from ipamc.check.plan import review
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Consent
@@ -104,7 +103,7 @@ def stages(nodes: int) -> list[tuple[str, float]]:
         ),
         ("allocate: one newcomer", best(lambda: allocate(cluster, wants, standing, TODAY))),
         ("dumps: every line to text", best(lambda: dumps(plan.lock))),
-        ("review: rules over the plan", best(lambda: list(review(plan)))),
+        ("check_plan: rules over the plan", best(lambda: list(check_plan(plan)))),
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ipamc.check import check
 from ipamc.check.limits import config_map_too_large
-from ipamc.check.plan import review
+from ipamc.check.plan import check_plan
 from ipamc.check.published import check_published
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
@@ -72,13 +72,14 @@ def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]
     """
     log = Log() if log is None else log
     with _located(inputs.sources):
-        cluster = log.keep(
-            read(inputs.name, inputs.folder, inputs.sources, inputs.schemas)
-        )  # text -> model, whatever dialect it came in
-        log.add(check(cluster))  # meaning: pools disjoint, versions allow it
+        # Text -> model, whatever dialect it came in.
+        cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))
+        # Pools are disjoint, and the versions have what the cluster asks for.
+        log.add(check(cluster))
+        # What earlier compiles promised.
         lock = log.keep(
             load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
-        )  # what earlier compiles promised
+        )
     return cluster, lock
 
 
@@ -88,25 +89,27 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     Pure: text in, text out. Raises Refused with all diagnostics.
     """
     log = Log()
+    folder = f"{inputs.folder}/rendered"
     with _located(inputs.sources):
-        cluster, lock = load_cluster(inputs, log)  # text -> model and lock, checked
-        log.add(
-            check_published(cluster, lock, inputs.published, f"{inputs.folder}/rendered")
-        )  # what was rendered and cannot change
-        wants = assign(cluster)  # node -> its pools in order, sizes
-        # a node -> its held, pending and quarantined lines, and what it still needs
+        cluster, lock = load_cluster(inputs, log)
+        # What was rendered before and cannot change.
+        log.add(check_published(cluster, lock, inputs.published, folder))
+        # Node -> its pools in order, with sizes.
+        wants = assign(cluster)
+        # Node -> its held, pending and quarantined lines, and what it still needs.
         state = log.keep(reconcile(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))
-        plan = log.keep(allocate(cluster, wants, state, inputs.today))  # needs -> blocks
-        log.add(review(plan))  # capacity, maxPods, limits of the mode
-        arranged = arrange(plan)  # plan -> objects a file
-        files = emit(arranged, inputs.templates)  # one render a file
-        log.add(config_map_too_large(cluster, files))  # what the apiserver has no room for
-        log.add(
-            verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered")
-        )  # what no template may do
-    return Compilation(
-        files=files, lock=dumps(plan.lock), plan=plan, diagnostics=locate(log.diagnostics, inputs.sources)
-    )
+        # What nodes need -> blocks.
+        plan = log.keep(allocate(cluster, wants, state, inputs.today))
+        # Capacity, maxPods, limits of the mode, drift.
+        log.add(check_plan(plan))
+        # Plan -> objects by file -> text by file.
+        arranged = arrange(plan)
+        files = emit(arranged, inputs.templates)
+        # What the apiserver has no room for, and what no template may do.
+        log.add(config_map_too_large(cluster, files))
+        log.add(verify(arranged, files, inputs.schemas, folder))
+    found = locate(log.diagnostics, inputs.sources)
+    return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found)
 
 
 @contextmanager

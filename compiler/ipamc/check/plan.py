@@ -29,7 +29,7 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.plan import Plan
 
 
-def review(plan: Plan) -> Iterator[Diagnostic]:
+def check_plan(plan: Plan) -> Iterator[Diagnostic]:
     """Yield the findings about a plan."""
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
