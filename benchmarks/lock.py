@@ -12,6 +12,7 @@ import sys
 
 from allocator import best, cases
 
+from ipamc.check.plan import check_plan
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Consent
