@@ -189,3 +189,47 @@ def test_every_rule_is_explained() -> None:
     for entry in catalogue().values():
         assert entry.title.endswith("."), entry.code
         assert len(entry.body) > 40, entry.code
+
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def places(text: str) -> list[Path]:
+    """Return where a path on the page leads: below the root or the package. NAME stands for any name."""
+    known = text.partition("NAME")[0].rpartition("/")[0] if "NAME" in text else text
+    return [path for base in (ROOT, PACKAGE) if (path := base / known).exists()]
+
+
+def bound(path: Path) -> set[str]:
+    """Return the names of the functions, classes and variables of a file."""
+    return {
+        getattr(node, "name", "") or getattr(node, "id", "")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
+
+
+def test_every_path_on_the_page_exists() -> None:
+    spans = [word for span in re.findall(r"`([^`]+)`", PAGE) for word in span.split()]
+    paths = [word for word in spans if "/" in word or re.search(r"\.(py|md|toml)$", word)]
+    assert len(paths) > 80
+    assert [path for path in paths if not places(path)] == []
+
+
+def test_every_function_on_the_page_is_in_its_file() -> None:
+    rows = re.findall(r"^\| `(\w+)\(\)` \| `(\S+\.py)` \|", PAGE, re.MULTILINE)
+    named = [*rows, *re.findall(r"`(\w+)(?:\(\))?`\s+in\s+`(\S+\.py)`", PAGE)]
+    assert len(named) > 50
+    assert [(name, path) for name, path in named if name not in bound(places(path)[0])] == []
+    assert set(re.findall(r"`(\w+)\(\)`", PAGE)) <= {name for name, _ in named}
+    steps = {
+        name for module, name in imports(PACKAGE / "pipeline.py") if "ipamc" in module and name.islower()
+    }
+    assert steps <= {name for name, _ in rows}
+
+
+def test_the_page_has_the_rooms_in_order() -> None:
+    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    rooms = [room for layer in contract["layers"] for room in layer.split(" : ")]
+    assert re.findall(r"^\| `(\w+)(?:/|\.py)` \|", PAGE, re.MULTILINE) == rooms
