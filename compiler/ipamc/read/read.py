@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ipamc.model.cluster import Cluster
-from ipamc.model.collector import paused_collector
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity
+from ipamc.model.gc_pause import paused_collector
 from ipamc.read.assemble import Assembly
 from ipamc.read.decode import shape
 from ipamc.read.explain_shape import Mistyped, mistyped

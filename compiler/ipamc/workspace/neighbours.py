@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from ipamc.model.collector import paused_collector
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
+from ipamc.model.gc_pause import paused_collector
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.source import Disk

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from ipamc.model.collector import paused_collector
+from ipamc.model.gc_pause import paused_collector
 from ipamc.workspace.trouble import Trouble
 
 Work = TypeVar("Work")
