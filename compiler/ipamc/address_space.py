@@ -26,6 +26,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.range_index import RangeIndex
 from ipamc.pipeline import Inputs
+from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 
@@ -33,7 +34,7 @@ _FIELD = b"addressSpace"
 HeldBlock = tuple[Block, Line | Record]
 """A block of a lock that is not released, and its line."""
 
-_NEEDED = (_FIELD, b"IPPool", b"ClusterCIDR")
+_NEEDED = (_FIELD, *(word for word in POOL_WORDS if word != b"Cluster"))
 """One of these is in every file that matters here.
 
 Most inventories have none of them, and they take most of the time.

@@ -41,13 +41,15 @@ class Kind:
     """The struct that it is decoded to."""
     read: Callable[[Any, Place, Reading], Iterable[Value]]
     """From that struct to the model."""
+    of_nodes: bool = False
+    """It tells of nodes, and nothing of the cluster or its pools."""
 
 
 OURS = "ipamc/v1alpha1"
 KINDS = (
     Kind((OURS,), "Cluster", "cluster.schema.json", RawCluster, read_cluster),
     Kind((OURS,), "IPPool", "ippool.schema.json", RawPool, read_pool),
-    Kind((OURS,), "NodeInventory", "nodeinventory.schema.json", RawInventory, read_inventory),
+    Kind((OURS,), "NodeInventory", "nodeinventory.schema.json", RawInventory, read_inventory, of_nodes=True),
     Kind(
         ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
         "IPPool",
@@ -62,9 +64,18 @@ KINDS = (
         RawClusterCidr,
         read_cluster_cidr,
     ),
-    Kind(("v1",), "Node", "node.schema.json", RawNode, read_node),
-    Kind(("cilium.io/v2",), "CiliumNode", "ciliumnode.schema.json", RawCiliumNode, read_cilium_node),
+    Kind(("v1",), "Node", "node.schema.json", RawNode, read_node, of_nodes=True),
+    Kind(
+        ("cilium.io/v2",),
+        "CiliumNode",
+        "ciliumnode.schema.json",
+        RawCiliumNode,
+        read_cilium_node,
+        of_nodes=True,
+    ),
 )
+POOL_WORDS = tuple(sorted({kind.name.encode() for kind in KINDS if not kind.of_nodes}))
+"""One of these words is in every file with a pool or a Cluster; most inventories have none of them."""
 _BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}
 _SKIPPED = ("kustomize.config.k8s.io", "argoproj.io")
 _FLUX = ".toolkit.fluxcd.io"

@@ -17,14 +17,12 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.reuse import last_day
+from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.read import read
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import Files, Flag, compare_files, compare_flags
-
-_POOL_KINDS = (b"IPPool", b"Cluster")
-"""A document that is a pool of any kind, or the Cluster, contains one of these words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +118,7 @@ def _cluster(inputs: Inputs) -> Cluster | None:
     sources = {
         path: text
         for path, text in inputs.sources.items()
-        if whole or any(word in text for word in _POOL_KINDS)
+        if whole or any(word in text for word in POOL_WORDS)
     }
     try:
         return read(inputs.name, inputs.folder, sources, inputs.schemas)[0]
