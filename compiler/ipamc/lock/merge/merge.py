@@ -146,23 +146,9 @@ def _with_markers(header: Lock, ours: Lines, theirs: Lines) -> bytes:
 
 
 def _side_by_side(ours: bytes, theirs: bytes) -> bytes:
-    """Write both texts, with conflict markers around all between their common first and last rows."""
-    if ours == theirs:
-        return ours
-    one, two = ours.splitlines(), theirs.splitlines()
-    head = _common(one, two)
-    tail = _common(one[head:][::-1], two[head:][::-1])
-    end = one[len(one) - tail :]
-    return b"\n".join(
-        (*one[:head], *_conflict(one[head : len(one) - tail], two[head : len(two) - tail]), *end, b"")
-    )
-
-
-def _common(one: list[bytes], two: list[bytes]) -> int:
-    """Count the rows with which both begin."""
-    return next(
-        (index for index, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
-    )
+    """Write both texts whole, between conflict markers: a person takes one of them."""
+    rows = _conflict(ours.splitlines(), theirs.splitlines())
+    return ours if ours == theirs else b"\n".join((*rows, b""))
 
 
 def _conflict(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
