@@ -18,7 +18,7 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Demand, Offer, Reconciled, Stale, StaleReason
+from ipamc.model.plan import Demand, Offer, Origin, Reconciled, Stale, StaleReason
 from ipamc.place.allocate.allocate import allocate
 from tests.support.brute_force import brute_force
 from tests.support.pools import AT, TODAY, block, cluster, offer, pool, standing, want
@@ -472,7 +472,7 @@ def test_what_is_in_the_standing_stays_in_the_plan() -> None:
             ["fd00::/124 a", "10.0.0.0/28 a", "10.0.0.16/28 b pending", "10.0.0.32/28 c"],
             [lacks("d", offer(rack))],
         ),
-        origins={block("10.0.0.32/28"): "returned"},
+        origins={block("10.0.0.32/28"): Origin.RETURNED},
         stale=(Stale(StaleReason.NEWCOMER, "d"),),
     )
     plan, _ = allocate(cluster(rack), (want("d", offer(rack)),), given, TODAY)
