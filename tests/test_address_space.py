@@ -289,7 +289,7 @@ def test_nothing_is_written_beside_it(
     assert "cluster red may have the same addresses, and cannot be read: " in text
     assert said in text
     assert f" ::: clusters/red/{path}:" in text
-    assert " = help: mend it; all of its findings: ipamc compile red --check\n" in text
+    assert " = help: correct it; all of its findings: ipamc compile red --check\n" in text
 
 
 def test_a_lost_lock_and_a_link_are_said_too(fabric: Path, capsys: pytest.CaptureFixture[str]) -> None:
