@@ -22,7 +22,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.lock import Lock
 
 TOLERABLE = frozenset({"IPC0407", "IPC0408", "IPC0409"})
-"""What a base or a trunk may suffer from: they are asked what they know, and are not what is kept."""
+"""Findings that a base or a trunk may have: these locks inform the merge, and none of them is its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

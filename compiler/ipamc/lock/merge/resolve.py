@@ -125,7 +125,7 @@ class Sides:
                 yield RankedLine(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
 
     def place(self, ranked: RankedLine) -> tuple[object, ...]:
-        """Return what one side alone may fill: the node's place in a state; of several blocks, the new ones."""
+        """Return what one side alone may fill: a node's place in a state; of several blocks, the new ones."""
         new = ranked.turn == CHANGED and ranked.known and ranked.state is State.HELD
         return (*self.key(ranked.line), ranked.state) if self.one_block or new else ranked.block
 
