@@ -49,7 +49,7 @@ nodes: [{name: NAME-1}]
 
 @pytest.fixture
 def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with two clusters of one address space that share nothing, as the working directory."""
+    """Return a folder with two clusters of one address space that share nothing, as the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
     start("blue", "10.1.0.0/24")

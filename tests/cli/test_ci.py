@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def repository(made: Path, tmp_path: Path) -> Repository:
-    """Give a repository of one's own, as copied from one that was made once."""
+    """Return a repository of one's own, as copied from one that was made once."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     found = Repository.__new__(Repository)
     found.tools, found.folder = tmp_path / "bin", tmp_path / "clone"

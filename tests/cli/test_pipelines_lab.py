@@ -28,7 +28,7 @@ NEW_KEY = 'unexpected key "queue" for "concurrency"'
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Give a repository in which one of two clusters changed on a branch."""
+    """Return a repository in which one of two clusters changed on a branch."""
     found = Repository(tmp_path)
     found.branch("feature", "red", "n2")
     found.calls()

@@ -67,7 +67,7 @@ def stranger(api: Api, *names: str) -> None:
 
 
 def blocks(api: Api) -> dict[str, list[str]]:
-    """Give the podCIDRs of each CiliumNode."""
+    """Return the podCIDRs of each CiliumNode."""
     return {
         name: list(node["spec"].get("ipam", {}).get("podCIDRs", ()))
         for name, node in api.items(CILIUM_NODES).items()

@@ -45,7 +45,7 @@ ORDER = ["ConfigMap", "CiliumPodIPPool", "CiliumNodeConfig", "Node", "CiliumNode
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """Give the objects that kustomize builds of each plan as a whole."""
+    """Return the objects that kustomize builds of each plan as a whole."""
     folder = tmp_path_factory.mktemp("built")
     return {name: read(build(write(folder / name, rendered(made)))) for name, made in PLANS.items()}
 
