@@ -179,7 +179,7 @@ def test_a_base_whose_documents_are_not_understood_still_has_its_lock(
     assert blue["capacity"][0]["before"] is None
 
 
-def test_blocks_of_nobody_take_room_on_both_sides(
+def test_blocks_without_a_node_take_room_in_base_and_head(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The base's inventory is read only where it counts: beside CiliumNodes, one of which has no node here."""

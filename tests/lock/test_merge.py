@@ -527,9 +527,9 @@ def test_a_conflict_is_settled_by_taking_either_side(
     for side, history in (("ours", ours), ("theirs", theirs)):
         found, problems = parse(resolved(merged.text, side).encode(), "resolved")
         assert found is not None
-        named = {each.line.block for each in merged.dropped if each.line.node == "z"}
+        lost = {each.line.block for each in merged.dropped if each.line.node == "z"}
         assert {each for each in found.lines if each.node == "z"} == {
-            each for each in history.lines.values() if each.node == "z" and each.block not in named
+            each for each in history.lines.values() if each.node == "z" and each.block not in lost
         }
         assert {each.code for each in problems} <= {
             "IPC0407"
