@@ -116,9 +116,8 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
     uses = {step["uses"] for job in found["jobs"].values() for step in job["steps"] if "uses" in step}
     assert uses == {"actions/checkout@v5.0.0", "actions/setup-python@v6.0.0"}
     scripts = [step["run"] for job in found["jobs"].values() for step in job["steps"] if "run" in step]
-    assert not [
-        script for script in scripts if "${{" in script
-    ]  # what people may choose reaches a shell by its environment alone
+    # What people may choose reaches a shell by its environment alone
+    assert not [script for script in scripts if "${{" in script]
 
 
 def test_argocd_prunes_and_deletes_nothing() -> None:

@@ -103,9 +103,8 @@ def at_rest(
     """Wait until nobody writes any more; give the CiliumNodes. `handled`: an operator runs, and shows by a witness that it has read all that was there."""
     if handled:
         witness(api, operator, config)
-    if (
-        handled and config["ipam"] == "cluster-pool"
-    ):  # it has a word for each, some seconds later from 1.19 on
+    # It has a word for each, some seconds later from 1.19 on
+    if handled and config["ipam"] == "cluster-pool":
         until(
             lambda: all(
                 "operator-status" in each.get("status", {}).get("ipam", {})

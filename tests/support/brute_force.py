@@ -57,9 +57,8 @@ class BruteForce:
             for place in places
             if all(line.state is State.RELEASED or self.waited(line) for line in self.under(place))
         ]
-        over.sort(
-            key=lambda place: max((line.since for line in self.under(place)), default="")
-        )  # stable: then as the ranges are written
+        # Stable: then as the ranges are written
+        over.sort(key=lambda place: max((line.since for line in self.under(place)), default=""))
         return next(iter(free + released + over), None)
 
     def take(self, node: str, pool: Pool, block: Block, origin: str) -> None:
