@@ -22,8 +22,8 @@ MANY = 100_000
 
 
 def pool(index: int, *, family: int = 4, prefix: int = 11, size: int = 26) -> Pool:
-    ground = Block(family, index << 21 | 10 << 28 if family == 4 else (0xFD << 120) + (index << 80), prefix)
-    part = PoolFamily(family=family, ranges=(Range(ground, AT),), block_size=size, at=AT)
+    whole = Block(family, index << 21 | 10 << 28 if family == 4 else (0xFD << 120) + (index << 80), prefix)
+    part = PoolFamily(family=family, ranges=(Range(whole, AT),), block_size=size, at=AT)
     return Pool(name=f"pool-{index}", at=AT, families={family: part}, selector=EVERY, selector_at=AT)
 
 
@@ -47,21 +47,21 @@ def newcomers(offers: list[Offer], number: int, family: int = 4) -> tuple[Demand
     )
 
 
-def standing(lacking: tuple[Demand, ...], lines: list[Line]) -> Reconciled:
+def reconciled(demands: tuple[Demand, ...], lines: list[Line]) -> Reconciled:
     lines.sort(key=lambda line: line.block)
     lock = Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1, lines=tuple(lines))
     return Reconciled(
         lock=lock,
         held={line.node: (line,) for line in lock.lines if line.state is State.HELD},
-        demands=lacking,
+        demands=demands,
     )
 
 
 def held(of: Pool, number: int, step: int = 1, **state: Any) -> list[Line]:
-    ground, size = of.families[4].ranges[0].block, of.families[4].block_size
+    whole, size = of.families[4].ranges[0].block, of.families[4].block_size
     return [
         Line(
-            block=Block(4, ground.first + (index * step << 32 - size), size),
+            block=Block(4, whole.first + (index * step << 32 - size), size),
             pool=of.name,
             node=f"old-{index:06}",
             **state,
@@ -102,33 +102,33 @@ def cases() -> list[tuple[str, Cluster, Reconciled]]:
         (
             "100,000 newcomers, ten pools, /25 /26 /27",
             cluster(ten),
-            standing(newcomers(three_sizes(ten, 4, 25, 26, 27), MANY), []),
+            reconciled(newcomers(three_sizes(ten, 4, 25, 26, 27), MANY), []),
         ),
         (
             "100,000 newcomers, ten IPv6 pools, /63 /64 /80",
             cluster(six, 6),
-            standing(newcomers(three_sizes(six, 6, 63, 64, 80), MANY, 6), []),
+            reconciled(newcomers(three_sizes(six, 6, 63, 64, 80), MANY, 6), []),
         ),
         (
             "1 newcomer behind 100,000 lines",
             cluster([large]),
-            standing(newcomers([Offer(large, {4: 26})], 1), held(large, MANY)),
+            reconciled(newcomers([Offer(large, {4: 26})], 1), held(large, MANY)),
         ),
         (
             "1 newcomer among 100,000 lines with gaps",
             cluster([large]),
-            standing(newcomers([Offer(large, {4: 25})], 1), held(large, MANY, 2)),
+            reconciled(newcomers([Offer(large, {4: 25})], 1), held(large, MANY, 2)),
         ),
-        ("nobody into 100,000 lines", cluster([large]), standing((), held(large, MANY))),
+        ("no newcomer into 100,000 lines", cluster([large]), reconciled((), held(large, MANY))),
         (
             "100,000 newcomers over old lines",
             cluster([exact]),
-            standing(newcomers([Offer(exact, {4: 26}), Offer(exact, {4: 27})], MANY), old),
+            reconciled(newcomers([Offer(exact, {4: 26}), Offer(exact, {4: 27})], MANY), old),
         ),
         (
             "100,000 newcomers into a full pool",
             cluster([full, one]),
-            standing(newcomers([Offer(full, {4: 28})], MANY), []),
+            reconciled(newcomers([Offer(full, {4: 28})], MANY), []),
         ),
     ]
 

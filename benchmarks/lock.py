@@ -24,7 +24,7 @@ from ipamc.workspace.disk import assets
 
 POOLS = 10
 TODAY = "2026-11-21"
-NOBODY = Consent()
+NO_CONSENT = Consent()
 
 
 def documents(nodes: int) -> dict[str, bytes]:
@@ -73,10 +73,10 @@ def cluster_of(nodes: int) -> Cluster:
 
 def lock_of(cluster: Cluster, text: bytes | None = None) -> bytes:
     """Compile a lock, up to its text."""
-    lock, _ = load(text, "ipam.lock", cluster, NOBODY, rendered=False)
+    lock, _ = load(text, "ipam.lock", cluster, NO_CONSENT, rendered=False)
     wants = assign(cluster)
-    standing, _ = reconcile(cluster, wants, lock, NOBODY, TODAY, locked=False)
-    plan, found = allocate(cluster, wants, standing, TODAY)
+    reconciled, _ = reconcile(cluster, wants, lock, NO_CONSENT, TODAY, locked=False)
+    plan, found = allocate(cluster, wants, reconciled, TODAY)
     assert not found, found[0].message
     return dumps(plan.lock).encode()
 
@@ -85,32 +85,32 @@ def stages(nodes: int) -> list[tuple[str, float]]:
     """Time each stage for one newcomer to a lock of so many lines."""
     text = lock_of(cluster_of(nodes))
     cluster = cluster_of(nodes + 1)
-    lock, _ = load(text, "ipam.lock", cluster, NOBODY, rendered=False)
+    lock, _ = load(text, "ipam.lock", cluster, NO_CONSENT, rendered=False)
     wants = assign(cluster)
-    standing, _ = reconcile(cluster, wants, lock, NOBODY, TODAY, locked=False)
-    plan, _ = allocate(cluster, wants, standing, TODAY)
+    reconciled, _ = reconcile(cluster, wants, lock, NO_CONSENT, TODAY, locked=False)
+    plan, _ = allocate(cluster, wants, reconciled, TODAY)
     before, after = text.splitlines(), dumps(plan.lock).encode().splitlines()
     assert len(after) == len(before) + 1
     assert set(before) < set(after)
     return [
         (
             "load: the lock's text to lines, checked",
-            best(lambda: load(text, "ipam.lock", cluster, NOBODY, rendered=False)),
+            best(lambda: load(text, "ipam.lock", cluster, NO_CONSENT, rendered=False)),
         ),
         ("assign: every node to its pools", best(lambda: assign(cluster))),
         (
             "reconcile: every line against its node",
-            best(lambda: reconcile(cluster, wants, lock, NOBODY, TODAY, locked=False)),
+            best(lambda: reconcile(cluster, wants, lock, NO_CONSENT, TODAY, locked=False)),
         ),
-        ("allocate: one newcomer", best(lambda: allocate(cluster, wants, standing, TODAY))),
+        ("allocate: one newcomer", best(lambda: allocate(cluster, wants, reconciled, TODAY))),
         ("dumps: every line to text", best(lambda: dumps(plan.lock))),
         ("check_plan: rules over the plan", best(lambda: list(check_plan(plan)))),
     ]
 
 
 def main() -> None:
-    name, cluster, standing = cases()[0]
-    spent = best(lambda: allocate(cluster, (), standing, TODAY))
+    name, cluster, reconciled = cases()[0]
+    spent = best(lambda: allocate(cluster, (), reconciled, TODAY))
     print(f"{spent:8.1f} ms  {name} (goal: 500)")
     nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     print(f"\none newcomer to a lock of {nodes:,} lines")

@@ -49,7 +49,7 @@ nodes: [{name: NAME-1}]
 
 @pytest.fixture
 def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with two clusters of one address space that share nothing, as the working directory."""
+    """Return a folder with two clusters of one address space that share nothing, as the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795219200")
     start("blue", "10.1.0.0/24")
@@ -289,7 +289,7 @@ def test_nothing_is_written_beside_it(
     assert "cluster red may have the same addresses, and cannot be read: " in text
     assert said in text
     assert f" ::: clusters/red/{path}:" in text
-    assert " = help: mend it; all of its findings: ipamc compile red --check\n" in text
+    assert " = help: correct it; all of its findings: ipamc compile red --check\n" in text
 
 
 def test_a_lost_lock_and_a_link_are_said_too(fabric: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Give (module, name) of every import of a file."""
+    """Return (module, name) of every import of a file."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from ((each.name, "") for each in node.names)
@@ -70,7 +70,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def called(path: Path) -> Iterator[str]:
-    """Give the last name of everything that a file calls."""
+    """Return the last name of everything that a file calls."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call):
             yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -143,7 +143,7 @@ def test_every_exemption_has_a_reason() -> None:
 
 
 def functions(path: Path) -> Iterator[tuple[ast.AST, str]]:
-    """Give every function of a file, and the code that its docstring starts with, or ""."""
+    """Return every function of a file, and the code that its docstring starts with, or ""."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.FunctionDef):
             code = (ast.get_docstring(node) or "").partition(":")[0]
@@ -151,7 +151,7 @@ def functions(path: Path) -> Iterator[tuple[ast.AST, str]]:
 
 
 def made_in(node: ast.AST) -> set[str]:
-    """Give the codes of the findings that a piece of code makes."""
+    """Return the codes of the findings that a piece of code makes."""
     makers = [
         each
         for each in ast.walk(node)

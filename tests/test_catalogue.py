@@ -46,7 +46,7 @@ def trees() -> dict[str, ast.Module]:
 
 
 def fired() -> dict[str, set[str]]:
-    """Give the names of the cases by the code that they expect."""
+    """Return the names of the cases by the code that they expect."""
     found: dict[str, set[str]] = defaultdict(set)
     for path, case in cases().items():
         for finding in case.findings:
@@ -55,7 +55,7 @@ def fired() -> dict[str, set[str]]:
 
 
 def makers() -> Iterator[tuple[str, str]]:
-    """Give (code, function) of every call that makes a finding, or chooses its severity and then makes it."""
+    """Return (code, function) of every call that makes a finding, or chooses its severity and then makes it."""
     for path, tree in trees().items():
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef):
@@ -67,7 +67,7 @@ def makers() -> Iterator[tuple[str, str]]:
 
 
 def docstrings() -> Iterator[str]:
-    """Give every docstring that begins with a code."""
+    """Return every docstring that begins with a code."""
     for tree in trees().values():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node) or "").startswith(
@@ -124,7 +124,7 @@ def test_every_case_says_what_it_shows() -> None:
 
 
 def messages(case: casefile.Case) -> list[str]:
-    """Give the messages and the ways out of every report that a case expects."""
+    """Return the messages and the ways out of every report that a case expects."""
     report = "".join(text for name, text in case.files.items() if name.endswith("/report"))
     return [*(message for _, message in FINDING.findall(report)), *HELP.findall(report)]
 

@@ -124,7 +124,7 @@ COMMANDS = (
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the folder of a cluster that was compiled."""
+    """Return the folder of a cluster that was compiled."""
     monkeypatch.chdir(tmp_path)
     made = tmp_path / "clusters/lab"
     made.mkdir(parents=True)
@@ -135,7 +135,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Give content and time of every file."""
+    """Return content and time of every file."""
     return {
         str(path): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in folder.rglob("*")

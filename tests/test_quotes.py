@@ -22,7 +22,7 @@ def findings(inputs: Inputs) -> tuple[Diagnostic, ...]:
 
 
 def files(inputs: Inputs) -> Mapping[str, bytes]:
-    """Give every file that a finding may be about, by path as findings spell it."""
+    """Return every file that a finding may be about, by path as findings spell it."""
     published = {f"{inputs.folder}/rendered/{path}": text for path, text in inputs.published.items()}
     return {**inputs.sources, **published, inputs.lock_path: inputs.lock or b""}
 

@@ -1,7 +1,7 @@
 """ipamc compiles IP pools, a node inventory and a lock into manifests that Cilium accepts.
 
-`pipeline.compile_cluster` is the data flow. These are the rooms, from top to bottom. A module imports only from rooms
-below its own, and only workspace/ does I/O; a test checks both.
+`pipeline.compile_cluster` is the data flow. These are the rooms, from top to bottom. A module imports only
+from rooms below its own, and only workspace/ does I/O; a test checks both.
 
     cli/           verbs, options, exit codes; prints. cli/ci/: what pipelines call
     workspace/     clusters on the disk and in commits; files, git, kubectl, HTTP, processes, the clock

@@ -5,11 +5,10 @@ outside of them: held, pending and quarantined. Its excluded CIDRs do not count,
 another cluster's ranges. `reserved` does not make addresses free: what is reserved today may be given out
 tomorrow.
 
-The question is asked once for each cluster: its own addresses against those of the others. So every cluster
-that is refused has a finding in its own files. Of two that overlap both are refused, also where their locks
-have said so for long: a compiler cannot decide which of the two must change. The way out is to take
-`addressSpace` away until the nodes have moved. A neighbour that cannot be read is treated as one that
-overlaps.
+Each cluster is compared with the others, so every cluster that is refused has a finding in its own files. Two
+clusters that overlap are both refused, even if their locks have overlapped for a long time: a compiler cannot
+decide which of the two must change. The way out is to take `addressSpace` away until the nodes have moved. A
+neighbour that cannot be read is treated as one that overlaps.
 """
 
 from __future__ import annotations
@@ -250,7 +249,7 @@ def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterat
                 mine.at,
                 f"cluster {other.cluster} may have the same addresses, and cannot be read: {other.problem}",
                 also=[Related(other.at, "refused here")],
-                help=f"mend it; all of its findings: ipamc compile {other.cluster} --check",
+                help=f"correct it; all of its findings: ipamc compile {other.cluster} --check",
             )
 
 

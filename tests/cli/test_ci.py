@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def repository(made: Path, tmp_path: Path) -> Repository:
-    """Give a repository of one's own, as copied from one that was made once."""
+    """Return a repository of one's own, as copied from one that was made once."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     found = Repository.__new__(Repository)
     found.tools, found.folder = tmp_path / "bin", tmp_path / "clone"
@@ -116,9 +116,8 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
     uses = {step["uses"] for job in found["jobs"].values() for step in job["steps"] if "uses" in step}
     assert uses == {"actions/checkout@v5.0.0", "actions/setup-python@v6.0.0"}
     scripts = [step["run"] for job in found["jobs"].values() for step in job["steps"] if "run" in step]
-    assert not [
-        script for script in scripts if "${{" in script
-    ]  # what people may choose reaches a shell by its environment alone
+    # What people may choose reaches a shell by its environment alone
+    assert not [script for script in scripts if "${{" in script]
 
 
 def test_argocd_prunes_and_deletes_nothing() -> None:

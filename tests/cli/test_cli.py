@@ -49,7 +49,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with two sound clusters, as the working directory."""
+    """Return a folder with two sound clusters, as the working directory."""
     for name in ("blue", "red"):
         folder = tmp_path / "clusters" / name
         folder.mkdir(parents=True)
@@ -395,7 +395,7 @@ def test_compile_writes_every_cluster_and_then_nothing(
     assert tree(repository) == first
 
 
-@pytest.mark.parametrize("jobs", [["--jobs", "2"], []], ids=["as told", "one a processor"])
+@pytest.mark.parametrize("jobs", [["--jobs", "2"], []], ids=["as given", "one a processor"])
 def test_many_processes_give_the_same(
     repository: Path, jobs: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

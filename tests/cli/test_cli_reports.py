@@ -22,7 +22,7 @@ ALL = [f"--report={name}=out/{name}" for name in NAMES]
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder inside a git repository with two sound clusters, as the working directory."""
+    """Return a folder inside a git repository with two sound clusters, as the working directory."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     folder = tmp_path / "infra" / "网络"
     for name in ("blue", "red"):

@@ -28,7 +28,7 @@ NEW_KEY = 'unexpected key "queue" for "concurrency"'
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Give a repository in which one of two clusters changed on a branch."""
+    """Return a repository in which one of two clusters changed on a branch."""
     found = Repository(tmp_path)
     found.branch("feature", "red", "n2")
     found.calls()
@@ -75,9 +75,8 @@ def test_a_child_that_fails_is_seen_to_fail(repository: Repository) -> None:
 
 def test_the_child_compiles_the_merged_result(repository: Repository) -> None:
     repository.run("git", "checkout", "-q", "main")
-    repository.write(
-        "clusters/red/later.yaml", inventory("n2")
-    )  # either side is sound, and git merges them; together they have n2 twice
+    # Either side is sound, and git merges them; together they have n2 twice
+    repository.write("clusters/red/later.yaml", inventory("n2"))
     repository.run("ipamc", "compile")
     repository.commit("the target goes on")
     repository.run("git", "push", "-q", "origin", "main")

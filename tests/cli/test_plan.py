@@ -57,15 +57,15 @@ def commit(message: str = "a change") -> None:
     git("-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-q", "--allow-empty", "-m", message)
 
 
-SURROUNDINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
+ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a repository with two compiled clusters on its branch main."""
+    """Return a repository with two compiled clusters on its branch main."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDINGS.items():
+        for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
         patch.chdir(folder)
         for name in ("blue", "red"):
@@ -78,8 +78,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def repository(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a repository of one's own, as copied from one that was made once; it is the working directory."""
-    for name, value in SURROUNDINGS.items():
+    """Return a repository of one's own, as copied from one that was made once; it is the working directory."""
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -179,7 +179,7 @@ def test_a_base_whose_documents_are_not_understood_still_has_its_lock(
     assert blue["capacity"][0]["before"] is None
 
 
-def test_blocks_of_nobody_take_room_on_both_sides(
+def test_blocks_without_a_node_take_room_in_base_and_head(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The base's inventory is read only where it counts: beside CiliumNodes, one of which has no node here."""
@@ -451,7 +451,7 @@ def test_from_a_folder_below(
 
 
 def strict(schema: Any) -> Any:
-    """Give a schema in which no object may have a field that it does not name."""
+    """Return a schema in which no object may have a field that it does not name."""
     if isinstance(schema, list):
         return [strict(each) for each in schema]
     if not isinstance(schema, dict):

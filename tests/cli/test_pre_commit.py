@@ -20,7 +20,7 @@ HOOKS: dict[str, dict[str, Any]] = {hook["id"]: hook for hook in yaml.safe_load(
 
 
 def entry(hook: str) -> list[str]:
-    """Give the arguments of a hook's command, which is the script that the package installs."""
+    """Return the arguments of a hook's command, which is the script that the package installs."""
     command: str = HOOKS[hook]["entry"]
     name, *arguments = command.split()
     assert f'\n{name} = "ipamc.cli:main"\n' in (ROOT / "pyproject.toml").read_text()

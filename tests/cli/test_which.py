@@ -77,7 +77,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def which(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str], str]:
-    """Give the exit code, the rows of the table without its frame, and what was said."""
+    """Return the exit code, the rows of the table without its frame, and what was said."""
     code = main(["which", *arguments])
     captured = capsys.readouterr()
     rows = [
@@ -213,12 +213,12 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         "asked": "10.0.0.70",
         "held": True,
         "lines": [line],
-        "vacant": [],
+        "unheld": [],
     }
     assert main(["which", "10.0.2.65", "blue", "--output", "json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["held"], found["lines"]) == (False, [])
-    assert [(each["state"], each["node"], each["file"]) for each in found["vacant"]] == [
+    assert [(each["state"], each["node"], each["file"]) for each in found["unheld"]] == [
         ("pinned", "later", "clusters/blue/ippools.yaml")
     ]
 
@@ -246,9 +246,9 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_bad_question_is_a_usage_error(asked: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, rows, told = which(capsys, "--", asked)
+    code, rows, printed = which(capsys, "--", asked)
     assert (code, rows) == (64, [])
-    assert said in " ".join(told.split())
+    assert said in " ".join(printed.split())
 
 
 def test_an_unsound_lock_keeps_no_other_from_answering(

@@ -230,5 +230,5 @@ class Api:
 
 
 def versions(objects: Mapping[str, Object]) -> dict[str, str]:
-    """Give the resourceVersion of each object: it changes with every write that changes something."""
+    """Return the resourceVersion of each object: it changes with every write that changes something."""
     return {name: each["metadata"]["resourceVersion"] for name, each in objects.items()}

@@ -46,7 +46,7 @@ def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def api(operator: Operator) -> Api:
-    """Give the kube-apiserver, without any object that a test before may have left."""
+    """Return the kube-apiserver, without any object that a test before may have left."""
     operator.api.delete(
         NODES,
         CILIUM_NODES,

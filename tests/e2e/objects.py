@@ -30,12 +30,12 @@ def asks(pool: str, addresses: int) -> Object:
 
 
 def verdict(node: Object) -> str:
-    """Give what the operator finds wrong with a CiliumNode."""
+    """Return what the operator finds wrong with a CiliumNode."""
     return str(node.get("status", {}).get("ipam", {}).get("operator-status", {}).get("error", ""))
 
 
 def allocated(node: Object) -> list[str]:
-    """Give a CiliumNode's blocks in multi-pool mode."""
+    """Return a CiliumNode's blocks in multi-pool mode."""
     return [
         cidr for each in node["spec"]["ipam"].get("pools", {}).get("allocated", ()) for cidr in each["cidrs"]
     ]

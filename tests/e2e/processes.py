@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port() -> int:
-    """Give a TCP port that nobody listens on; somebody else may take it before you do."""
+    """Return a TCP port that nobody listens on; somebody else may take it before you do."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
@@ -69,7 +69,7 @@ class Program:
             self.process.wait()
 
     def said(self) -> str:
-        """Give all that it has printed so far."""
+        """Return all that it has printed so far."""
         return self.log.read_text(errors="replace")
 
     def until(self, holds: Callable[[], object], what: str, seconds: float = 90) -> None:
@@ -81,11 +81,11 @@ class Program:
             time.sleep(0.1)
 
     def tail(self, lines: int = 30) -> str:
-        """Give the last lines that it printed."""
+        """Return the last lines that it printed."""
         return "\n".join(self.said().splitlines()[-lines:])
 
     def listens(self) -> Iterator[str]:
-        """Give the addresses that it accepts connections on, as the kernel writes them: hexadecimal, in host order (proc(5), /proc/net/tcp)."""
+        """Return the addresses that it accepts connections on, as the kernel writes them: hexadecimal, in host order (proc(5), /proc/net/tcp)."""
         sockets = {
             str(each.readlink())
             for each in Path(f"/proc/{self.process.pid}/fd").iterdir()

@@ -79,7 +79,7 @@ def owns_config(site: Site) -> bool:
 
 
 def identity(document: Object) -> tuple[str, str, str]:
-    """Give what makes an object one in a cluster."""
+    """Return what makes an object one in a cluster."""
     return document["kind"], document["metadata"].get("namespace", ""), document["metadata"]["name"]
 
 
@@ -103,9 +103,8 @@ def at_rest(
     """Wait until nobody writes any more; give the CiliumNodes. `handled`: an operator runs, and shows by a witness that it has read all that was there."""
     if handled:
         witness(api, operator, config)
-    if (
-        handled and config["ipam"] == "cluster-pool"
-    ):  # it has a word for each, some seconds later from 1.19 on
+    # It has a word for each, some seconds later from 1.19 on
+    if handled and config["ipam"] == "cluster-pool":
         until(
             lambda: all(
                 "operator-status" in each.get("status", {}).get("ipam", {})
@@ -199,7 +198,7 @@ def holds(site: Site, operator: Operator) -> None:
 
 
 def expected(site: Site) -> dict[str, list[tuple[str, str]]]:
-    """Give the lock's pools and blocks of the nodes that have a CiliumNode: planned ones only where the operator does not collect them."""
+    """Return the lock's pools and blocks of the nodes that have a CiliumNode: planned ones only where the operator does not collect them."""
     planned = {
         node["name"]
         for document in site.documents()
@@ -211,7 +210,7 @@ def expected(site: Site) -> dict[str, list[tuple[str, str]]]:
 
 
 def expected_seeds(site: Site, operator: Operator) -> dict[str, list[Object]]:
-    """Give `pools.allocated` as the operator writes it: pools by name; CIDRs in order of text before 1.20 (seen: 10.20.0.128/27 before 10.20.0.96/27)."""
+    """Return `pools.allocated` as the operator writes it: pools by name; CIDRs in order of text before 1.20 (seen: 10.20.0.128/27 before 10.20.0.96/27)."""
     numeric = operator.version >= (1, 20)
     pinned = site.cluster["ipam"].get("pinning") == "node"
     found: dict[str, list[Object]] = {}
@@ -227,7 +226,7 @@ def expected_seeds(site: Site, operator: Operator) -> dict[str, list[Object]]:
 
 
 def expected_pools(site: Site) -> dict[str, Object]:
-    """Give the CiliumPodIPPools that there should be, whoever creates them: from manifests, and from the inputs where the operator's flag does."""
+    """Return the CiliumPodIPPools that there should be, whoever creates them: from manifests, and from the inputs where the operator's flag does."""
     pools = {
         each["metadata"]["name"]: spec(each)
         for each in site.rendering("cilium/ippools.yaml", "pools/*/ippools.yaml")
@@ -244,12 +243,12 @@ def expected_pools(site: Site) -> dict[str, Object]:
 
 
 def spec(document: Object) -> Object:
-    """Give an object's spec."""
+    """Return an object's spec."""
     return dict(document["spec"])
 
 
 def node_blocks(site: Site) -> dict[str, object]:
-    """Give what each Node says of its blocks: podCIDRs with the first one apart, or annotations."""
+    """Return what each Node says of its blocks: podCIDRs with the first one apart, or annotations."""
     found: dict[str, object] = {}
     annotated = site.cluster.get("patchNodes") == "annotations"
     for name, node in site.api.items(NODES).items():
@@ -265,7 +264,7 @@ def node_blocks(site: Site) -> dict[str, object]:
 
 
 def expected_nodes(site: Site) -> dict[str, object]:
-    """Give the same from the lock: the primary family first."""
+    """Return the same from the lock: the primary family first."""
     cluster = site.cluster
     families = cluster.get("ipFamilies", ["IPv4"])
     found: dict[str, object] = {}
@@ -278,7 +277,7 @@ def expected_nodes(site: Site) -> dict[str, object]:
 
 
 def addresses(block: str) -> Iterator[str]:
-    """Give the addresses of a block that pods can have: first and last left out where there are more than two."""
+    """Return the addresses of a block that pods can have: first and last left out where there are more than two."""
     network = ip_network(block)
     last = network.num_addresses - 1
     return (str(address) for index, address in enumerate(network) if last < 2 or 0 < index < last)
@@ -292,7 +291,7 @@ def applying_again_changes_nothing(site: Site) -> None:
 
 
 def everything(api: Api) -> dict[str, str]:
-    """Give the resourceVersion of all that a cluster's output can touch."""
+    """Return the resourceVersion of all that a cluster's output can touch."""
     return {
         f"{path}/{name}": version
         for path in (NODES, CONFIG_MAPS, POOLS, CILIUM_NODES, *NODE_CONFIGS)

@@ -43,7 +43,7 @@ FLEETS: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 def refusal(name: str, version: tuple[int, int]) -> str:
-    """Give the code with which an example is refused for a Cilium minor; nothing if it is not."""
+    """Return the code with which an example is refused for a Cilium minor; nothing if it is not."""
     return next(
         (code for (each, first, last), code in REFUSED.items() if each == name and first <= version <= last),
         "",
@@ -97,7 +97,7 @@ def fleet(number: int, mode: str, **spec: Any) -> list[Object]:
 
 
 def ranges(families: list[str], four: str, six: str) -> dict[str, Any]:
-    """Give a pool's ranges: of each family that the cluster has."""
+    """Return a pool's ranges: of each family that the cluster has."""
     every = {"ipv4": {"cidrs": [four], "blockSize": 27}, "ipv6": {"cidrs": [six], "blockSize": 123}}
     return {family: every[family] for family in ("ipv4", "ipv6") if family.replace("ip", "IP") in families}
 

@@ -67,7 +67,7 @@ def stranger(api: Api, *names: str) -> None:
 
 
 def blocks(api: Api) -> dict[str, list[str]]:
-    """Give the podCIDRs of each CiliumNode."""
+    """Return the podCIDRs of each CiliumNode."""
     return {
         name: list(node["spec"].get("ipam", {}).get("podCIDRs", ()))
         for name, node in api.items(CILIUM_NODES).items()
@@ -246,9 +246,8 @@ def test_a_renumber_touches_nothing_until_the_node_was_drained(
             "10.0.0.192/26"
         ]
 
-        site.write(
-            "live.yaml", json.loads(api.kubectl("get", "ciliumnodes", "-o", "json").stdout)
-        )  # the cluster shows it
+        # The cluster shows it
+        site.write("live.yaml", json.loads(api.kubectl("get", "ciliumnodes", "-o", "json").stdout))
         site.compile()
         assert site.lock()["b"] == [("pods", "10.0.0.192/26")]
         assert site.lock("quarantined") == {"b": [("pods", "10.0.0.64/26")]}

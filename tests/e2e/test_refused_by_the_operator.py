@@ -179,9 +179,8 @@ def test_adopt_without_a_pool_of_its_own_serves_strangers_from_ours(
     compile_without(site, "IPC0512")
     with operator.running(site.config):
         site.apply()
-        assert serves(api, "stranger") == [
-            "10.0.0.64/26"
-        ]  # what the next newcomer of the inventory would get
+        # What the next newcomer of the inventory would get
+        assert serves(api, "stranger") == ["10.0.0.64/26"]
 
 
 @shows("IPC0222")
@@ -247,6 +246,5 @@ def test_multi_pool_mode_of_an_operator_that_has_none(api: Api, operator: Operat
         pytest.skip("it has")
     with operator.start(MULTI_POOL):
         api.create(CILIUM_NODES, cilium_node("a", pools=asks("default", 8)))
-        assert (
-            "pools" not in at_rest(api, operator, MULTI_POOL, handled=False)["a"]["spec"]["ipam"]
-        )  # its CRD does not know the field
+        # Its CRD does not know the field
+        assert "pools" not in at_rest(api, operator, MULTI_POOL, handled=False)["a"]["spec"]["ipam"]

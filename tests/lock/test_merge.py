@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import permutations
 
 import msgspec
 import pytest
@@ -64,12 +65,12 @@ same on both sides         | 0/26 a            | 0/26 a 5                | 0/26 
 changed beats unchanged    | 0/26 a            | 0/26 a 5                | 0/26 a                  | 0/26 a 5
 new on one side            |                   | 0/26 a                  |                         | 0/26 a
 new on both sides          |                   | 0/26 a                  | 64/26 b                 | 0/26 a, 64/26 b
-live beats left            | 0/26 a 5          | 0/26 a                  | 0/26 a released         | 0/26 a
-left beats released        | 0/26 a            | 0/26 a released         | 0/26 a 5                | 0/26 a 5
+held beats quarantined     | 0/26 a 5          | 0/26 a                  | 0/26 a released         | 0/26 a
+quarantined beats released | 0/26 a            | 0/26 a released         | 0/26 a 5                | 0/26 a 5
 the later day              | 0/26 a            | 0/26 a 5                | 0/26 a 9                | 0/26 a 9
 moved stays moved          | 0/26 a            | 0/26 a 5 moved, 64/26 a | 0/26 a 9                | 0/26 a 9 moved, 64/26 a
 held beats pending         | 0/26 a            | 0/26 a, 64/26 a pending    | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 64/26 a
-settled beats cancelled    | 0/26 a, 64/26 a pending | 0/26 a, 64/26 a released | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 64/26 a
+completed beats cancelled  | 0/26 a, 64/26 a pending | 0/26 a, 64/26 a released | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 64/26 a
 pending beats quarantined  | 0/26 a 5, 64/26 a 5 was_pending | 0/26 a, 64/26 a pending | 0/26 a released, 64/26 a released | 0/26 a, 64/26 a pending
 used again on one side     | 0/26 a 5          | 0/26 b                  | 0/26 a 5                | 0/26 b
 used again as larger       | 0/26 a 5, 64/26 b 5 | 0/25 c                | 0/26 a 5, 64/26 b 5     | 0/25 c
@@ -119,15 +120,15 @@ two left, later day  | 0/26 b 5         | 0/25 a 6         |                  | 
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "trunk", "result", "told"),
+    ("ours", "theirs", "trunk", "result", "names"),
     [row[1:] for row in rows(CLASHES)],
     ids=[row[0] for row in rows(CLASHES)],
 )
-def test_newcomers_that_clash(ours: str, theirs: str, trunk: str, result: str, told: str) -> None:
+def test_newcomers_that_clash(ours: str, theirs: str, trunk: str, result: str, names: str) -> None:
     for one, two in ((ours, theirs), (theirs, ours)):
         merged = merge(b"", lock(one), lock(two), lock(trunk) if trunk else None)
         assert merged.text.decode() == lock(result).decode()
-        assert dropped(merged) == told
+        assert dropped(merged) == names
         assert not merged.conflicts
 
 
@@ -164,9 +165,9 @@ def test_the_first_trunk_weighs_most() -> None:
 
 APART = """
 two pending       | 0/26 a               | 0/26 a, 64/26 a pending    | 0/26 a, 128/26 a pending    | 64/26, 128/26
-two settled    | 0/26 a               | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
-pending, settled | 0/26 a               | 0/26 a, 64/26 a pending    | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
-again, settled | 0/26 a, 64/26 a pending | 0/26 a, 64/26 a released, 128/26 a pending | 0/26 a 5 moved, 64/26 a | 128/26, 64/26
+two completed  | 0/26 a               | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
+pending, completed | 0/26 a               | 0/26 a, 64/26 a pending    | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
+again, completed | 0/26 a, 64/26 a pending | 0/26 a, 64/26 a released, 128/26 a pending | 0/26 a 5 moved, 64/26 a | 128/26, 64/26
 """
 
 
@@ -312,12 +313,12 @@ class History:
         mine = [
             each for each in self.lines.values() if each.node == node and each.state is not State.RELEASED
         ]
-        live, waiting = (
+        held, pending = (
             [each for each in mine if each.state is State.HELD],
             [each for each in mine if each.state is State.PENDING],
         )
         today = DAYS[self.day]
-        if verb == "place" and not (live and self.mode.one_block):
+        if verb == "place" and not (held and self.mode.one_block):
             self.put(Line(block=place, node=node, pool="p"))
         elif verb == "leave":
             self.change(
@@ -325,15 +326,15 @@ class History:
                     replaced(
                         each, state=State.QUARANTINED, since=today, was_pending=each.state is State.PENDING
                     )
-                    for each in live + waiting
+                    for each in held + pending
                 )
             )
-        elif verb == "back" and not live:
+        elif verb == "back" and not held:
             gone = sorted(
                 (
                     each
                     for each in mine
-                    if each.since and not each.moved and not (each.was_pending and waiting)
+                    if each.since and not each.moved and not (each.was_pending and pending)
                 ),
                 key=lambda each: each.since,
             )
@@ -357,12 +358,12 @@ class History:
                     if each.state is not State.HELD
                 )
             )
-        elif verb == "renumber" and live and not waiting:
+        elif verb == "renumber" and held and not pending:
             self.put(Line(block=place, node=node, pool="p", state=State.PENDING))
-        elif verb == "settle" and waiting and live:
+        elif verb == "settle" and pending and held:
             self.change(
-                *(replaced(each, state=State.QUARANTINED, since=today, moved=True) for each in live),
-                *(replaced(each, state=State.HELD) for each in waiting),
+                *(replaced(each, state=State.QUARANTINED, since=today, moved=True) for each in held),
+                *(replaced(each, state=State.HELD) for each in pending),
             )
         elif verb == "rename" and not any(each.node == other and each.in_use for each in self.lines.values()):
             self.change(*(replaced(each, node=other) for each in mine))
@@ -453,12 +454,12 @@ def test_a_merge_is_sound_and_loses_nothing_in_silence(fork: Fork) -> None:
     merged = fork.merged()
     assume(not merged.conflicts and fork.base not in {fork.ours, fork.theirs})
     result = lines_of(merged.text)  # parses strictly: no overlap, no second held line
-    told = {(each.line.block, each.line.node) for each in merged.dropped}
+    named = {(each.line.block, each.line.node) for each in merged.dropped}
     for side in (fork.ours, fork.theirs):
         for block, was in lines_of(side).items():
             kept = block in result and result[block].node == was.node
             used_again = any(each.block.overlaps(block) for each in result.values())
-            assert kept or used_again or (block, was.node) in told
+            assert kept or used_again or (block, was.node) in named
 
 
 @given(forks())
@@ -476,15 +477,15 @@ def test_what_both_sides_hold_from_the_base_stays(fork: Fork) -> None:
 
 @given(forks())
 def test_a_node_that_both_sides_hold_is_never_without(fork: Fork) -> None:
-    """With several blocks a node, each side may give up the one that the other keeps; the next compile sees what is lacking."""
+    """With several blocks a node, each side may give up the one that the other keeps; the next compile sees what is missing."""
     merged = fork.merged()
     assume(not merged.conflicts and b"multi-pool" not in fork.base)
-    told = {each.line.node for each in merged.dropped}
+    named = {each.line.node for each in merged.dropped}
     base, ours, theirs, result = (
         {each.node for each in lines_of(text).values() if each.state is State.HELD}
         for text in (fork.base, fork.ours, fork.theirs, merged.text)
     )
-    assert (base & ours & theirs) - told <= result
+    assert (base & ours & theirs) - named <= result
 
 
 @given(forks())
@@ -513,10 +514,11 @@ def test_merging_again_changes_nothing(fork: Fork) -> None:
         assert merge(fork.base, merged.text, side, fork.trunk).text == merged.text
 
 
-@given(STEPS, STEPS, STEPS, st.sampled_from(PLACES), st.sampled_from(PLACES))
+@given(STEPS, STEPS, STEPS, st.sampled_from(list(permutations(PLACES, 2))))
 def test_a_conflict_is_settled_by_taking_either_side(
-    before: list[Step], one: list[Step], two: list[Step], here: Block, there: Block
+    before: list[Step], one: list[Step], two: list[Step], places: tuple[Block, Block]
 ) -> None:
+    here, there = places
     held = Line(block=parse_block("10.0.0.128/26"), node="z", pool="p")
     base = grown(History({held.block: held}, Mode.CLUSTER_POOL), before)
     ours, theirs = (
@@ -527,10 +529,9 @@ def test_a_conflict_is_settled_by_taking_either_side(
     for side, history in (("ours", ours), ("theirs", theirs)):
         found, problems = parse(resolved(merged.text, side).encode(), "resolved")
         assert found is not None
-        told = {each.line.block for each in merged.dropped if each.line.node == "z"}
+        lost = {each.line.block for each in merged.dropped if each.line.node == "z"}
         assert {each for each in found.lines if each.node == "z"} == {
-            each for each in history.lines.values() if each.node == "z" and each.block not in told
+            each for each in history.lines.values() if each.node == "z" and each.block not in lost
         }
-        assert {each.code for each in problems} <= {
-            "IPC0407"
-        }  # where the other side's newcomer took the place
+        # IPC0407: the other side's newcomer took the place.
+        assert {each.code for each in problems} <= {"IPC0407"}

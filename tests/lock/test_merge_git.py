@@ -72,12 +72,14 @@ class Repository:
         self.commit(nodes=nodes, file=name)
 
     def held(self, revision: str = "") -> dict[str, str]:
-        """Give the held block of each node, of a revision or in the work tree."""
+        """Return the held block of each node, of a revision or in the work tree."""
         text = self.git("show", f"{revision}:{LOCK}").stdout if revision else (self.folder / LOCK).read_text()
         lines = [json.loads(row) for row in text.splitlines()[1:]]
         assert len({line["block"] for line in lines}) == len(lines)
         return {
-            line["node"]: line["block"] for line in lines if not line.keys() & {"left", "next", "released"}
+            line["node"]: line["block"]
+            for line in lines
+            if not line.keys() & {"quarantined", "pending", "released"}
         }
 
 
@@ -96,7 +98,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def repository(made: Path, tmp_path: Path) -> Repository:
-    """Give a repository of one's own, as copied from one that was made once."""
+    """Return a repository of one's own, as copied from one that was made once."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return Repository(tmp_path)
 
@@ -169,8 +171,11 @@ def test_lock_onto_repairs_what_a_forge_merged_as_text(repository: Repository) -
     assert (refused.returncode, "IPC0407" in refused.stderr) == (1, True)
     assert "b1" in refused.stderr
     assert "a1" in refused.stderr
-    told = repository.ipamc("lock", "--onto", "two", "--check", fine=False)
-    assert (told.returncode, "dropped 10.244.1.0/24 of node b1, which a1 has on two" in told.stderr) == (
+    printed = repository.ipamc("lock", "--onto", "two", "--check", fine=False)
+    assert (
+        printed.returncode,
+        "dropped 10.244.1.0/24 of node b1, which a1 has on two" in printed.stderr,
+    ) == (
         1,
         True,
     )
@@ -214,8 +219,8 @@ def test_lock_onto_goes_on_where_a_merge_without_the_driver_stopped(
     repository.git("checkout", "-q", "-b", "here", "one")
     assert repository.git(*command, fine=False).returncode == 1
     assert "<<<<<<<" in (repository.folder / LOCK).read_text()
-    told = repository.ipamc("lock", "--onto", "two").stderr
-    assert "which a1 has on two" in told
+    printed = repository.ipamc("lock", "--onto", "two").stderr
+    assert "which a1 has on two" in printed
     held, published = repository.held(), repository.held("two")
     assert held.keys() == EVERYONE
     assert {node: held[node] for node in published} == published

@@ -58,6 +58,7 @@ def test_every_part_is_counted() -> None:
         Line(block=parse_block("10.0.0.96/27"), node="n3", state=State.RELEASED),
     )
     use = count(pool(at("10.0.0.0/24"), 27, reserved=at("10.0.0.0/30", "10.0.0.224/28")), lines)
+    # 4: .96 (released), .128, .160, .192; what is reserved inside a held block is held
     assert use.use == Use(
         total=256,
         held=64,
@@ -68,7 +69,7 @@ def test_every_part_is_counted() -> None:
         blocks_held=2,
         blocks_free=4,
         blocks=8,
-    )  # 4: .96 (released), .128, .160, .192; what is reserved inside a held block is held
+    )
     assert [each.use for each in use.ranges] == [use.use]
 
 

@@ -88,7 +88,7 @@ def test_codes_of_the_tables_are_in_the_catalogue() -> None:
 
 
 def asked() -> Iterator[str]:
-    """Give the name of every capability that the code asks about."""
+    """Return the name of every capability that the code asks about."""
     for path in PACKAGE.rglob("*.py"):
         if path.name not in {"features.py", "support.py"}:
             for node in ast.walk(ast.parse(path.read_text())):

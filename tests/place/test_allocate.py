@@ -18,10 +18,10 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Demand, Offer, Reconciled, Stale, StaleReason
+from ipamc.model.plan import Demand, Offer, Origin, Reconciled, Stale, StaleReason
 from ipamc.place.allocate.allocate import allocate
 from tests.support.brute_force import brute_force
-from tests.support.pools import AT, TODAY, block, cluster, offer, pool, standing, want
+from tests.support.pools import AT, TODAY, block, cluster, offer, pool, reconciled, want
 
 # Two windows of 256 addresses, 10.0.0.0/24 and fd00::/120, in which everything overlaps everything else soon enough.
 BASE = {4: 10 << 24, 6: 0xFD << 120}
@@ -59,7 +59,7 @@ class World:
     """What an allocation is given."""
 
     cluster: Cluster
-    standing: Reconciled
+    reconciled: Reconciled
 
 
 @st.composite
@@ -98,11 +98,11 @@ def worlds(draw: st.DrawFn) -> World:
         ),
         excluded=excluded,
     )
-    lacking = [each for node in NODES for each in draw(wants(node, pools, families, mode))]
+    demands = [each for node in NODES for each in draw(wants(node, pools, families, mode))]
     return World(
         made,
         replace(
-            standing(lines, draw(st.permutations(lacking))), taken=tuple(Range(each, AT) for each in taken)
+            reconciled(lines, draw(st.permutations(demands))), taken=tuple(Range(each, AT) for each in taken)
         ),
     )
 
@@ -167,8 +167,8 @@ def wants(
 @settings(max_examples=400, deadline=None)
 @given(worlds())
 def test_equals_the_plainest_model(world: World) -> None:
-    plan, found = allocate(world.cluster, (), world.standing, TODAY)
-    model = brute_force(world.cluster, world.standing, TODAY)
+    plan, found = allocate(world.cluster, (), world.reconciled, TODAY)
+    model = brute_force(world.cluster, world.reconciled, TODAY)
     assert list(plan.lock.lines) == sorted(model.lines, key=lambda each: each.block)
     assert plan.origins == model.new
     assert {each.code for each in found} == {code for code, _ in model.refused}
@@ -180,20 +180,20 @@ def test_equals_the_plainest_model(world: World) -> None:
 @settings(max_examples=200, deadline=None)
 @given(worlds())
 def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -> None:
-    standing = world.standing
-    plan, _ = allocate(world.cluster, (), standing, TODAY)
+    given = world.reconciled
+    plan, _ = allocate(world.cluster, (), given, TODAY)
     lines = plan.lock.lines
     assert all(not one.block.overlaps(other.block) for one, other in pairwise(lines))
 
     new = {each.block: each for each in lines if each.block in plan.origins}
     pinned = {each for each, origin in plan.origins.items() if origin == "pin"}
-    kept = [each.block for each in (*world.cluster.excluded, *standing.taken)]
+    kept = [each.block for each in (*world.cluster.excluded, *given.taken)]
     kept += [each.block for each_pool in world.cluster.pools for each in each_pool.reserved]
     assert not any(each.overlaps(other) for each in new for other in kept)
 
     offers = {
         each.want.node.name: [other.pool.name for one in each.want.offers for other in (one, *one.instead)]
-        for each in standing.demands
+        for each in given.demands
     }
     ranges = {
         each.name: [one.block for part in each.families.values() for one in part.ranges]
@@ -204,7 +204,7 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
         assert each.block in pinned or any(one.contains(each.block) for one in ranges[each.pool])
 
     days = world.cluster.quarantine_days
-    for each in set(standing.lock.lines) - set(lines):
+    for each in set(given.lock.lines) - set(lines):
         over = [one for one in new if one.overlaps(each.block)]
         own = any(one in pinned and new[one].node == each.node for one in over)
         waited = (
@@ -222,19 +222,19 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
 def test_order_of_input_does_not_matter_and_a_second_run_changes_nothing(
     world: World, chance: Random
 ) -> None:
-    plan, found = allocate(world.cluster, (), world.standing, TODAY)
-    lacking = list(world.standing.demands)
-    chance.shuffle(lacking)
-    again, same = allocate(world.cluster, (), replace(world.standing, demands=tuple(lacking)), TODAY)
+    plan, found = allocate(world.cluster, (), world.reconciled, TODAY)
+    demands = list(world.reconciled.demands)
+    chance.shuffle(demands)
+    again, same = allocate(world.cluster, (), replace(world.reconciled, demands=tuple(demands)), TODAY)
     assert (again, sorted(same, key=repr)) == (plan, sorted(found, key=repr))
 
-    settled = replace(world.standing, lock=plan.lock, held=plan.held, demands=())
-    after, nothing = allocate(world.cluster, (), settled, TODAY)
+    again_given = replace(world.reconciled, lock=plan.lock, held=plan.held, demands=())
+    after, nothing = allocate(world.cluster, (), again_given, TODAY)
     assert (after.lock, after.held, nothing) == (plan.lock, plan.held, [])
 
 
 def placed(made: Cluster, given: Reconciled) -> dict[str, list[str]]:
-    """Give the new blocks by node, with their origins."""
+    """Return the new blocks by node, with their origins."""
     plan, found = allocate(made, (), given, TODAY)
     assert found == []
     result: dict[str, list[str]] = {}
@@ -248,13 +248,13 @@ def refusal(made: Cluster, given: Reconciled) -> list[str]:
     return [f"{each.code} {each.message}" for each in allocate(made, (), given, TODAY)[1]]
 
 
-def lacks(name: str, *offers: Offer, families: tuple[int, ...] = (4,)) -> Demand:
+def demand(name: str, *offers: Offer, families: tuple[int, ...] = (4,)) -> Demand:
     return Demand(want(name, *offers), families)
 
 
 def test_names_decide_the_order() -> None:
     rack = pool("rack", "10.0.1.0/28", "10.0.0.0/27")
-    made = placed(cluster(rack), standing(lacking=[lacks(name, offer(rack)) for name in ("c", "a", "b")]))
+    made = placed(cluster(rack), reconciled(demands=[demand(name, offer(rack)) for name in ("c", "a", "b")]))
     assert made == {
         "a": ["10.0.1.0/28 first fit"],
         "b": ["10.0.0.0/28 first fit"],
@@ -270,12 +270,12 @@ def test_a_full_pool_is_replaced_by_those_that_may_and_by_no_other() -> None:
     )
     offers = (offer(full, instead=[offer(twin)]), offer(stranger))
     lines = ["10.0.0.0/28 x"]
-    assert placed(cluster(full, twin, stranger), standing(lines, [lacks("a", *offers)])) == {
+    assert placed(cluster(full, twin, stranger), reconciled(lines, [demand("a", *offers)])) == {
         "a": ["10.0.1.0/28 first fit"]
     }
     assert refusal(
         cluster(full, twin, stranger),
-        standing([*lines, "10.0.1.0/29 y"], [lacks(name, *offers) for name in "ab"]),
+        reconciled([*lines, "10.0.1.0/29 y"], [demand(name, *offers) for name in "ab"]),
     ) == [
         "IPC0303 pool full has no room for 2 nodes: a, b; IPv4 /28: 1 block, 1 held; passed over: pool twin is full, pool stranger may not take its place"
     ]
@@ -285,12 +285,12 @@ def test_a_family_comes_from_the_next_candidate_that_has_it() -> None:
     four, six = pool("four", "10.0.0.0/24"), pool("six", "fd00::/120")
     made = placed(
         cluster(four, six, families=(4, 6)),
-        standing(lacking=[lacks("a", offer(four), offer(six), families=(4, 6))]),
+        reconciled(demands=[demand("a", offer(four), offer(six), families=(4, 6))]),
     )
     assert made == {"a": ["10.0.0.0/28 first fit", "fd00::/124 first fit"]}
     assert refusal(
         cluster(four, families=(4, 6)),
-        standing(lacking=[lacks(name, offer(four), families=(4, 6)) for name in "ab"]),
+        reconciled(demands=[demand(name, offer(four), families=(4, 6)) for name in "ab"]),
     ) == ["IPC0307 no candidate pool gives IPv6 to 2 nodes: a, b; pool four has no IPv6"]
 
 
@@ -304,7 +304,7 @@ def test_a_full_pool_is_replaced_for_what_it_was_asked_and_no_more() -> None:
     offers = (offer(full, instead=[offer(twin), offer(dual)]), offer(six))
     made = placed(
         cluster(full, twin, dual, six, families=(4, 6)),
-        standing(["10.0.0.0/28 x"], [lacks("a", *offers, families=(4, 6))]),
+        reconciled(["10.0.0.0/28 x"], [demand("a", *offers, families=(4, 6))]),
     )
     assert made == {"a": ["10.1.0.0/28 first fit", "fd03::/124 first fit"]}
 
@@ -314,11 +314,11 @@ def test_a_dual_stack_pool_gives_both_or_none() -> None:
     lines = ["fd00::/128 x"]
     made = placed(
         cluster(dual, spare, families=(4, 6)),
-        standing(lines, [lacks("a", offer(dual, instead=[offer(spare)]), families=(4, 6))]),
+        reconciled(lines, [demand("a", offer(dual, instead=[offer(spare)]), families=(4, 6))]),
     )
     assert made == {"a": ["10.1.0.0/28 first fit", "fd01::/124 first fit"]}
     assert refusal(
-        cluster(dual, families=(4, 6)), standing(lines, [lacks("a", offer(dual), families=(4, 6))])
+        cluster(dual, families=(4, 6)), reconciled(lines, [demand("a", offer(dual), families=(4, 6))])
     ) == [
         "IPC0305 pool dual has room in IPv4 but not in IPv6 for 1 node: a; IPv6 /124: 1 block, less than 0.1 held, 0.9 free in pieces that are too small"
     ]
@@ -328,11 +328,11 @@ def test_multi_pool_gives_every_block_that_is_missing() -> None:
     rack = pool("rack", "10.0.0.0/26", pins={"a": ["10.0.0.32/28"]})
     needs = offer(rack)
     made = cluster(rack, mode=Mode.MULTI_POOL)
-    given = standing(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 3})])
+    given = reconciled(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 3})])
     assert placed(made, given) == {
         "a": ["10.0.0.16/28 first fit", "10.0.0.32/28 pin", "10.0.0.48/28 first fit"]
     }
-    given = standing(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 4})])
+    given = reconciled(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 4})])
     assert refusal(made, given) == ["IPC0303 pool rack has no room for 1 node: a; IPv4 /28: 4 blocks, 4 held"]
 
 
@@ -348,36 +348,36 @@ def test_a_closed_pool_gives_pins_and_nothing_else(closed: str) -> None:
     )
     rack = pool("rack", "10.1.0.0/24", "fd01::/120")
     made = cluster(shut, rack, families=(4, 6))
-    assert placed(made, standing(lacking=[lacks("a", offer(shut), offer(rack), families=(4, 6))])) == {
+    assert placed(made, reconciled(demands=[demand("a", offer(shut), offer(rack), families=(4, 6))])) == {
         "a": ["10.0.0.64/27 pin", "fd01::/124 first fit"]
     }
     needs = offer(shut)
     multi = replace(made, mode=Mode.MULTI_POOL)
-    assert placed(multi, standing(lacking=[Demand(want("a", needs), (4,), needs, {4: 1})])) == {
+    assert placed(multi, reconciled(demands=[Demand(want("a", needs), (4,), needs, {4: 1})])) == {
         "a": ["10.0.0.64/27 pin"]
     }
-    on_its_way = standing(["10.0.0.64/27 a pending"], [Demand(want("a", needs), (4,), needs, {4: 1})])
+    on_its_way = reconciled(["10.0.0.64/27 a pending"], [Demand(want("a", needs), (4,), needs, {4: 1})])
     assert placed(multi, on_its_way) == {}
 
 
 def test_a_pin_is_kept_free_for_a_node_that_is_not_there() -> None:
     rack = pool("rack", "10.0.0.0/26", pins={"later": ["10.0.0.0/28"]})
-    assert placed(cluster(rack), standing(lacking=[lacks("a", offer(rack))])) == {
+    assert placed(cluster(rack), reconciled(demands=[demand("a", offer(rack))])) == {
         "a": ["10.0.0.16/28 first fit"]
     }
 
 
 def test_a_pin_takes_released_lines_and_what_it_leaves_is_free() -> None:
     rack = pool("rack", "10.0.0.0/26", pins={"b": ["10.0.0.16/28"]})
-    given = standing(
-        ["10.0.0.0/27 gone released", "10.0.0.32/27 x"], [lacks("a", offer(rack)), lacks("b", offer(rack))]
+    given = reconciled(
+        ["10.0.0.0/27 gone released", "10.0.0.32/27 x"], [demand("a", offer(rack)), demand("b", offer(rack))]
     )
     assert placed(cluster(rack), given) == {"a": ["10.0.0.0/28 first fit"], "b": ["10.0.0.16/28 pin"]}
 
 
 def test_a_pin_takes_what_its_own_node_left() -> None:
     rack = pool("rack", "10.0.0.0/24", pins={"a": ["10.0.0.0/28"], "b": ["10.0.0.16/28"]})
-    given = standing(["10.0.0.0/27 a 2026-11-20*"], [lacks("a", offer(rack)), lacks("b", offer(rack))])
+    given = reconciled(["10.0.0.0/27 a 2026-11-20*"], [demand("a", offer(rack)), demand("b", offer(rack))])
     assert placed(cluster(rack), given) == {"a": ["10.0.0.0/28 pin"], "b": ["10.0.0.16/28 pin"]}
 
 
@@ -395,7 +395,9 @@ def test_a_pin_takes_what_its_own_node_left() -> None:
 )
 def test_a_pin_takes_no_line_of_another_node(lines: list[str], why: str, way_out: str) -> None:
     rack = pool("rack", "10.0.0.0/24", pins={"a": ["10.0.0.0/28"]})
-    _, (found,) = allocate(cluster(rack, nodes=["a"]), (), standing(lines, [lacks("a", offer(rack))]), TODAY)
+    _, (found,) = allocate(
+        cluster(rack, nodes=["a"]), (), reconciled(lines, [demand("a", offer(rack))]), TODAY
+    )
     assert found.code == "IPC0306"
     assert why in found.message
     assert way_out in found.help
@@ -430,7 +432,7 @@ def test_a_pin_takes_nothing_that_is_kept_from_everybody(
 ) -> None:
     rack = pool("rack", "10.0.0.0/24", pins={"a": ["10.0.0.0/28"]}, reserved=reserved)
     (found,) = refusal(
-        cluster(rack, excluded=excluded), standing(lacking=[lacks("a", offer(rack))], taken=taken)
+        cluster(rack, excluded=excluded), reconciled(demands=[demand("a", offer(rack))], taken=taken)
     )
     assert found.startswith("IPC0306 pin 10.0.0.0/28 of node a overlaps 10.0.0.")
 
@@ -445,7 +447,10 @@ def test_five_hundred_nodes_without_room_are_one_finding() -> None:
         "10.0.0.176/29 w",
     ]
     _, (found,) = allocate(
-        cluster(rack), (), standing(lines, [lacks(f"n{index}", offer(rack)) for index in range(500)]), TODAY
+        cluster(rack),
+        (),
+        reconciled(lines, [demand(f"n{index}", offer(rack)) for index in range(500)]),
+        TODAY,
     )
     assert found.message == (
         "pool rack has no room for 500 nodes: n0, n1, n10, n100, n101 and 495 more; IPv4 /28: 16 blocks, 9 held, "
@@ -460,19 +465,19 @@ def test_five_hundred_nodes_without_room_are_one_finding() -> None:
 def test_quarantine_without_end_is_told() -> None:
     rack = pool("rack", "10.0.0.0/28")
     (found,) = refusal(
-        cluster(rack, days=None), standing(["10.0.0.0/27 x 2020-01-01"], [lacks("a", offer(rack))])
+        cluster(rack, days=None), reconciled(["10.0.0.0/27 x 2020-01-01"], [demand("a", offer(rack))])
     )
     assert found.endswith("IPv4 /28: 1 block, 1 quarantined for ever")
 
 
-def test_what_is_in_the_standing_stays_in_the_plan() -> None:
+def test_what_is_reconciled_stays_in_the_plan() -> None:
     rack = pool("rack", "10.0.0.0/24", "fd00::/120")
     given = replace(
-        standing(
+        reconciled(
             ["fd00::/124 a", "10.0.0.0/28 a", "10.0.0.16/28 b pending", "10.0.0.32/28 c"],
-            [lacks("d", offer(rack))],
+            [demand("d", offer(rack))],
         ),
-        origins={block("10.0.0.32/28"): "returned"},
+        origins={block("10.0.0.32/28"): Origin.RETURNED},
         stale=(Stale(StaleReason.NEWCOMER, "d"),),
     )
     plan, _ = allocate(cluster(rack), (want("d", offer(rack)),), given, TODAY)

@@ -104,14 +104,14 @@ def cilium_node(name: str, cidr: str) -> fleet.Document:
 
 
 def controllers(sequence: Vector) -> list[str]:
-    """Give what each step gives in kube-controller-manager, in our words."""
+    """Return what each step gives in kube-controller-manager, in our words."""
     return [FULL if step["result"] == "exhausted" else step["result"] for step in sequence["steps"]]
 
 
 def occupied(run: Run, name: str, cidr: str, occupy: str) -> str:
     """Occupy a CIDR by a node that holds it, or by reserving it; what is no part of the range can only be reserved."""
-    ground, block = parse_block(run.cidrs[0]), parse_block(cidr)
-    return run.held(name, cidr) if occupy == "held" and ground.contains(block) else run.reserve(cidr)
+    whole, block = parse_block(run.cidrs[0]), parse_block(cidr)
+    return run.held(name, cidr) if occupy == "held" and whole.contains(block) else run.reserve(cidr)
 
 
 def steps(sequence: Vector, *, occupy: str, days: int = 0) -> Iterator[str]:
@@ -182,7 +182,7 @@ def all_at_once(run: Run, number: int) -> list[str] | str:
 
 
 def operators(sequence: Vector) -> list[str]:
-    """Give what each operation gives in cilium-operator, in our words."""
+    """Return what each operation gives in cilium-operator, in our words."""
     return [operator(op) for op in sequence["ops"]]
 
 
@@ -219,8 +219,8 @@ def test_a_cilium_node_without_a_node_occupies_as_well() -> None:
 )
 def test_sixteen_bits_of_ipv6_are_the_limit(cidr: str, mask: int) -> None:
     # One bit more, and kube-controller-manager and cilium-operator refuse to start: the node CIDR size is too big.
-    ground = parse_block(cidr)
-    wider = ground._replace(prefix=ground.prefix - 1)
+    whole = parse_block(cidr)
+    wider = whole._replace(prefix=whole.prefix - 1)
     assert Run("cluster-pool", [cidr], mask).next() == f"{cidr.partition('/')[0]}/{mask}"
     assert Run("cluster-pool", [str(wider)], mask).next() == "IPC0211"
     # Nobody but ipamc reads the ranges in kubernetes mode.

@@ -148,7 +148,7 @@ def result(outcome: Outcome) -> Any:
 
 
 def controllers(step: Step) -> Any:
-    """Give what the controller does, in our words."""
+    """Return what the controller does, in our words."""
     match step:
         case {"op": "node", "expect": {"error": True}, "candidates": candidates}:
             return {"refused": "IPC0303" if candidates else "IPC0302", "candidates": candidates}

@@ -46,7 +46,7 @@ def files(*sources: str, cluster: str = CLUSTER) -> dict[str, bytes]:
 
 
 def said(*sources: str, cluster: str = CLUSTER) -> list[str]:
-    """Give `CODE file:line text` for each finding: the text that is underlined, or what follows the point, after a ^."""
+    """Return `CODE file:line text` for each finding: the text that is underlined, or what follows the point, after a ^."""
     given = files(*sources, cluster=cluster)
     found: Any
     try:

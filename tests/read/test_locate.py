@@ -56,7 +56,7 @@ def span(place: Place, source: str) -> Span:
 
 
 def marked(place: Place, source: str) -> tuple[int, str]:
-    """Give the line, and what the caret line underlines."""
+    """Return the line, and what the caret line underlines."""
     at = span(place, source)
     return at.line, at.source[at.column - 1 : at.end_column - 1]
 

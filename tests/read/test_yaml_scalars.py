@@ -1,4 +1,4 @@
-"""Scalars without quotes: what both YAML 1.1 and YAML 1.2 readers see, told by the readers themselves."""
+"""Scalars without quotes: what both YAML 1.1 and YAML 1.2 readers see, as the readers themselves see it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def configs(made: Plan) -> dict[str, dict[str, Any]]:
-    """Give the selectors that are rendered, by pool."""
+    """Return the selectors that are rendered, by pool."""
     found = read(rendered(made).get("cilium/nodeconfigs.yaml", ""))
     assert all(
         each["spec"]["defaults"] == {"ipam-default-ip-pool": each["metadata"]["name"]} for each in found

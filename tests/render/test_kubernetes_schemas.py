@@ -29,7 +29,7 @@ CORE = {"v1", "apps/v1"}
 
 
 def minors(made: Compilation) -> set[str]:
-    """Give the minors to check against: the newest, and the cluster's own or the one nearest to it."""
+    """Return the minors to check against: the newest, and the cluster's own or the one nearest to it."""
     major, minor = min(max(made.plan.cluster.kubernetes or SHIPPED[-1], SHIPPED[0]), SHIPPED[-1])
     return {NEWEST, f"{major}.{minor}"}
 

@@ -45,7 +45,7 @@ ORDER = ["ConfigMap", "CiliumPodIPPool", "CiliumNodeConfig", "Node", "CiliumNode
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """Give the objects that kustomize builds of each plan as a whole."""
+    """Return the objects that kustomize builds of each plan as a whole."""
     folder = tmp_path_factory.mktemp("built")
     return {name: read(build(write(folder / name, rendered(made)))) for name, made in PLANS.items()}
 
@@ -75,9 +75,8 @@ def test_kustomize_builds_what_is_rendered(
         assert read(text) == [each for name in resources for each in read(texts[f"{folder}/{name}"])]
     assert whole == [each for folder in folders for each in read(parts[folder])]
     kinds = [ORDER.index(each["kind"]) for each in whole]
-    assert (
-        kinds == sorted(kinds) or made.cluster.pinning == "node"
-    )  # there each shard has both kinds of its own
+    # There each shard has both kinds of its own
+    assert kinds == sorted(kinds) or made.cluster.pinning == "node"
     assert len({identity(each) for each in whole}) == len(whole)
 
 
@@ -115,6 +114,7 @@ def test_the_style_is_kustomizes_own(name: str, tmp_path: Path) -> None:
 
 
 def test_text_stays_text_in_kustomize(tmp_path: Path) -> None:
+    # kustomize reads them, and writes what not every reader takes
     beyond = {
         "=",
         "<<",
@@ -125,7 +125,7 @@ def test_text_stays_text_in_kustomize(tmp_path: Path) -> None:
         "\u2028",
         "\ufeff",
         "\ufffe",
-    }  # kustomize reads them, and writes what not every reader takes
+    }
     data = tuple((f"k{index}", text) for index, text in enumerate((*PLAIN, *QUOTED)) if text not in beyond)
     values = {"namespace": "kube-system", "data": data}
     texts = emit([File("a.yaml", "cilium_config.yaml.j2", values)], TEMPLATES)

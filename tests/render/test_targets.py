@@ -22,7 +22,7 @@ DUAL = pool("a", "10.0.0.0/16", "fd00::/112", size=24, size6=120)
 
 
 def objects(texts: dict[str, str], path: str) -> dict[str, Any]:
-    """Give the objects of a file by name."""
+    """Return the objects of a file by name."""
     return {each["metadata"]["name"]: each for each in read(texts[path])}
 
 
@@ -378,7 +378,7 @@ def test_a_pinned_node_is_renumbered_by_its_pools() -> None:
 
 
 def values(mode: str, version: str = "1.18", **fields: Any) -> Any:
-    """Give the Helm values of a plan."""
+    """Return the Helm values of a plan."""
     return read(rendered(plan(mode, POOLS, {}, version=version, **fields))["cilium/helm-values.yaml"])[0]
 
 

@@ -1,4 +1,4 @@
-"""What is rendered keeps its schema; a template that goes wrong is told from the text that it made, and nothing is written."""
+"""What is rendered keeps its schema; a wrong template is found by the text that it makes, and nothing is written."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def schema_of(target: str) -> dict[str, Any]:
 
 @cache
 def texts() -> dict[str, dict[str, str]]:
-    """Give every text that a cluster or a case renders, by target and by place."""
+    """Return every text that a cluster or a case renders, by target and by place."""
     found: dict[str, dict[str, str]] = {target: {} for target in TARGETS}
     for name, each in everything().items():
         for file in arrange(each.plan):
@@ -373,7 +373,7 @@ def findings(made: Plan, changed: Mapping[str, tuple[str, str]]) -> list[Diagnos
 
 
 def shown(found: Diagnostic) -> str:
-    """Give a finding as `path:line: problem`."""
+    """Return a finding as `path:line: problem`."""
     assert found.code == "IPC0601"
     assert isinstance(found.at, Span)
     return f"{found.at.path.removeprefix('clusters/lab/rendered/')}:{found.at.line}: {found.message}"

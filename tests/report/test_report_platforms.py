@@ -180,7 +180,7 @@ def test_no_two_findings_have_one_fingerprint(found: list[Diagnostic]) -> None:
 
 
 def sarif(found: Iterable[Diagnostic], *failures: Failure) -> Any:
-    """Give the run of a report that the schema takes."""
+    """Return the run of a report that the schema takes."""
     document = json.loads(report(found, "sarif", failures=failures, rules=RULES))
     jsonschema.Draft4Validator(SCHEMA, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER).validate(
         document

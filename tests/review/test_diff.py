@@ -44,8 +44,8 @@ def locks(draw: st.DrawFn) -> tuple[Line, ...]:
         rivals = [each for each in lines if each.node == node and each.state is line.state]
         if draw(st.booleans()) and not (rivals and (line.in_use)):
             lines.append(line)
-    live = {line.node for line in lines if line.state is State.HELD}
-    return tuple(line for line in lines if line.state is not State.PENDING or line.node in live)
+    holders = {line.node for line in lines if line.state is State.HELD}
+    return tuple(line for line in lines if line.state is not State.PENDING or line.node in holders)
 
 
 def plan_with(lines: tuple[Line, ...]) -> Plan:

@@ -34,7 +34,7 @@ class BruteForce:
         )
 
     def under(self, block: Block) -> list[Line]:
-        """Give the lines that share an address with a block."""
+        """Return the lines that share an address with a block."""
         return [line for line in self.lines if line.block.overlaps(block)]
 
     def places(self, pool: Pool, family: int, prefix: int) -> Iterator[Block]:
@@ -46,7 +46,7 @@ class BruteForce:
                         yield Block(family, first, prefix)
 
     def find(self, pool: Pool, family: int, prefix: int) -> Block | None:
-        """Give the place that the rules choose."""
+        """Return the place that the rules choose."""
         places = list(self.places(pool, family, prefix))
         free = [place for place in places if not self.under(place)]
         released = [
@@ -57,9 +57,8 @@ class BruteForce:
             for place in places
             if all(line.state is State.RELEASED or self.waited(line) for line in self.under(place))
         ]
-        over.sort(
-            key=lambda place: max((line.since for line in self.under(place)), default="")
-        )  # stable: then as the ranges are written
+        # Stable: then as the ranges are written
+        over.sort(key=lambda place: max((line.since for line in self.under(place)), default=""))
         return next(iter(free + released + over), None)
 
     def take(self, node: str, pool: Pool, block: Block, origin: str) -> None:
@@ -82,10 +81,10 @@ class BruteForce:
             self.take(node, offer.pool, place, "")
         return has
 
-    def walk(self, lacking: Demand, missing: list[int]) -> None:
+    def walk(self, demand: Demand, missing: list[int]) -> None:
         """Place a block of each missing family."""
-        node = lacking.want.node.name
-        for offer in lacking.want.offers:
+        node = demand.want.node.name
+        for offer in demand.want.offers:
             has = [family for family in missing if family in offer.pool.families]
             if not has or offer.pool.disabled or offer.pool.unlisted:
                 continue
@@ -102,11 +101,11 @@ class BruteForce:
         if missing:
             self.refused.add(("IPC0307", node))
 
-    def pins(self, lacking: Demand) -> dict[int, int]:
+    def pins(self, demand: Demand) -> dict[int, int]:
         """Place the pins of a node; give how many blocks of each family are missing then."""
-        node = lacking.want.node.name
-        missing = dict(lacking.count) if lacking.offer else dict.fromkeys(lacking.families, 1)
-        for offer in [lacking.offer] if lacking.offer else lacking.want.offers:
+        node = demand.want.node.name
+        missing = dict(demand.count) if demand.offer else dict.fromkeys(demand.families, 1)
+        for offer in [demand.offer] if demand.offer else demand.want.offers:
             for pin in dict.fromkeys(each.block for each in offer.pool.pins.get(node, ())):
                 here = [
                     line for line in self.lines if line.block == pin and line.node == node and line.in_use
@@ -130,16 +129,16 @@ class BruteForce:
         return {family: number for family, number in missing.items() if number}
 
 
-def brute_force(cluster: Cluster, standing: Reconciled, today: str) -> BruteForce:
-    """Place what is lacking, the slow way."""
+def brute_force(cluster: Cluster, reconciled: Reconciled, today: str) -> BruteForce:
+    """Place what nodes still need, the slow way."""
     kept = [each.block for pool in cluster.pools for each in pool.reserved]
     kept += [each.block for pool in cluster.pools for some in pool.pins.values() for each in some]
-    kept += [each.block for each in (*cluster.excluded, *standing.taken)]
+    kept += [each.block for each in (*cluster.excluded, *reconciled.taken)]
     state = BruteForce(
-        cluster, list(standing.lock.lines), kept, today, [each.block for each in standing.taken]
+        cluster, list(reconciled.lock.lines), kept, today, [each.block for each in reconciled.taken]
     )
     newcomers = sorted(
-        standing.demands,
+        reconciled.demands,
         key=lambda each: (each.want.node.name, each.want.offers.index(each.offer) if each.offer else 0),
     )
     rest = [(each, state.pins(each)) for each in newcomers]

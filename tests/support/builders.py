@@ -111,12 +111,12 @@ def plan(
         **cluster,
     )
     wants = assign(built)
-    live: dict[str, tuple[Line, ...]] = {}
+    by_node: dict[str, tuple[Line, ...]] = {}
     for line in lines:
         if line.state is State.HELD:
-            live[line.node] = (*live.get(line.node, ()), line)
+            by_node[line.node] = (*by_node.get(line.node, ()), line)
     lock = Lock(cluster="built", mode=built.mode, shards=shards, lines=lines)
-    return Plan(cluster=built, wants=wants, lock=lock, origins={}, stale=(), held=live)
+    return Plan(cluster=built, wants=wants, lock=lock, origins={}, stale=(), held=by_node)
 
 
 def _line(pools: Iterable[Pool], name: str, text: str) -> Line:

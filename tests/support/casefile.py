@@ -80,7 +80,7 @@ class Case:
 
     @property
     def flags(self) -> dict[str, list[str]]:
-        """Give the values of the header's `#!` lines by name, in order; "" where a flag has none."""
+        """Return the values of the header's `#!` lines by name, in order; "" where a flag has none."""
         found: dict[str, list[str]] = {}
         for name, value in _FLAG.findall(self.header):
             found.setdefault(name, []).append(value)
@@ -88,12 +88,12 @@ class Case:
 
     @property
     def shows(self) -> tuple[Capability, ...]:
-        """Give the capabilities that differ, or are, as the case shows; none where the case is of one minor alone."""
+        """Return the capabilities that differ, or are, as the case shows; none where the case is of one minor alone."""
         return tuple(Capability[name] for names in self.flags.get("shows", []) for name in names.split(", "))
 
     @property
     def each(self) -> Mapping[Version, Case]:
-        """Give the case of every minor, where it is a row of the version table; else nothing."""
+        """Return the case of every minor, where it is a row of the version table; else nothing."""
         return {version: self._of(version) for version in minors()} if self.shows else {}
 
     def _of(self, version: Version) -> Case:
@@ -133,7 +133,7 @@ def _word(mark: str) -> str:
 
 
 def inputs(case: Case) -> Inputs:
-    """Give what the case hands to the compiler."""
+    """Return what the case hands to the compiler."""
     flags = case.flags
     published = _below("rendered/", case)
     sources = {
@@ -215,7 +215,7 @@ def plans(case: Case, head: Compilation | None, found: tuple[Diagnostic, ...]) -
 
 
 def before(case: Case) -> ClusterBase:
-    """Give the base of a case: what `base/` has in place of what is there now."""
+    """Return the base of a case: what `base/` has in place of what is there now."""
     was = _below("base/", case)
     files = {
         **{
@@ -263,7 +263,7 @@ def run(case: Case) -> Case:
 
 
 def _wanted(name: str) -> str:
-    """Give the name of what is expected, or "" of an input and of the findings, which marks take care of."""
+    """Return the name of what is expected, or "" of an input and of the findings, which marks take care of."""
     return name.removeprefix("want/") if name.startswith("want/") and name != "want/findings" else ""
 
 
@@ -279,7 +279,7 @@ def _row(case: Case, version: Version, outcome: Outcome) -> str:
 
 
 def _spans(name: str, outcomes: Mapping[Version, Outcome], minor: str) -> Iterator[tuple[str, str]]:
-    """Give the expectations of one file, a span of minors that agree each; of a report that of one minor alone."""
+    """Return the expectations of one file, a span of minors that agree each; of a report that of one minor alone."""
     texts = [(minor_text(version), outcome.produced.get(name, "")) for version, outcome in outcomes.items()]
     if name == "report":
         return ((f"want/{each}/report", text) for each, text in texts if each == minor)
@@ -302,7 +302,7 @@ def _consent(flags: dict[str, list[str]]) -> Consent:
 
 
 def _marked(case: Case, found: tuple[Diagnostic, ...]) -> Case:
-    """Give the case with its findings marked where they stand, or listed in want/findings."""
+    """Return the case with its findings marked where they stand, or listed in want/findings."""
     marks: dict[tuple[str, int], list[str]] = {}
     unmarked: list[str] = []
     files = {name: _unmarked(name, text) for name, text in case.files.items()}

@@ -43,5 +43,5 @@ def cases() -> dict[str, Compilation]:
 
 
 def everything() -> dict[str, Compilation]:
-    """Give both."""
+    """Return both."""
     return {**clusters(), **cases()}

@@ -13,11 +13,11 @@ import pytest
 
 
 def command() -> list[str]:
-    """Give the command that builds a folder; skip the test where there is none."""
-    if told := os.environ.get("KUSTOMIZE_BUILD"):
-        return shlex.split(told)
-    if told := os.environ.get("KUSTOMIZE"):
-        return [*shlex.split(told), "build"]
+    """Return the command that builds a folder; skip the test where there is none."""
+    if command := os.environ.get("KUSTOMIZE_BUILD"):
+        return shlex.split(command)
+    if command := os.environ.get("KUSTOMIZE"):
+        return [*shlex.split(command), "build"]
     if found := shutil.which("kustomize"):
         return [found, "build"]
     if found := shutil.which("kubectl"):

@@ -120,7 +120,7 @@ class Repository:
         self.commit(name)
 
     def calls(self) -> list[str]:
-        """Give the calls of ipamc since the last time this was asked."""
+        """Return the calls of ipamc since the last time this was asked."""
         found = (self.tools / "calls").read_text().splitlines()
         (self.tools / "calls").write_text("")
         return found
@@ -133,11 +133,11 @@ def workflow(text: str) -> dict[str, Any]:
 
 
 def steps(text: str, job: str) -> list[str]:
-    """Give the scripts of a job, less the one that installs ipamc: it is there."""
+    """Return the scripts of a job, less the one that installs ipamc: it is there."""
     runs = [step["run"] for step in workflow(text)["jobs"][job]["steps"] if "run" in step]
     return [run for run in runs if not run.startswith("pip install")]
 
 
 def bash(script: str) -> tuple[str, ...]:
-    """Give the command that GitHub runs a step with where `shell: bash` is told."""
+    """Return the command that GitHub runs a step with where `shell: bash` is set."""
     return ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script)

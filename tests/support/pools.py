@@ -110,8 +110,8 @@ def held_by_node(lines: Iterable[Line]) -> dict[str, tuple[Line, ...]]:
     return held
 
 
-def standing(
-    lines: Iterable[str | Line] = (), lacking: Iterable[Demand] = (), taken: Iterable[str] = ()
+def reconciled(
+    lines: Iterable[str | Line] = (), demands: Iterable[Demand] = (), taken: Iterable[str] = ()
 ) -> Reconciled:
     made = [line(each) if isinstance(each, str) else each for each in lines]
     lock = Lock(
@@ -121,4 +121,4 @@ def standing(
         lines=tuple(sorted(made, key=lambda each: each.block)),
         path="clusters/lab/ipam.lock",
     )
-    return Reconciled(lock=lock, held=held_by_node(lock.lines), demands=tuple(lacking), taken=ranges(*taken))
+    return Reconciled(lock=lock, held=held_by_node(lock.lines), demands=tuple(demands), taken=ranges(*taken))

@@ -29,7 +29,7 @@ class Outcome:
         return frozenset(each.code for each in self.diagnostics if each.severity is not Severity.ERROR)
 
     def blocks(self, node: str) -> list[str]:
-        """Give the held blocks of a node, in the lock's order."""
+        """Return the held blocks of a node, in the lock's order."""
         assert self.compilation
         return [str(line.block) for line in self.compilation.plan.held.get(node, ())]
 
@@ -43,7 +43,7 @@ class Replay:
     today: date = field(default=date(2026, 11, 21))
 
     def sources(self) -> dict[str, bytes]:
-        """Give the inputs as files."""
+        """Return the inputs as files."""
         return fleet.as_json(list(self.documents.values()))
 
     def wait(self, days: int) -> None:

@@ -103,7 +103,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def repository(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """Give a repository of one's own, as copied from one that was made once; it is the working directory."""
+    """Return a repository of one's own, as copied from one that was made once; it is the working directory."""
     shutil.copytree(made, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     return Repository(tmp_path / "here")
@@ -200,9 +200,9 @@ def test_programs_are_told_the_commit(repository: Repository, capsys: pytest.Cap
 
 def test_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "n1", "blue", "--at", "HEAD~1"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("n1 of blue: held\n")
-    assert "HEAD~1:clusters/blue/nodes.yaml:3\n" in told
+    printed = capsys.readouterr().out
+    assert printed.startswith("n1 of blue: held\n")
+    assert "HEAD~1:clusters/blue/nodes.yaml:3\n" in printed
     assert main(["why", "n1", "blue"]) == 1
 
 

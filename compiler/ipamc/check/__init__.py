@@ -1,6 +1,6 @@
 """A cluster, a plan or rendered files in, findings out.
 
-Rules change nothing and choose no block. Each is a generator, and its docstring is its catalogue entry.
+Rules change nothing and choose no block. Each rule is a function whose docstring is its catalogue entry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules that compare what the running cluster shows with the plan, and with the lock."""
+"""Rules about what the running cluster shows, against plan and lock, and about the Nodes of a plan."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
         )
 
 
-def ghosts(cluster: Cluster, unheld: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
+def cilium_node_without_node(cluster: Cluster, unheld: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
     """IPC0424: a CiliumNode without a node keeps its blocks.
 
     A CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator books

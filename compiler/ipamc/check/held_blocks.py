@@ -57,9 +57,8 @@ class Faulty:
 def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
     """Return what is wrong with a line's block where this node has it; () for most.
 
-    `pool` is the one whose range contains the block.
-
-    An illegal block has one fault. `line.pool` is the name in the lock. O(excluded and reserved CIDRs).
+    `pool` is the one whose range contains the block, `line.pool` the name in the lock. An illegal block has
+    one fault. O(excluded and reserved CIDRs).
     """
     block, family = line.block, line.block.family
     if family not in cluster.families:

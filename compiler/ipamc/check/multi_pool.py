@@ -6,10 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
-from ipamc.model.cluster import Cluster, Mode, Node, Pool
+from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, error
-
-HOSTNAME = "kubernetes.io/hostname"
 
 
 def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -193,13 +191,12 @@ def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
     """
     first: dict[str, Node] = {}
     for node in cluster.nodes:
-        hostname = node.labels.get(HOSTNAME, node.name)
-        before = first.setdefault(hostname, node)
+        before = first.setdefault(node.hostname, node)
         if before is not node:
             yield error(
                 "IPC0534",
                 node.at,
-                f"node {node.name} has the same {HOSTNAME} as node {before.name}: {hostname}",
+                f"node {node.name} has the same {HOSTNAME} as node {before.name}: {node.hostname}",
                 also=[Related(before.at, "the other node")],
                 help="give each node a hostname of its own, or set pinning: none",
             )

@@ -1,4 +1,4 @@
-"""Rules that need the plan: the live cluster against it, limits of the mode, capacity."""
+"""Rules that need the plan: the running cluster against it, limits of the mode, capacity."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The command line: arguments come in; text on stdout and stderr and an exit code go out.
 
-Only this room prints; it does no other I/O.
+Only this room prints. Its only other I/O is that `terminal` asks what the terminal can show.
 
 Each verb is a module with a function `command`, which returns the exit code, and an entry in VERBS. A verb is
 imported when it is called.

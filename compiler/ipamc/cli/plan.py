@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from ipamc.cli.findings import print_findings, report_option
 from ipamc.cli.options import clusters_argument
 from ipamc.cli.terminal import colour, progress, say, trouble
 from ipamc.model.diagnostics import Refused, Severity, count
-from ipamc.model.lock import State
+from ipamc.model.lock import Lock, State
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
@@ -20,7 +21,6 @@ from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
-    from ipamc.model.lock import Lock
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
@@ -217,14 +217,14 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.diff.plan_report import ClusterReport, Status
     from ipamc.workspace.neighbours import refuse_overlaps
-    from ipamc.workspace.plan_base import side
+    from ipamc.workspace.plan_base import cluster_base
     from ipamc.workspace.source import Disk
 
     inputs = replace(Disk().inputs(task.folder), today=task.today)
     compilation = compile_cluster(inputs)
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)
-    before = side(task.source, task.was or task.folder, inputs, compilation.plan.cluster)
+    before = cluster_base(task.source, task.was or task.folder, inputs, compilation.plan.cluster)
     status, said = Status.PLANNED, ""
     if before is None:
         status, said = Status.NEW, f"{task.revision} has no such cluster"
@@ -252,8 +252,6 @@ def _deleted(folder: str, lock: Lock | None, base: str) -> ClusterReport:
 
 
 def _rendered(report: PlanReport, style: str) -> str:
-    import sys
-
     from ipamc.report.plan import json as plan_json
     from ipamc.report.plan import markdown as plan_markdown
     from ipamc.report.plan import text as plan_text

@@ -16,6 +16,7 @@ from ipamc.cli.command import DONE, REFUSED
 from ipamc.cli.findings import print_findings
 from ipamc.cli.terminal import progress, say, trouble
 from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.model.lock import Consent
 from ipamc.model.plan import StaleReason
 from ipamc.workspace import disk, output
 from ipamc.workspace.clusters import name_of
@@ -25,7 +26,6 @@ from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
-    from ipamc.model.lock import Consent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

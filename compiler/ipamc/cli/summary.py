@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from ipamc.lock.file import decode
 from ipamc.model.diagnostics import count, names
-from ipamc.model.plan import Origin, StaleReason
+from ipamc.model.plan import Origin, Plan, StaleReason
 from ipamc.review.diff.lock_lines import renumbered
 
 if TYPE_CHECKING:
-    from ipamc.model.plan import Plan
     from ipamc.workspace.output import Changes
 
 LISTED = 5

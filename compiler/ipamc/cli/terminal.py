@@ -1,4 +1,4 @@
-"""What depends on where ipamc runs: colour, progress, the clock; and the line for an environment error."""
+"""What depends on the terminal: colour and progress; and the line for an environment error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def say(text: str) -> None:
 
 
 def trouble(problem: BaseException) -> str:
-    """Return the line for an I/O, environment or usage error; "" for other exceptions, which are bugs of ipamc."""
+    """Return the line for an I/O, environment or usage error; "" for others, which are bugs of ipamc."""
     if isinstance(problem, click.ClickException):
         return visible(str(problem))
     return one_line(problem)

@@ -61,7 +61,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
     held = any(found.line.state is not State.RELEASED for found in search.found)
     if not answers and query.block:
         with progress("reading the pools"):
-            answers = list(search.vacant())
+            answers = list(search.unheld())
     if output == "json":
         click.echo(
             json.dumps(
@@ -79,7 +79,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
         click.echo(report_holders.table(answers), nl=False)
     if not held and not format_of(style).document:
         say(search.not_held(answers))
-    # A lock that is refused is read twice, by holders() and by vacant().
+    # A lock that is refused is read twice, by holders() and by unheld().
     print_findings(list(dict.fromkeys(search.problems.findings)), style, search.problems.failures)
     return DONE if held and not search.problems else REFUSED
 
@@ -123,7 +123,7 @@ class _Search:
         for written in sorted(found, key=lambda written: written.number):
             yield LockAnswer(cluster=name, line=written.line, at=row_at(path, written.number, b""))
 
-    def vacant(self) -> Iterator[InputAnswer]:
+    def unheld(self) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that no line of a lock overlaps."""
         from ipamc.pipeline import load_cluster
         from ipamc.read.locate import Texts

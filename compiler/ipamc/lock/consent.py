@@ -52,9 +52,8 @@ def _scope(text: str, *, pools: bool) -> Scope:
 def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
     """Return the lock with nodes renamed, lines released and shards grown.
 
-    The number and order of lines stay.
-
-    Without consent the lines are not looked at; else O(lines) for each rename and release.
+    The number and order of lines stay. Without consent the lines are not looked at; else O(lines) for each
+    rename and release.
     """
     found: list[Diagnostic] = []
     lines = lock.lines

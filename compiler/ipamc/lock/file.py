@@ -1,5 +1,6 @@
-"""The lock's text: JSON Lines in canonical form, one record a line, and nothing that lets two branches
-conflict without a reason.
+"""The lock's text: JSON Lines in canonical form, one record a line.
+
+It has nothing that lets two branches conflict without a reason.
 
 The lock belongs to the tool. `dumps` and `load` are pure. Text that `dumps` would not have written is refused
 with the line that differs: in a lock that was edited by hand or merged as text, two nodes may share a block.
@@ -227,16 +228,15 @@ def _check_header(
 def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
-    decode = _RECORD.decode
+    read = _RECORD.decode
     if rows[-1]:
         found.append(
             lock_unreadable(path, len(rows), rows[-1], "no newline at its end, the file was cut off")
         )
     for number, row in enumerate(rows[1:-1], 2):
         try:
-            record = decode(row)
-            lines.append((number, _line(record)))
-        except (msgspec.MsgspecError, CidrError, ValueError) as problem:
+            lines.append((number, _line(read(row))))
+        except ValueError as problem:  # msgspec's errors and CidrErrors are some
             found.append(lock_unreadable(path, number, row, _record_problem(problem)))
     return lines, found
 

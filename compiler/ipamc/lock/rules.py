@@ -85,8 +85,8 @@ def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
 def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
     """IPC0405: the lock is this cluster's own.
 
-    Who copies a cluster's folder copies its lock: two clusters would give the same blocks to their nodes.
-    Delete the copied lock and the copied `rendered/`, or restore this cluster's own.
+    A copy of a cluster's folder has a copy of its lock: two clusters would give the same blocks to their
+    nodes. Delete the copied lock and the copied `rendered/`, or restore this cluster's own.
     """
     return error(
         "IPC0405",

@@ -68,25 +68,27 @@ def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
 
     Ranges are disjoint, and lines are: `check` and `load` refuse others.
     """
-    ghosts = outermost(_without_node(cluster))
+    without_line = outermost(_without_line(cluster))
     return tuple(
-        _pool_use(pool, part, cluster, lock, ghosts)
+        _pool_use(pool, part, cluster, lock, without_line)
         for pool in cluster.pools
         for _, part in sorted(pool.families.items())
     )
 
 
-def _without_node(cluster: Cluster) -> Iterator[Block]:
+def _without_line(cluster: Cluster) -> Iterator[Block]:
     """Yield the blocks of CiliumNodes that have no node: they are taken, and in no line."""
     if not cluster.cilium_nodes:
         return
     known = {node.name for node in cluster.nodes}
-    for ghost in cluster.cilium_nodes:
-        if ghost.name not in known:
-            yield from (block for block, _ in (*ghost.blocks, *ghost.allocated))
+    for seen in cluster.cilium_nodes:
+        if seen.name not in known:
+            yield from (block for block, _ in (*seen.blocks, *seen.allocated))
 
 
-def _pool_use(pool: Pool, part: PoolFamily, cluster: Cluster, lock: Lock, ghosts: Sequence[Block]) -> PoolUse:
+def _pool_use(
+    pool: Pool, part: PoolFamily, cluster: Cluster, lock: Lock, without_line: Sequence[Block]
+) -> PoolUse:
     reserved = outermost(cidr.block for cidr in (*pool.reserved, *cluster.excluded))
     pins = outermost(pin.block for pinned in pool.pins.values() for pin in pinned)
     ranges = tuple(
@@ -96,7 +98,7 @@ def _pool_use(pool: Pool, part: PoolFamily, cluster: Cluster, lock: Lock, ghosts
                 cidr.block,
                 part.block_size,
                 lines_over(lock.lines, cidr.block),
-                *(blocks_over(blocks, cidr.block) for blocks in (ghosts, reserved, pins)),
+                *(blocks_over(blocks, cidr.block) for blocks in (without_line, reserved, pins)),
             ),
         )
         for cidr in part.ranges
@@ -108,17 +110,17 @@ def _range_use(
     block: Block,
     prefix: int,
     lines: Sequence[Line],
-    ghosts: Sequence[Block],
+    without_line: Sequence[Block],
     reserved: Sequence[Block],
     pins: Sequence[Block],
 ) -> Use:
     held = [line.block for line in lines if line.in_use]
     quarantined = [line.block for line in lines if line.state is State.QUARANTINED]
     released = [line.block for line in lines if line.state is State.RELEASED]
-    with_ghosts = _in_order([line.block for line in lines], ghosts)
+    occupied = _in_order([line.block for line in lines], without_line)
     in_quarantine, free_again = addresses_taken(block, quarantined), addresses_taken(block, released)
-    used = addresses_taken(block, with_ghosts)
-    taken = addresses_taken(block, _in_order(with_ghosts, reserved)) if reserved else used
+    used = addresses_taken(block, occupied)
+    taken = addresses_taken(block, _in_order(occupied, reserved)) if reserved else used
     return Use(
         total=block.size,
         held=used - in_quarantine - free_again,
@@ -127,7 +129,7 @@ def _range_use(
         reserved=taken - used,
         free=block.size - taken,
         blocks_held=sum(held_block.first >= block.first for held_block in held),
-        blocks_free=_places(block, prefix, _in_order(held, quarantined, ghosts, reserved, pins)),
+        blocks_free=_places(block, prefix, _in_order(held, quarantined, without_line, reserved, pins)),
         blocks=_places(block, prefix, ()),
     )
 

@@ -1,1 +1,1 @@
-"""Values that all stages share, and pure questions to them: reads and writes nothing, imports no other room."""
+"""Values that all stages share, and questions about them; reads and writes nothing, imports no other room."""

@@ -13,6 +13,9 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import Selector
 
+HOSTNAME = "kubernetes.io/hostname"
+"""The label that the kubelet sets to a node's host name."""
+
 Version = tuple[int, int]
 """Major and minor; compared as a tuple."""
 
@@ -132,6 +135,11 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """(family, number) of each address of type InternalIP."""
     live: bool = False
     """True for a `v1 Node` as the apiserver prints it, False for an entry of a NodeInventory."""
+
+    @property
+    def hostname(self) -> str:
+        """Return the label `kubernetes.io/hostname`; without it the name, which the label will have."""
+        return self.labels.get(HOSTNAME, self.name)
 
 
 class CiliumNode(msgspec.Struct, frozen=True, gc=False):

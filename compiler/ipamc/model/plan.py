@@ -131,7 +131,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_use(self) -> tuple[Line, ...]:
-        """Return both."""
+        """Return the held and the pending blocks."""
         return tuple([line for line in self.lines if line.in_use])
 
 
@@ -151,8 +151,8 @@ class Reconciled:
     """The nodes of `renumbers`, by name."""
     taken: tuple[Range, ...] = ()
     """Blocks that are in use without a line, as of CiliumNodes without a node: no node may get them."""
-    origins: Mapping[Block, str] = field(default_factory=dict)
-    """returned or adopted."""
+    origins: Mapping[Block, Origin] = field(default_factory=dict)
+    """Returned or adopted."""
     stale: tuple[Stale, ...] = ()
 
 
@@ -164,8 +164,8 @@ class Plan:
     wants: tuple[Want, ...]
     """By node name."""
     lock: Lock
-    origins: Mapping[Block, str]
-    """Why a block is new here, as the words of `Origin`."""
+    origins: Mapping[Block, Origin]
+    """Why a block is new here."""
     stale: tuple[Stale, ...]
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""

@@ -109,8 +109,8 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
 def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0308: nodes that no pool selects are skipped on request.
 
-    `unmatchedNodes: skip` is set, so a node without a candidate pool gets no new block; this note is all that
-    is said of it.
+    `unmatchedNodes: skip` is set, so a node without a candidate pool gets no new block; nothing but
+    this note reports it.
     """
     if nodes:
         yield note(

@@ -60,9 +60,8 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
         if wrong := next((refusal for refusal in refusals if refusal.keyword == "type"), None):
             yield Mistyped(here, wrong.value, tuple(types(wrong.schema)))
             continue
-        once: dict[
-            str, _Refusal
-        ] = {}  # the validator reports `required` for each missing name, `_findings` names them all
+        # The validator reports `required` for each missing name; `_findings` names them all.
+        once: dict[str, _Refusal] = {}
         for refusal in refusals:
             once.setdefault(refusal.keyword, refusal)
         for refusal in once.values():

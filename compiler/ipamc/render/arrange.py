@@ -81,11 +81,7 @@ def _coming(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
             fresh[line.node].append(line)
     coming = {}
     for node, lines in fresh.items():
-        replaced = {(line.block.family, "" if one else line.pool) for line in lines}
-        kept = [
-            line
-            for line in plan.held.get(node, ())
-            if (line.block.family, "" if one else line.pool) not in replaced
-        ]
+        replaced = {line.key(one_block=one) for line in lines}
+        kept = [line for line in plan.held.get(node, ()) if line.key(one_block=one) not in replaced]
         coming[node] = tuple(sorted((*kept, *lines), key=lambda line: line.block))
     return _rendered(plan, coming, [line for lines in coming.values() for line in lines if not line.pool])

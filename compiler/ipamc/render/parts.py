@@ -19,9 +19,7 @@ def is_part(text: str) -> bool:
 
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the parts among paths below `rendered/` in order: `cilium`, pools, nodes, ciliumnodes by
-    shard.
-    """
+    """Return the parts among paths below `rendered/`: `cilium`, pools, nodes, ciliumnodes, each by shard."""
     return tuple(
         sorted(
             filter(is_part, set(paths)),

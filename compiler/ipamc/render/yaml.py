@@ -66,9 +66,8 @@ def scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    raise TypeError(
-        f"{value} is not a scalar"
-    )  # an undefined value raises UndefinedError when it is formatted
+    # An undefined value raises UndefinedError when it is formatted here.
+    raise TypeError(f"{value} is not a scalar")
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,8 +1,8 @@
-"""How a node comes to its blocks: what the stages decided about it, put side by side. Decides nothing itself.
+"""Why a node has its blocks: what the stages decided about it, in one place. Decides nothing itself.
 
-`assign` says which pools serve the node and in what order, `reconcile` what becomes of its lines, `place` what
-it would be given now, or why nothing. The lock does not record why a block was chosen when it was new: a held
-block is held because it is in the lock.
+`assign` says which pools serve the node and in what order, `reconcile` what becomes of its lines, `place`
+what it would be given now, or why nothing. The lock does not record why a block was chosen when it was new: a
+held block is held because it is in the lock.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class _Decisions:
             pending = any(line.state is State.PENDING for line in self.after.values())
             return NodeStatus.PENDING if pending else NodeStatus.HELD, notes
         if gained:
-            returns = any(self.origins.get(block) == Origin.RETURNED for block in gained)
+            returns = any(self.origins.get(block) is Origin.RETURNED for block in gained)
             return NodeStatus.RETURNING if returns else NodeStatus.NEWCOMER, notes
         if want.offers:
             return NodeStatus.REFUSED, notes
@@ -223,7 +223,7 @@ class _Decisions:
             yield ExplainedBlock(line=line, number=number, origin=None, why=why, at=self._pin(line))
         for block, line in self.after.items():
             if block not in written:
-                origin = Origin(self.origins[block])
+                origin = self.origins[block]
                 yield ExplainedBlock(
                     line=line,
                     number=0,

@@ -59,10 +59,9 @@ def lock_path(folder: str) -> str:
 def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
     """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
 
-    The second value is the findings about files that are no inputs; with one of them, nothing is read.
-
     Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
-    with a dot. With a finding, nothing is read.
+    with a dot. The second value is the findings about files that are no inputs; with one of them, nothing is
+    read.
     """
     paths = sorted(_candidates(Path(folder)), key=Path.as_posix)
     refused = [found for path in paths for found in _check_file(path, Path(folder))]
@@ -141,7 +140,7 @@ def assets(kind: str) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
-    """Read the files of a folder that is part of ipamc: once in a process, however many clusters there are."""
+    """Read the files of a folder of ipamc itself: once in a process, however many clusters there are."""
     return tuple(
         (path.name, path.read_bytes().decode())
         for path in sorted(folder.iterdir())

@@ -77,7 +77,7 @@ def first(folder: str) -> str | None:
 
 
 def is_shallow(folder: str) -> bool:
-    """Tell whether a clone lacks the older part of its history."""
+    """Tell whether a clone has only the newer part of its history."""
     found = _git(folder, "rev-parse", "--is-shallow-repository")
     return bool(found and found.stdout.strip() == "true")
 
@@ -124,9 +124,8 @@ def changed(folder: str, base: str) -> list[str] | None:
 def begin_merge(folder: str, revision: str) -> str | None:
     """Merge a revision into the work tree and the index; commit nothing.
 
-    Returns None, or git's message where the merge did not begin.
-
-    After that, `unmerged` lists the files that git could not merge.
+    Return None, or git's message where the merge did not begin. After that, `unmerged` lists the files that
+    git could not merge.
     """
     done = _git(folder, *_identity(folder), "merge", "--no-ff", "--no-commit", "--quiet", revision)
     if done and (done.returncode == 0 or unmerged(folder)):
@@ -166,7 +165,7 @@ def is_clean(folder: str) -> bool:
 
 
 def take_back(folder: str) -> None:
-    """Reset a work tree that was clean before to HEAD: everything that was merged and written since is gone."""
+    """Reset a work tree that was clean before to HEAD: what was merged and written since is gone."""
     _must(folder, "add", "--all")
     _must(folder, "reset", "--hard", "--quiet", "HEAD")
 
@@ -201,10 +200,8 @@ def _must(folder: str, *arguments: str, paths: Iterable[str] = ()) -> None:
 def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
     """Return all files of a revision at and below a path, in order of path.
 
-    The path is below the repository's top; "" is the top.
-
-    Two processes for any number of files. A symbolic link within the revision is followed, one step; a link
-    to nothing is left out.
+    The path is below the repository's top; "" is the top. Two processes for any number of files. A symbolic
+    link within the revision is followed, one step; a link to nothing is left out.
     """
     listed = _run(folder, "ls-tree", "-r", "-z", "--full-tree", revision, *(["--", path] if path else []))
     if not listed or listed.returncode:
@@ -213,9 +210,8 @@ def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
     for row in listed.stdout.split(b"\0")[:-1]:
         head, name = row.split(b"\t", 1)
         mode, _, blob = head.decode().split()
-        if (
-            mode != "160000" and b"\n" not in name
-        ):  # a submodule is a commit of another repository; no name that we read has a line break
+        # A submodule is a commit of another repository; no name that we read has a line break.
+        if mode != "160000" and b"\n" not in name:
             names.append((_text(name), blob if mode != "120000" else ""))
     asked = "".join(f"{blob or f'{revision}:{name}'}\n" for name, blob in names)
     return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), [name for name, _ in names]))
@@ -228,15 +224,8 @@ def _batch(folder: str, asked: bytes, names: Sequence[str]) -> Iterator[tuple[st
         end = output.find(b"\n", at)
         head = output[at:end].split()
         if len(head) != 3 or head[1] != b"blob":
-            at = (
-                end
-                + 1
-                + (
-                    int(head[-1]) + 1
-                    if head and head[0] in {b"symlink", b"dangling", b"loop", b"notdir"}
-                    else 0
-                )
-            )
+            a_link = head and head[0] in {b"symlink", b"dangling", b"loop", b"notdir"}
+            at = end + 1 + (int(head[-1]) + 1 if a_link else 0)
             continue
         size = int(head[2])
         yield name, output[end + 1 : end + 1 + size]

@@ -89,9 +89,8 @@ class Kube:
     def operator_errors(self, only: Collection[str] | None, wait: float) -> dict[str, str]:
         """Watch the CiliumNodes for `wait` seconds; return the operator's errors at the end, by node.
 
-        `only` are the nodes to watch; None: all.
-
-        Some errors go away by themselves: where there are errors, watch PATIENCE times as long.
+        `only` are the nodes to watch; None: all. Some errors go away by themselves: where there are errors,
+        watch PATIENCE times as long.
         """
         start = time.monotonic()
         while True:

@@ -53,10 +53,9 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
 def write(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
     """Write the lock, then each file that changed; then remove what no longer belongs.
 
-    Folders that are empty after that are removed, too.
-
-    The lock comes first because addresses must not be forgotten. After a kill every file is whole, and the
-    next run completes the work. A file that has its text already is not touched.
+    Folders that are empty after that are removed, too. The lock comes first because addresses must not be
+    forgotten. After a kill every file is whole, and the next run completes the work. A file that has its text
+    already is not touched.
     """
     for path in files or {}:
         _check_path(path)

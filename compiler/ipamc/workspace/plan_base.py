@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ipamc.lock.file import parse
-from ipamc.model.lock import State
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Lock, State
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.revision import below, is_below, unknown
@@ -15,8 +16,6 @@ from ipamc.workspace.source import Commit, Source
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Cluster
-    from ipamc.model.lock import Lock
     from ipamc.pipeline import Inputs
     from ipamc.review.diff import ClusterBase
 
@@ -35,8 +34,9 @@ class Base:
 def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """Compare the folders that are planned with those of a revision.
 
-    `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another one's new
-    name if a node holds the same block in both locks. Raises Trouble where there is no repository or revision.
+    `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another
+    one's new name if a node holds the same block in both locks. Raises Trouble where there is no repository
+    or revision.
     """
     top = git.root(".")
     if top is None:
@@ -82,11 +82,11 @@ def _holds(lock: Lock | None) -> set[tuple[str, str]]:
     )
 
 
-def side(source: Source, folder: str, head: Inputs, cluster: Cluster) -> ClusterBase | None:
-    """Return a cluster's side of the base; None where the base has no such cluster.
+def cluster_base(source: Source, folder: str, head: Inputs, cluster: Cluster) -> ClusterBase | None:
+    """Return the base of one cluster; None where the base has no such cluster.
 
-    `head` and `cluster` are what was compiled: where the base has the same documents, they are not parsed again.
-    Raises Trouble where the base's lock cannot be read.
+    `head` and `cluster` are what was compiled: where the base has the same documents, they are not parsed
+    again. Raises Trouble where the base's lock cannot be read.
     """
     from ipamc.review.diff import UnreadableBase, read_base
 
@@ -98,7 +98,7 @@ def side(source: Source, folder: str, head: Inputs, cluster: Cluster) -> Cluster
         return read_base(inputs, source.rendered(folder), cluster if same else None)
     except UnreadableBase as problem:
         raise Trouble(
-            f"{inputs.lock_path} is not sound there ({problem}): compare with a revision before that, or after it was mended"
+            f"{inputs.lock_path} is not sound there ({problem}): compare with a revision before that, or after it was repaired"
         ) from None
 
 

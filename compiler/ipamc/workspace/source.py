@@ -1,4 +1,4 @@
-"""Clusters at one moment: as they are on the disk, or as a commit has them. Verbs use both in the same way."""
+"""Clusters at one moment: on the disk, or as a commit has them. Verbs use both in the same way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class LockFile:
 class Source(Protocol):
     """Where clusters are read.
 
-    Nothing is read before it is asked for. A commit keeps the files of the cluster that was read last, and the locks.
+    Nothing is read before it is asked for. A commit keeps the files of the cluster that was read last, and
+    the locks.
     """
 
     @property

@@ -1,8 +1,10 @@
-"""What the user is told when the environment fails: one line, and no traceback."""
+"""Failures of the environment: one line for the user, and no traceback."""
 
 from __future__ import annotations
 
 import os
+
+from ipamc.report.terminal_text import visible
 
 
 class Trouble(Exception):  # noqa: N818 - a fact about the environment, not a bug
@@ -14,9 +16,7 @@ class Misnamed(Trouble):
 
 
 def one_line(problem: BaseException) -> str:
-    """Return the line for a failure of the environment; "" for any other exception, which is a bug of ipamc."""
-    from ipamc.report.terminal_text import visible
-
+    """Return the line for a failure of the environment; "" for other exceptions, which are bugs of ipamc."""
     if isinstance(problem, Trouble):
         return visible(str(problem))
     if isinstance(problem, OSError):

@@ -18,10 +18,8 @@ Result = TypeVar("Result")
 def run_all(tasks: Sequence[Work], processes: int | None, run: Callable[[Work], Result]) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
 
-    By default, there is one process for each processor, but no more than tasks.
-
-    `run`, tasks and results are pickled where there are several processes. Raises Trouble if a process was
-    killed.
+    By default, there is one process for each processor, but no more than tasks. `run`, tasks and results are
+    pickled where there are several processes. Raises Trouble if a process was killed.
     """
     processes = min(processes or _processors(), len(tasks))
     do = partial(_run, run)

@@ -145,9 +145,8 @@ class Branches(History):
             if merged.conflicts:
                 self.steps["conflicts"] += 1
                 return False
-            if vanished(
-                text, merged.text.decode()
-            ):  # a revert of what nothing was built upon: the review of the merge request refuses it
+            # A revert of what nothing was built upon: the review of the merge request refuses it
+            if vanished(text, merged.text.decode()):
                 self.steps["vanished"] += 1
                 return False
             world, text = merged_world(base.world, world, theirs.world), merged.text.decode()

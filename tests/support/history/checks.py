@@ -1,4 +1,4 @@
-"""The laws of a history: what must hold after a step, told from the lock's text before and after, and from what the compiler was given.
+"""The laws of a history: what must hold after a step, derived from the lock's text before and after, and from what the compiler was given.
 
 They are written from the rules of the lock, and use nothing of the stages that they judge.
 """
@@ -101,7 +101,7 @@ class Step:
                 yield f"none > {row.state}"
 
     def group(self, row: Row) -> Group:
-        """Give what is renumbered together with a row."""
+        """Return what is renumbered together with a row."""
         return (
             row.node,
             row.block.family,
@@ -120,7 +120,7 @@ class Step:
         )
 
     def coming(self, node: str) -> set[Block]:
-        """Give the blocks that a node is to move to; also if it was gone in the meantime."""
+        """Return the blocks that a node is to move to; also if it was gone in the meantime."""
         return {
             row.block
             for row in self.before
@@ -431,7 +431,7 @@ def _is_live(row: Row | None, node: str) -> bool:
 
 
 def vanished(before: str, after: str) -> bool:
-    """Tell whether a lock lacks lines of another without having others over their addresses: what `plan --base` refuses."""
+    """Tell whether a lock is without lines of another, not having others over their addresses: what `plan --base` refuses."""
     now = [row.block for row in rows(after)]
     return any(not any(each.overlaps(row.block) for each in now) for row in rows(before))
 

@@ -12,17 +12,17 @@ T = TypeVar("T")
 
 
 def pick(things: Sequence[T], which: int) -> T | None:
-    """Give one of some things; None if there are none."""
+    """Return one of some things; None if there are none."""
     return things[which % len(things)] if things else None
 
 
 def inside(pool: Pool, family: int, where: int, prefix: int) -> Block:
-    """Give a block of a pool near the beginning of a range, where blocks are given out first. Where it has none of the family, any block."""
+    """Return a block of a pool near the beginning of a range, where blocks are given out first. Where it has none of the family, any block."""
     ranges = pool.ranges.get(family) or [cell(family, where, prefix)]
-    ground = ranges[where % len(ranges)]
-    size = max(prefix + LONGER[family], ground.prefix)
-    number = where // len(ranges) % min(1 << size - ground.prefix, 8)
-    return Block(family, ground.first + number * (ground.size >> size - ground.prefix), size)
+    around = ranges[where % len(ranges)]
+    size = max(prefix + LONGER[family], around.prefix)
+    number = where // len(ranges) % min(1 << size - around.prefix, 8)
+    return Block(family, around.first + number * (around.size >> size - around.prefix), size)
 
 
 def halves(block: Block) -> tuple[Block, Block]:

@@ -459,7 +459,7 @@ class History(RuleBasedStateMachine):
         self.waiting = edits
 
     def _on_the_move(self) -> dict[tuple[str, int, str], list[Row]]:
-        """Give what is renumbered: the blocks that it has, and those that it waits for. What it left long ago others may be given meanwhile."""
+        """Return what is renumbered: the blocks that it has, and those that it waits for. What it left long ago others may be given meanwhile."""
         found: dict[tuple[str, int, str], list[Row]] = {}
         for row in self.rows:
             if row.state in {"held", "pending"}:

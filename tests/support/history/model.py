@@ -25,7 +25,7 @@ RACKS = ("x", "y", "z")
 
 
 def cell(family: int, at: int, prefix: int) -> Block:
-    """Give the block of a size that contains the `at`-th 16 addresses of the window."""
+    """Return the block of a size that contains the `at`-th 16 addresses of the window."""
     size = 1 << (32 - prefix)
     return Block(family, BASE[family] + at % 64 * 16 // size * size, prefix + LONGER[family])
 
@@ -49,7 +49,7 @@ class Pool:
 
     @property
     def blocks(self) -> list[Block]:
-        """Give the ranges of all families."""
+        """Return the ranges of all families."""
         return [each for some in self.ranges.values() for each in some]
 
     @property
@@ -58,7 +58,7 @@ class Pool:
         return not (self.disabled or self.unlisted)
 
     def prefix(self, node: Node, family: int) -> int:
-        """Give the prefix length of the block that a node gets."""
+        """Return the prefix length of the block that a node gets."""
         return (self.large if self.large and node.large else self.size) + LONGER[family]
 
     def needed(self, node: str, family: int) -> int:
@@ -103,7 +103,7 @@ class Node:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Give its labels."""
+        """Return its labels."""
         return {"rack": self.rack, "size": "large" if self.large else "small"}
 
     @property
@@ -132,7 +132,7 @@ class World:
         return self.mode in {"kubernetes", "cluster-pool"}
 
     def shown(self, node: str) -> list[Block]:
-        """Give the blocks that the live cluster shows for a node, if it is evidence in this mode."""
+        """Return the blocks that the live cluster shows for a node, if it is evidence in this mode."""
         if self.mode == "kubernetes":
             return self.nodes[node].pod_cidrs if node in self.nodes else []
         return [block for block, _ in self.cilium_nodes.get(node, ())]

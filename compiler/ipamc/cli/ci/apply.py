@@ -177,7 +177,7 @@ def _send(kube: Kube, text: str, objects: int) -> str:
 
 
 def _operator_reports_none(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
-    """Watch the CiliumNodes for `wait` seconds; print the operator's errors, and tell whether there are none."""
+    """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is left."""
     errors = kube.operator_errors(only, wait)
     for node, error in sorted(errors.items())[:20]:
         say(f"error: {name}: CiliumNode {node}: {error}")

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ipamc.lock.file import dumps, encode, parse
-from ipamc.lock.merge.resolve import Dropped, Lines, Sides, renumbered_apart, resolve
+from ipamc.lock.merge.resolve import Dropped, Lines, ThreeWay, renumbered_apart, resolve
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Lock
 
 TOLERABLE = frozenset({"IPC0407", "IPC0408", "IPC0409"})
-"""What a base or a trunk may suffer from: they are asked what they know, and are not what is kept."""
+"""Findings that a base or a trunk may have: these locks inform the merge, and none of them is its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +55,15 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
             return Merged(text=ours)
         if base == ours:
             return Merged(text=theirs)
-        return _merge_lines(header, _sides(header, before, one, two, trunks))
+        return _merge_lines(header, _three_way(header, before, one, two, trunks))
     except _Unmergeable as problem:
         return Merged(text=_side_by_side(ours, theirs), conflicts=(str(problem),))
 
 
-def _merge_lines(header: Lock, sides: Sides) -> Merged:
+def _merge_lines(header: Lock, locks: ThreeWay) -> Merged:
     """Resolve; where nodes were renumbered to two places, once with ours and once with theirs for them."""
-    apart = renumbered_apart(sides)
-    resolved = [resolve(version) for version in (sides.split(apart) if apart else [sides])]
+    apart = renumbered_apart(locks)
+    resolved = [resolve(version) for version in (locks.split(apart) if apart else [locks])]
     texts = [dumps(replace(header, lines=tuple(lines.values()))).encode() for lines, _ in resolved]
     for text in texts:
         _read(text, "merged")  # a change of mode can make it unsound
@@ -106,10 +106,10 @@ def _header(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
     return Lock(cluster=ours.cluster, mode=mode, shards=shards)
 
 
-def _sides(
+def _three_way(
     header: Lock, base: Lock | None, ours: Lock, theirs: Lock, trunks: Iterable[bytes | None]
-) -> Sides:
-    """Put the lines side by side, with one pool for each block: changed beats unchanged."""
+) -> ThreeWay:
+    """Return the lines of all locks by block, with one pool for each block: changed beats unchanged."""
     known: list[Lock | None] = []
     for text in trunks:
         lock, found = parse(text, "trunk") if text else (None, [])
@@ -128,7 +128,7 @@ def _sides(
         for lines in (before, one, two):
             if block in lines and lines[block].pool != name:
                 lines[block] = msgspec.structs.replace(lines[block], pool=name)
-    return Sides(base=before, ours=one, theirs=two, trunks=tuple(rest), one_block=header.mode.one_block)
+    return ThreeWay(base=before, ours=one, theirs=two, trunks=tuple(rest), one_block=header.mode.one_block)
 
 
 def _with_markers(header: Lock, ours: Lines, theirs: Lines) -> bytes:

@@ -41,7 +41,7 @@ class RankedLine(NamedTuple):
     trunk: int
     """The index of the first trunk that has the line."""
     both: bool
-    """The node has the block on both sides, held and pending. Blocks that it has on one side come first."""
+    """The node has the block in ours and theirs, held and pending. Blocks that it has in one come first."""
     known: int
     """What the base had: 0 this node used the block, 1 it had a line of it, 2 another node had, 3 no node."""
     state: State
@@ -50,12 +50,12 @@ class RankedLine(NamedTuple):
     block: Block
     line: Line
     side: int
-    """Whose line it is, 0 or 1; of an UNDONE line, who moved the node away."""
+    """Whose line it is, 0 (ours) or 1 (theirs); of an UNDONE line, who moved the node away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """What is merged. Each of the two sides is sound by itself; all three agree about the pool of a block."""
+class ThreeWay:
+    """The locks of a merge. Ours and theirs are each sound; all three agree about the pool of a block."""
 
     base: Lines
     ours: Lines
@@ -68,7 +68,7 @@ class Sides:
         """Return the key of the blocks that are renumbered together with a line."""
         return line.key(one_block=self.one_block)
 
-    def split(self, keys: Container[Key]) -> tuple[Sides, Sides]:
+    def split(self, keys: Container[Key]) -> tuple[ThreeWay, ThreeWay]:
         """Return the merge in which ours alone has lines of some keys, and the one in which theirs has."""
         ours, theirs = (
             {at: line for at, line in lines.items() if self.key(line) not in keys}
@@ -91,7 +91,7 @@ class Sides:
         return len(self.trunks)
 
     def at(self, block: Block) -> list[tuple[Line, int]]:
-        """Return the lines of a block on which the sides differ, each with its side.
+        """Return the lines of a block on which ours and theirs differ, each with its side.
 
         Of two lines of one node, changed beats unchanged unless both are in use; if neither is, the later day
         counts, and what moved has moved.
@@ -125,7 +125,7 @@ class Sides:
                 yield RankedLine(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
 
     def place(self, ranked: RankedLine) -> tuple[object, ...]:
-        """Return what one side alone may fill: the node's place in a state; of several blocks, the new ones."""
+        """Return what one side alone may fill: a node's place in a state; of several blocks, the new ones."""
         new = ranked.turn == CHANGED and ranked.known and ranked.state is State.HELD
         return (*self.key(ranked.line), ranked.state) if self.one_block or new else ranked.block
 
@@ -150,15 +150,15 @@ class Sides:
         return [line for _, line in found]
 
 
-def resolve(sides: Sides) -> tuple[Lines, list[Dropped]]:
+def resolve(locks: ThreeWay) -> tuple[Lines, list[Dropped]]:
     """Return the lines that stay, and the newcomers that gave way. O(n log n)."""
-    every = sides.base.keys() | sides.ours.keys() | sides.theirs.keys()
+    every = locks.base.keys() | locks.ours.keys() | locks.theirs.keys()
     near: defaultdict[Block, list[Block]] = defaultdict(list)  # the blocks that share addresses with a block
     for block, around in nested(every, lambda block: block):
         for outer in around:
             near[outer].append(block)
         near[block] += around
-    laid = {block: line for block, line in sides.ours.items() if line == sides.theirs.get(block)}
+    laid = {block: line for block, line in locks.ours.items() if line == locks.theirs.get(block)}
     blocks = every - laid.keys()
     first: dict[tuple[object, ...], RankedLine] = {}
     refused: list[Dropped] = []
@@ -167,19 +167,19 @@ def resolve(sides: Sides) -> tuple[Lines, list[Dropped]]:
     def over(block: Block) -> Line | None:
         return next((laid[other] for other in (block, *near[block]) if other in laid), None)
 
-    for ranked in sorted(ranked for block in blocks for ranked in sides.ranked(block)):
-        line, key = ranked.line, (sides.key(ranked.line), ranked.side)
-        filled = first.get(sides.place(ranked), ranked)
+    for ranked in sorted(ranked for block in blocks for ranked in locks.ranked(block)):
+        line, key = ranked.line, (locks.key(ranked.line), ranked.side)
+        filled = first.get(locks.place(ranked), ranked)
         holder = over(line.block) or (filled.line if filled.side != ranked.side else None)
         if ranked.turn == CHANGED and line.state is State.HELD:
             gained[key] = gained.get(key, False) or not holder
         if not holder and (ranked.turn != UNDONE or not gained.get(key, True)):
             laid[line.block] = line
-            first.setdefault(sides.place(ranked), ranked)
+            first.setdefault(locks.place(ranked), ranked)
         elif holder and ranked.turn == CHANGED:
-            trunk = sides.trunk(holder)
-            refused.append(Dropped(line, holder, trunk if trunk < len(sides.trunks) else None))
-    for line in sides.rest(blocks, {key for key, any_block in gained.items() if not any_block}):
+            trunk = locks.trunk(holder)
+            refused.append(Dropped(line, holder, trunk if trunk < len(locks.trunks) else None))
+    for line in locks.rest(blocks, {key for key, any_block in gained.items() if not any_block}):
         if not over(line.block):
             laid[line.block] = line
     return laid, [
@@ -187,9 +187,9 @@ def resolve(sides: Sides) -> tuple[Lines, list[Dropped]]:
     ]
 
 
-def renumbered_apart(sides: Sides) -> dict[Key, tuple[list[Block], list[Block]]]:
+def renumbered_apart(locks: ThreeWay) -> dict[Key, tuple[list[Block], list[Block]]]:
     """Return where ours and theirs renumbered a node to, each to a block that the other did not choose."""
-    ours, theirs = _renumbered(sides, sides.ours, sides.theirs), _renumbered(sides, sides.theirs, sides.ours)
+    ours, theirs = _renumbered(locks, locks.ours, locks.theirs), _renumbered(locks, locks.theirs, locks.ours)
     both = {
         key: (sorted(ours[key] - theirs[key]), sorted(theirs[key] - ours[key]))
         for key in ours.keys() & theirs.keys()
@@ -197,14 +197,14 @@ def renumbered_apart(sides: Sides) -> dict[Key, tuple[list[Block], list[Block]]]
     return {key: apart for key, apart in both.items() if all(apart)}
 
 
-def _renumbered(sides: Sides, lines: Lines, others: Lines) -> Mapping[Key, set[Block]]:
+def _renumbered(locks: ThreeWay, lines: Lines, others: Lines) -> Mapping[Key, set[Block]]:
     """Return where one side renumbered nodes to: blocks that became pending, or held as the node moved."""
     said = (line for block, line in lines.items() if line.moved or line != others.get(block))
-    mine = [(line, sides.before(line)) for line in said]
-    moved = {sides.key(line) for line, before in mine if line.moved and before and before.state is State.HELD}
+    mine = [(line, locks.before(line)) for line in said]
+    moved = {locks.key(line) for line, before in mine if line.moved and before and before.state is State.HELD}
     found: defaultdict[Key, set[Block]] = defaultdict(set)
     for line, before in mine:
         became = line.state if before is None or before.state is not line.state else None
-        if became is State.PENDING or (became is State.HELD and sides.key(line) in moved):
-            found[sides.key(line)].add(line.block)
+        if became is State.PENDING or (became is State.HELD and locks.key(line) in moved):
+            found[locks.key(line)].add(line.block)
     return found

@@ -66,8 +66,7 @@ def usable_addresses(version: Version, blocks: Iterable[Block]) -> int:
 INFRASTRUCTURE = 3
 """Addresses of each family that an agent takes from its default pool for itself: router, health, ingress."""
 PRE_ALLOCATION = 8
-"""What agents pre-allocate of their default pool without a setting (pkg/option/config.go@1.15.19 to 1.20.2).
-"""
+"""What agents pre-allocate of the default pool unless it is set (pkg/option/config.go, 1.15.19 to 1.20.2)."""
 
 
 def needed_addresses(in_use: int, pre_allocation: int) -> int:

@@ -25,8 +25,7 @@ _string = re.compile(_STRING).match
 _anything = re.compile(rf"{_STRING}|[{_LETTER}]+|==?|!=?|&&?|\|\|?|[<>]=?|.", re.DOTALL).match
 
 _SPELLING = {"s": "starts with", "e": "ends with", "n": "not in"}
-"""Canonical spelling, by first letter, of the operators of two words, which may have any blanks between them.
-"""
+"""Canonical spelling, by first letter, of the operators of two words, with any blanks between them."""
 
 
 class Cursor:

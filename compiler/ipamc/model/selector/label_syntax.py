@@ -50,9 +50,7 @@ def subdomain_problem(name: str) -> str:
 
 
 def dns_label_problem(name: str) -> str:
-    """Return what is wrong with a DNS-1123 label, such as a namespace, as a predicate, or "" for a valid
-    one.
-    """
+    """Return what is wrong with a DNS-1123 label (a namespace) as a predicate, or "" for a valid one."""
     if len(name) > 63:
         return "is longer than 63 characters"
     return "has a dot" if "." in name else subdomain_problem(name)

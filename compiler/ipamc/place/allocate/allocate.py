@@ -18,7 +18,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.plan import Demand, Offer, Plan, Reconciled, Want
+from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
@@ -90,8 +90,8 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
         lock=replace(reconciled.lock, lines=tuple(lines)),
         origins={
             **reconciled.origins,
-            **{line.block: "pin" for line in pinned.new},
-            **{line.block: "renumber" for line in moved.new},
+            **{line.block: Origin.PIN for line in pinned.new},
+            **{line.block: Origin.RENUMBER for line in moved.new},
             **placed.origins,
         },
         stale=reconciled.stale,
@@ -149,18 +149,18 @@ class _Newcomers:
     occupancy: Occupancy
     spaces: dict[tuple[str, int], Space] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
-    origins: dict[Block, str] = field(default_factory=dict)
+    origins: dict[Block, Origin] = field(default_factory=dict)
     short: list[Short] = field(default_factory=list)
     unserved: list[Unserved] = field(default_factory=list)
     state: State = State.HELD
     """The state of new lines: pending where the nodes that come now are renumbered."""
-    origin: str = ""
+    origin: Origin | None = None
     """The origin of new lines, where it is not that of the place."""
 
     def place(self, demands: Iterable[Demand], state: State) -> None:
         """Place demands in their order, as lines of one state."""
         self.state = state
-        self.origin = "renumber" if state is State.PENDING else ""
+        self.origin = Origin.RENUMBER if state is State.PENDING else None
         for demand in demands:
             if demand.offer is None:
                 self._serve_families(demand.want, demand.families)
@@ -235,7 +235,7 @@ class _Newcomers:
         for space, found in places:
             space.take(found)
             self.lines.append(Line(block=found.block, pool=name, node=node, state=self.state))
-            self.origins[found.block] = self.origin or ("re-used" if found.reuse else "first fit")
+            self.origins[found.block] = self.origin or (Origin.RE_USED if found.reuse else Origin.FIRST_FIT)
         return True
 
     def _open(self, pool: Pool, family: int) -> Space:

@@ -68,9 +68,8 @@ class Space:
         if prefix <= self._full:
             return None
         place = self._free(prefix) or self._reusable(prefix)
-        if (
-            place is None
-        ):  # for ever: whatever is freed later, this size could have had as part of an old line
+        if place is None:
+            # This never changes: whatever is freed later, this size could have had as part of an old line.
             self._full = prefix
         return place
 

@@ -72,7 +72,7 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
 
 
 def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
-    """IPC0305: a dual-stack pool serves all the families that a node lacks, or none.
+    """IPC0305: a dual-stack pool serves all the families that a node still needs, or none.
 
     The pool has room in one family but not in the other, and no other pool may take its place. It gives
     neither, so that the blocks of a node stay together. Add a CIDR of the family that is full, or name

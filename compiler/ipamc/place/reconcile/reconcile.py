@@ -1,7 +1,7 @@
 """The lock against the inventory, node by node: what each node holds today, and what it still needs.
 
-The rules are those of the lock: a held line of a node in the inventory is kept; a line never vanishes except by
-re-use; the lines of a node that left are quarantined, and are the first that it gets back when it returns.
+The rules are those of the lock: a held line of a node in the inventory is kept; a line never vanishes except
+by re-use; the lines of a node that left are quarantined, and are the first that it gets back when it returns.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ipamc.check.drift import ghosts
+from ipamc.check.drift import cilium_node_without_node
 from ipamc.check.held_blocks import UNTIL_MOVED, Fault, Faulty
 from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
@@ -72,7 +72,7 @@ def reconcile(
     ]
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
-    found += ghosts(cluster, evidence.unheld(lines))
+    found += cilium_node_without_node(cluster, evidence.unheld(lines))
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
     return Reconciled(
@@ -118,7 +118,7 @@ def _by_node(
 
 
 def _advance(node: NodeState, run: Run) -> NodeState:
-    """Take a node through all that can become of it, in the order of the rules."""
+    """Apply the steps to a node, in the order of the rules."""
     want = node.want
     if want is None:
         return leave(node, run)
@@ -177,7 +177,7 @@ def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
     """IPC0413: with `--locked`, the lock must be up to date.
 
     `--locked` only reads the lock, so that CI never allocates. A newcomer, a leaver, a returning node, a
-    renamed pool or a want that is not held makes it stale; a day that passes never does. Run `ipamc lock`,
+    renamed pool or a missing block makes it stale; a day that passes never does. Run `ipamc lock`,
     review the lines, commit them.
     """
     for reason, (one, many) in _STALE.items():

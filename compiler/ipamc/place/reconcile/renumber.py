@@ -87,7 +87,8 @@ def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:
 
     In multi-pool and crd mode a node has blocks of each of its pools, and they are renumbered pool by pool.
     Where a pool was split, or lost a range, between a block and the one that is to replace it, nothing says
-    which block replaces which: the node would keep both. Settle or cancel the move first.
+    which block replaces which: the node would keep both. First complete the renumber (`--settle`), or cancel
+    it (`--release`).
     """
     held = {line.key(one_block=run.one_block) for line in node.held}
     for line in node.pending:
@@ -135,7 +136,7 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
 def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
     """IPC0431: a node that holds its pin cannot be renumbered.
 
-    A renumber goes to the pin where there is one, and the node is there. Change the pin, or take it away.
+    A renumber moves a node to its pin, and this node is there already. Change the pin, or remove it.
     """
     return error(
         "IPC0431",
@@ -149,8 +150,9 @@ def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
     """IPC0432: a block can be renumbered only where the node can have another.
 
     In multi-pool and crd mode each pool that selects a node gives it blocks of its own, so a block of a pool
-    that no longer serves the node has nothing to move to; nor has one of a family that the cluster no longer
-    has. Drain the node, take it out of the inventory, release the line, and add the node again.
+    that no longer serves the node has nothing to move to. A block of a family that the cluster no longer has
+    cannot move either. Drain the node, take it out of the inventory, release the line, and add the node
+    again.
     """
     return error(
         "IPC0432",

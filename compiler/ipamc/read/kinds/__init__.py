@@ -1,5 +1,4 @@
-"""Documents in, items of a known kind out; the kind determines schema, shape and reader, the file name
-nothing.
+"""Documents in, items of a known kind out. The kind decides schema, shape and reader; the file name does not.
 
 Each dialect has a module; `base` has the structs that they share. Chooses no pool and no block.
 """

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ipamc.model.cluster import Node, Pool
+from ipamc.model.cluster import HOSTNAME, Node, Pool
 from ipamc.model.plan import Offer, Want
 from ipamc.model.selector.normal_form import NOTHING, Outcomes
 from ipamc.place.candidates import rank
-
-HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +28,6 @@ class SameOffers:
 
     offers: tuple[Offer, ...]
     nodes: list[Node]
-
-
-def hostname(node: Node) -> str:
-    """Return a node's `kubernetes.io/hostname`; without the label its name, which the label will have."""
-    return node.labels.get(HOSTNAME, node.name)
 
 
 def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
@@ -75,7 +68,7 @@ def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
 
 
 def _by_hostname(nodes: Iterable[Node]) -> LabelSelector:
-    return LabelSelector(expressions=((HOSTNAME, "In", tuple(sorted({hostname(node) for node in nodes}))),))
+    return LabelSelector(expressions=((HOSTNAME, "In", tuple(sorted({node.hostname for node in nodes}))),))
 
 
 def _by_labels(

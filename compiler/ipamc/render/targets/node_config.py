@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.cluster import HOSTNAME, Cluster, Mode
 from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout
-from ipamc.render.targets.disjoint_selectors import HOSTNAME, LabelSelector, hostname, selectors
+from ipamc.render.targets.disjoint_selectors import LabelSelector, selectors
 from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
 
 TEMPLATE = "node_config.yaml.j2"
@@ -76,4 +76,4 @@ def _of_node(layout: Layout, want: Want) -> Values | None:
         ("ipam-default-ip-pool", pinned_name(default, name)),
         ("ipam-multi-pool-pre-allocation", ",".join(settings)),
     )
-    return name, defaults, (), ((HOSTNAME, hostname(want.node)),)
+    return name, defaults, (), ((HOSTNAME, want.node.hostname),)

@@ -1,6 +1,6 @@
 """Located findings in, text out: one module a format, and one entry of `FORMATS`.
 
-Does not judge findings, and writes to no file. A format renders findings in the order given: `report` decides
+Changes no finding, and writes to no file. A format renders findings in the order given: `report` decides
 on the order, and how many of one code are shown.
 """
 
@@ -61,9 +61,8 @@ def report(
 ) -> str:
     """Render findings in the format of that name, in order of file, line and column.
 
-    For people, the first LIMIT findings of a code and the number of the others.
-
-    A finding that was not located is shown at its file as a whole.
+    For people, the first LIMIT findings of a code and the number of the others. A finding that was not
+    located is shown at its file as a whole.
     """
     chosen = format_of(name)
     found = (finding if isinstance(finding, Located) else located(finding, span_of) for finding in findings)

@@ -1,9 +1,7 @@
 """JUnit XML: a suite a file, a test case a finding.
 
-Errors are failures; warnings and notes are cases that pass, with their text.
-
-What XML cannot hold (control characters, lone surrogates, noncharacters) does not print either: `visible`
-spells it out.
+Errors are failures; warnings and notes are cases that pass, with their text. What XML cannot hold (control
+characters, lone surrogates, noncharacters) does not print either: `visible` spells it out.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
         sign=Sign.URGENT,
     )
     yield from _configuration(difference)
-    yield _former("left, in quarantine", lines.left)
+    yield _former("quarantined", lines.left)
     yield _former("released", lines.released)
     yield Section(
         title="added",

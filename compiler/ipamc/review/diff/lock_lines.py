@@ -264,8 +264,8 @@ class _Comparison:
 
     def _origin(self, line: Line, had: list[Line], shown: set[tuple[str, Block]]) -> Origin:
         decided = self.plan.origins.get(line.block)
-        if decided and decided != Origin.RENUMBER:
-            return Origin(decided)
+        if decided and decided is not Origin.RENUMBER:
+            return decided
         was = self.old.get(line.block)
         if was and was.node == line.node and was.state is not State.RELEASED:
             return Origin.RETURNED
@@ -280,7 +280,7 @@ class _Comparison:
     def _shown(self) -> set[tuple[str, Block]]:
         """Return the blocks that the inventory shows, each with its node."""
         evidence = Evidence(self.plan.cluster)
-        return {(claim.node, claim.block) for node in self.plan.cluster.nodes for claim in evidence.of(node)}
+        return {(shown.node, shown.block) for node in self.plan.cluster.nodes for shown in evidence.of(node)}
 
     def former(
         self, quarantined_after: str

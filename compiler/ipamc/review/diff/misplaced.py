@@ -1,4 +1,4 @@
-"""Blocks that their nodes hold where they would not get them today: told in every plan, because nothing else reminds of them."""
+"""Blocks that their nodes would not get today. Every plan lists them, because nothing else does."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from ipamc.model.range_index import RangeIndex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misplaced:
-    """Live and pending lines that stand where rule 2 of the lock would refuse a new one, or in a pool that does not select their node."""
+    """Held and pending lines where the lock's rule 2 would refuse new ones, or in a pool that does not select
+    their node.
+    """
 
     why: str
     lines: tuple[Line, ...]
     """By family and address."""
     illegal: bool
-    """Not merely of another pool: held by `unpooled: hold`, or on its way out."""
+    """Rule 2 refuses the place; else only the pool is another one."""
 
 
 def misplaced(plan: Plan) -> tuple[Misplaced, ...]:
-    """Return them by reason, the illegal ones first. O(lines)."""
+    """Return the misplaced lines by reason, the illegal ones first. O(lines)."""
     cluster, ranges = plan.cluster, RangeIndex(plan.cluster.pools)
     wants = {want.node.name: want for want in plan.wants}
     groups: dict[tuple[bool, str], list[Line]] = defaultdict(list)
