@@ -96,6 +96,18 @@ def test_small_is_kept_small() -> None:
     assert not large, "\n".join(large)
 
 
+def test_comments_stand_above_what_they_explain() -> None:
+    """The formatter moves a comment behind the bracket of a call that it wraps: there it explains nothing."""
+    behind = re.compile(r"\s*[\])}]+[,:]*\s+#(?! (?:type|noqa|fmt):)").match
+    found = [
+        f"{label(path)}:{number}"
+        for path in MODULES
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if behind(line)
+    ]
+    assert not found, "\n".join(found)
+
+
 def doors(path: Path, modules: set[str], calls: set[str]) -> Iterator[str]:
     """Yield what a file imports of these modules or, where `os` is one of them, of real paths; and what it calls of these functions."""
     for module, name in imports(path):

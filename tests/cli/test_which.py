@@ -213,12 +213,12 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         "asked": "10.0.0.70",
         "held": True,
         "lines": [line],
-        "unheld": [],
+        "vacant": [],
     }
     assert main(["which", "10.0.2.65", "blue", "--output", "json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["held"], found["lines"]) == (False, [])
-    assert [(each["state"], each["node"], each["file"]) for each in found["unheld"]] == [
+    assert [(each["state"], each["node"], each["file"]) for each in found["vacant"]] == [
         ("pinned", "later", "clusters/blue/ippools.yaml")
     ]
 

@@ -58,7 +58,7 @@ def _row(answer: LockAnswer | InputAnswer) -> Row:
 
 
 def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[str, str | int]]]:
-    """Return the answers for JSON: `lines` of locks, and `unheld`, what the input says."""
+    """Return the answers for JSON: `lines` of locks, and what the input says of addresses that are `vacant`."""
     lines: list[dict[str, str | int]] = []
     unheld: list[dict[str, str | int]] = []
     for answer in answers:
@@ -68,7 +68,7 @@ def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[
         else:
             block, pool, node, in_state, _ = answer.unheld
             unheld.append(_record(answer, block, pool, node, {"state": in_state}))
-    return {"lines": lines, "unheld": unheld}
+    return {"lines": lines, "vacant": unheld}
 
 
 def _record(

@@ -49,7 +49,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "left": [_former(block) for block in lines.left],
         "released": [_former(block) for block in lines.released],
         "renumbered": [
-            *(_renumber(renumber, "completed") for renumber in lines.completed),
+            *(_renumber(renumber, "settled") for renumber in lines.completed),
             *(_renumber(renumber, "pending") for renumber in lines.pending),
             *(_renumber(renumber, "pending as before") for renumber in lines.still_pending),
         ],
