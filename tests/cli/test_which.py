@@ -262,6 +262,13 @@ def test_an_unsound_lock_keeps_no_other_from_answering(
     assert "error[IPC0403]: line 3 is a conflict marker" in said
 
 
+def test_an_unsound_lock_is_reported_once(capsys: pytest.CaptureFixture[str], fleet: Path) -> None:
+    """It is read for its lines, and again with the pools when no line answers."""
+    (fleet / "clusters/blue/ipam.lock").write_bytes(b"")
+    assert main(["which", "10.0.3.1", "blue"]) == 1
+    assert capsys.readouterr().err.count("IPC0402]") == 1
+
+
 def test_a_copied_lock_is_nobodys(capsys: pytest.CaptureFixture[str], fleet: Path) -> None:
     (fleet / "clusters/new/ipam.lock").write_text(RED)
     code, rows, said = which(capsys, "10.0.0.7")

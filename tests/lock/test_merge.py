@@ -155,6 +155,16 @@ def test_a_move_is_taken_back_where_its_block_is_lost() -> None:
         assert dropped(merged) == "10.0.0.64/26 b for 10.0.0.64/26 a None"
 
 
+def test_a_block_that_a_node_moved_away_from_never_returns_under_another_name() -> None:
+    """Both sides completed a renumber, one renamed the node: its new block gives way, and it moved all the same."""
+    base = lock("64/26 n2, 192/26 n2 pending")
+    trunk, renamed = lock("64/26 n2 21 moved, 192/26 n2"), lock("64/26 a-n2 21 moved, 192/26 a-n2")
+    for ours, theirs in ((trunk, renamed), (renamed, trunk)):
+        merged = merge(base, ours, theirs, trunk)
+        assert merged.text == lock("64/26 a-n2 21 moved, 192/26 n2")
+        assert [str(drop.line.block) for drop in merged.dropped] == ["10.0.0.192/26"]
+
+
 def test_the_first_trunk_weighs_most() -> None:
     sides = lock("0/26 a"), lock("0/26 b")
     assert merge(None, *sides, lock("0/26 b"), lock("0/26 a")).text == sides[1]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ipamc.cli.terminal import colour, say, trouble
-from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, located
+from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Reports:
 
     files: tuple[tuple[str, str], ...]
     """(format, path)."""
-    findings: list[Diagnostic] = field(default_factory=list)
+    findings: list[Located] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def write(self) -> None:
@@ -50,7 +50,7 @@ class Problems:
     One does not stop the others.
     """
 
-    findings: list[Diagnostic] = field(default_factory=list)
+    findings: list[Located] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -63,12 +63,15 @@ class Problems:
 
         A refusal and an I/O or environment error end the block and are kept; other exceptions pass through.
         """
-        from ipamc.report.findings.content import Failure
+        from ipamc.report.findings.content import Failure, span_of
 
         try:
             yield
         except Refused as refused:
-            self.findings += refused.diagnostics
+            self.findings += (
+                finding if isinstance(finding, Located) else located(finding, span_of)
+                for finding in refused.diagnostics
+            )
         except Exception as problem:
             if not (text := trouble(problem)):
                 raise

@@ -132,16 +132,17 @@ class ThreeWay:
     def rest(self, blocks: Iterable[Block], failed: Container[tuple[Key, int]]) -> list[Line]:
         """Return what may lie where nothing else does, the weightiest first. No line of the base is missing.
 
-        Changed beats unchanged, quarantined beats released, of two days the later. Where a side `failed` to
-        give a node any new block, the node did not move.
+        Changed beats unchanged, quarantined beats released, of two days the later. Where each side that moved
+        a node away `failed` to give it any new block, the node did not move.
         """
         found: list[tuple[bool, Line]] = []
         for block in blocks:
             before = self.base.get(block)
             lines = [(line, side) for line, side in self.at(block) if not line.in_use]
-            for line, side in lines:
-                stayed = line.moved and not (before and before.moved) and (self.key(line), side) in failed
-                found.append((line != before, msgspec.structs.replace(line, moved=False) if stayed else line))
+            movers = [(self.key(line), side) for line, side in lines if line.moved]
+            stayed = not (before and before.moved) and all(mover in failed for mover in movers)
+            for line, _ in lines:
+                found.append((line != before, msgspec.structs.replace(line, moved=line.moved and not stayed)))
             if before and not lines:
                 released = Line(block=block, pool=before.pool, node=before.node, state=State.RELEASED)
                 found.append((False, released if before.in_use else before))
