@@ -57,7 +57,8 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
             return Merged(text=theirs)
         return _merge_lines(header, _three_way(header, before, one, two, trunks))
     except _Unmergeable as problem:
-        return Merged(text=_side_by_side(ours, theirs), conflicts=(str(problem),))
+        both = b"\n".join((*_conflict(ours.splitlines(), theirs.splitlines()), b""))
+        return Merged(text=ours if ours == theirs else both, conflicts=(str(problem),))
 
 
 def _merge_lines(header: Lock, locks: ThreeWay) -> Merged:
@@ -143,12 +144,6 @@ def _with_markers(header: Lock, ours: Lines, theirs: Lines) -> bytes:
         )
         rows += mine if same else _conflict(mine, others)
     return b"\n".join((*rows, b""))
-
-
-def _side_by_side(ours: bytes, theirs: bytes) -> bytes:
-    """Write both texts whole, between conflict markers: a person takes one of them."""
-    rows = _conflict(ours.splitlines(), theirs.splitlines())
-    return ours if ours == theirs else b"\n".join((*rows, b""))
 
 
 def _conflict(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
