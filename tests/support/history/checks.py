@@ -346,8 +346,12 @@ def who_returns_gets_what_was_left(step: Step) -> None:
                 back = [
                     row
                     for row in coming
-                    if now[row.block].node == node
-                    and (now[row.block].state == "held" or now[row.block].moved)
+                    if (
+                        now[row.block].node == node
+                        and (now[row.block].state == "held" or now[row.block].moved)
+                    )
+                    # It came back, was replaced at once, and no day of quarantine keeps it from others.
+                    or (step.waited(step.today.isoformat()) and _replaced(row, step))
                 ]
                 assert len(back) == (1 if step.world.one_block else len(coming)), coming
 
