@@ -63,15 +63,12 @@ class Problems:
 
         A refusal and an I/O or environment error end the block and are kept; other exceptions pass through.
         """
-        from ipamc.report.findings.content import Failure, span_of
+        from ipamc.report.findings.content import Failure, with_spans
 
         try:
             yield
         except Refused as refused:
-            self.findings += (
-                finding if isinstance(finding, Located) else located(finding, span_of)
-                for finding in refused.diagnostics
-            )
+            self.findings += map(with_spans, refused.diagnostics)
         except Exception as problem:
             if not (text := trouble(problem)):
                 raise

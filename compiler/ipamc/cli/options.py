@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs have: CLUSTER and --at."""
+"""Arguments and options that several verbs have: CLUSTER, --at and --output."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def at_option(function: Function) -> Function:
     """Add the option --at, as `at`; "" where it is not given."""
     text = "Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then."
     return click.option("--at", "at", metavar="REV|DATE", default="", help=text)(function)
+
+
+def output_option(*formats: str) -> Callable[[Function], Function]:
+    """Return what adds the option --output, as `output`: what goes to stdout, the first format by default."""
+    return click.option(
+        "--output",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="What goes to stdout.",
+    )
 
 
 def source_of(clusters: Sequence[str], at: str) -> Source:

@@ -8,7 +8,7 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
-from ipamc.cli.options import at_option, clusters_argument, source_of
+from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 
 
 @click.command(
@@ -25,13 +25,7 @@ from ipamc.cli.options import at_option, clusters_argument, source_of
 @click.option(
     "--show-blocks", is_flag=True, help="Add a row for each block of the lock: its node and its state."
 )
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What goes to stdout.",
-)
+@output_option("table", "json")
 @at_option
 @format_option
 def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: str, style: str) -> int:

@@ -10,7 +10,7 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
-from ipamc.cli.options import at_option, clusters_argument, source_of
+from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import count
@@ -37,13 +37,7 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="IP|CIDR|NODE")
 @clusters_argument
 @at_option
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What goes to stdout.",
-)
+@output_option("table", "json")
 @format_option
 def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
     """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.

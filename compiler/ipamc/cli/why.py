@@ -9,7 +9,7 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
-from ipamc.cli.options import at_option, clusters_argument, source_of
+from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import node_name
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import count
@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 @click.argument("node", metavar="NODE")
 @clusters_argument
 @at_option
-@click.option(
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What goes to stdout.",
-)
+@output_option("text", "json")
 @format_option
 def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
     """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ipamc.model.diagnostics import Diagnostic, Located, located
+from ipamc.model.diagnostics import Diagnostic, Located
 from ipamc.report.findings import concise, full, github, gitlab, json, junit, sarif
-from ipamc.report.findings.content import Content, Failure, Rule, span_of
+from ipamc.report.findings.content import Content, Failure, Rule, with_spans
 
 LIMIT = 20
 """Findings of one code that a person is shown."""
@@ -65,8 +65,7 @@ def report(
     located is shown at its file as a whole.
     """
     chosen = format_of(name)
-    found = (finding if isinstance(finding, Located) else located(finding, span_of) for finding in findings)
-    shown, more = first_of_each(sorted(found, key=_order), chosen.limit)
+    shown, more = first_of_each(sorted(map(with_spans, findings), key=_order), chosen.limit)
     return chosen.render(
         Content(findings=tuple(shown), more=more, failures=tuple(failures), rules=rules or {}, colour=colour)
     )

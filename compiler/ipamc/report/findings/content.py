@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ipamc.model.diagnostics import At, Located, Span
+from ipamc.model.diagnostics import At, Diagnostic, Located, Span, located
 from ipamc.report.terminal_text import visible, where
 
 
@@ -64,6 +64,11 @@ def fingerprints(findings: Iterable[Located]) -> Iterator[str]:
 def span_of(at: At) -> Span:
     """Return a place as a span: the file as a whole if its line is not known."""
     return at if isinstance(at, Span) else Span(at.path)
+
+
+def with_spans(finding: Diagnostic) -> Located:
+    """Return a finding as it is printed; one that was not located is shown at its file as a whole."""
+    return finding if isinstance(finding, Located) else located(finding, span_of)
 
 
 def lines(finding: Located) -> list[str]:

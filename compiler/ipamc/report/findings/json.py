@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from ipamc.model.diagnostics import Diagnostic, Located, Severity, Span, located
-from ipamc.report.findings.content import Content, span_of
+from ipamc.model.diagnostics import Diagnostic, Severity, Span
+from ipamc.report.findings.content import Content, with_spans
 
 VERSION = 1
 """Grows when a field changes its meaning or is removed; not when a field is added."""
@@ -32,7 +32,7 @@ def render(content: Content) -> str:
 
 def record(finding: Diagnostic) -> dict[str, object]:
     """Return the JSON object of one finding."""
-    shown = finding if isinstance(finding, Located) else located(finding, span_of)
+    shown = with_spans(finding)
     return {
         "severity": finding.severity.word,
         "code": finding.code,
