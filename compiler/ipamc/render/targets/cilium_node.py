@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
@@ -35,6 +36,7 @@ def files(layout: Layout) -> Iterator[File]:
     held_back = _between_blocks(layout) if not seeds else frozenset()
     if not can(cluster.cilium, Capability.DO_NOT_GC):  # the operator would delete them
         held_back |= {node.name for node in cluster.nodes if node.planned}
+    held_back |= given_by_operator(cluster, layout.plan.lock.lines)
     held = layout.held
     for shard, wants in layout.shards:
         nodes = [
