@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 
 from ipamc import address_space
 from ipamc.check import (
+    adopt,
     bgp,
     capacity,
     drift,
@@ -52,6 +53,7 @@ MODULES: tuple[ModuleType, ...] = (
     drift,
     capacity,
     published,
+    adopt,
     limits,
     verify,
     address_space,

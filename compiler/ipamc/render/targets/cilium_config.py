@@ -58,7 +58,9 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     if cluster.operator_adopts:
         lists = operator_lists(cluster, layout.plan.lock.lines, layout.masks)
         return {
-            family: (texts(blocks), layout.masks[family]) for family, blocks in sorted(lists.items()) if blocks
+            family: (texts(blocks), layout.masks[family])
+            for family, blocks in sorted(lists.items())
+            if blocks
         }
     pools = sorted(cluster.pools, key=lambda pool: pool.name)
     found = {}
