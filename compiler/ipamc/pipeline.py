@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ipamc.check import check
 from ipamc.check.limits import config_map_too_large
+from ipamc.check.mode_change import check_mode_change
 from ipamc.check.plan import check_plan
 from ipamc.check.published import check_published
 from ipamc.lock.file import dumps, load
@@ -96,6 +97,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         cluster, lock = load_cluster(inputs, log)
         # What was rendered before and cannot change.
         log.add(check_published(cluster, lock, inputs.published, folder))
+        log.add(check_mode_change(cluster, lock, inputs.lock, inputs.published, folder))
         # Node -> its pools in order, with sizes.
         wants = assign(cluster)
         # Node -> its held, pending and quarantined lines, and what it still needs.
