@@ -10,6 +10,7 @@ from ipamc.check import check
 from ipamc.check.limits import config_map_too_large
 from ipamc.check.plan import check_plan
 from ipamc.check.published import check_published
+from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Located, Log, Refused
@@ -96,6 +97,8 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         log.add(check_published(cluster, lock, inputs.published, folder))
         # Node -> its pools in order, with sizes.
         wants = assign(cluster)
+        # Selectors select somebody.
+        log.add(check_selection(cluster, wants))
         # Node -> its held, pending and quarantined lines, and what it still needs.
         state = log.keep(reconcile(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))
         # What nodes need -> blocks.
