@@ -109,7 +109,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
             pool.selector_at,
             f'pool "{pool.name}" selects no node: '
             + (f"no node has {asked}" if absent else f"none fits {shown(pool.selector.canonical)}"),
-            help=f"{_meant(absent, present)}{no_new_blocks(pool)} until its nodes come",
+            help=f"{_meant(absent, present)}until its nodes come, {no_new_blocks(pool)}",
         )
 
 
