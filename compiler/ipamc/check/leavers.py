@@ -33,6 +33,8 @@ def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Con
     holders = len({line.node for line in lock.lines if line.state is State.HELD})
     if cluster.budget_leave < 100 and len(surprising) > allowed_to_leave(cluster, holders):
         yield over_budget(cluster, lock, surprising, holders)
+        if len(surprising) == holders:  # then each of its pools lost all its nodes, too
+            return
     yield from emptied_pools(cluster, lock, leavers, surprising)
 
 
@@ -83,7 +85,7 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
         _first(lock, leavers),
         f"{count(len(leavers), 'node')} of {holders:,} left the inventory, and {rule}: "
         f"{names(leavers)}{_in_common(leavers)}",
-        help=_way_out(cluster),
+        help=f"{'is this the inventory of another cluster? ' if len(leavers) == holders else ''}{_way_out(cluster)}",
     )
 
 
