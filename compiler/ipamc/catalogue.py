@@ -22,6 +22,7 @@ from ipamc.check import (
     multi_pool,
     pools,
     published,
+    selection,
 )
 from ipamc.check import pins as check_pins
 from ipamc.lock import consent
@@ -44,6 +45,7 @@ MODULES: tuple[ModuleType, ...] = (
     bgp,
     lock_rules,
     candidates,
+    selection,
     reconcile,
     consent,
     renumber,

@@ -11,6 +11,7 @@ from ipamc.check.limits import config_map_too_large
 from ipamc.check.mode_change import check_mode_change
 from ipamc.check.plan import check_plan
 from ipamc.check.published import check_published
+from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Located, Log, Refused
@@ -100,6 +101,8 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         log.add(check_mode_change(cluster, lock, inputs.lock, inputs.published, folder))
         # Node -> its pools in order, with sizes.
         wants = assign(cluster)
+        # Selectors select somebody.
+        log.add(check_selection(cluster, wants))
         # Node -> its held, pending and quarantined lines, and what it still needs.
         state = log.keep(
             reconcile(
