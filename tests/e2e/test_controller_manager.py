@@ -254,7 +254,7 @@ def test_in_cluster_pool_mode_its_pod_cidrs_mean_nothing(
         live = at_rest(api, operator, site.config, handled=bool(ipam))
         assert {name: live[name]["spec"]["ipam"]["podCIDRs"] for name in "abc"} == ours
         if ipam:
-            assert live["s"]["spec"]["ipam"]["podCIDRs"] == ["10.8.0.0/26"]
+            assert live["s"]["spec"]["ipam"]["podCIDRs"][0].startswith("10.8.0.")
     dump = json.loads(api.kubectl("get", "ciliumnodes", "-o", "json").stdout)
     site.write("live.yaml", dump)
     site.compile()
