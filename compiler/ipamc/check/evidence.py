@@ -114,9 +114,10 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it.
 
     The field is immutable: the apiserver answers 422 to other values, or Cilium uses the old ones. In
-    kubernetes mode a node gets another block only if it is drained, deleted and joined again. In other modes
-    this concerns clusters with `patchNodes: podCIDRs`. While a Node shows the block from which the lock moved
-    it, this is a warning, and the Node is not rendered.
+    kubernetes mode a node gets another block only if it is drained, deleted and joined again, and if
+    kube-controller-manager does not set the field first (IPC0504). In other modes this concerns clusters with
+    `patchNodes: podCIDRs`. While a Node shows the block from which the lock moved it, this is a warning, and
+    the Node is not rendered.
     """
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":

@@ -184,8 +184,11 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: in kubernetes mode kube-controller-manager must not set podCIDRs.
 
-    `spec.podCIDRs` is immutable, and kube-controller-manager sets it within seconds of a node's first
-    heartbeat. It must run with `--allocate-node-cidrs=false`. With kubeadm:
+    With `--allocate-node-cidrs=true` it sets the field, which is immutable, within a second of a Node's
+    creation: other podCIDRs are refused. It keeps what a Node has, but knows no lock: blocks of planned nodes,
+    in quarantine, or of nodes that are away go to the next node that joins, and with a node of smaller blocks
+    than `--node-cidr-mask-size` goes its neighbour's. It does not start beside podCIDRs outside
+    `--cluster-cidr`. It must run with `--allocate-node-cidrs=false`. With kubeadm:
 
         apiVersion: kubeadm.k8s.io/v1beta4
         kind: ClusterConfiguration
