@@ -11,19 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from ipamc.check.published import FLAGS
 from ipamc.lock.file import line_at, mode_of
+from ipamc.lock.rules import ONLINE
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
 from ipamc.model.lock import Line, Lock, State
-
-ONLINE = frozenset(
-    {
-        (Mode.KUBERNETES, Mode.CLUSTER_POOL),
-        (Mode.CLUSTER_POOL, Mode.KUBERNETES),
-        (Mode.KUBERNETES, Mode.MULTI_POOL),
-        (Mode.CLUSTER_POOL, Mode.MULTI_POOL),
-    }
-)
-"""(old, new): the changes in which running nodes keep their blocks."""
 
 _RENDERED_MODE = re.compile(rb'^  ipam: "?([a-z-]+)"?$', re.MULTILINE)
 
@@ -44,7 +35,7 @@ def check_mode_change(
     held = [line for line in lock.lines if line.state is State.HELD and line.node not in planned]
     if not held:
         return
-    if (Mode(word), cluster.mode) not in ONLINE:
+    if (word, cluster.mode.value) not in ONLINE:
         at = Span(f"{folder}/{FLAGS}" if found else lock.path)
         yield not_online(cluster, Mode(word), held, Related(at, f"the mode was {word} here"))
         return
