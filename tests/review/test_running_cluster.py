@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,11 @@ from ipamc.review.diff import ClusterBase, Difference, compare
 from ipamc.review.diff.leaving import Leaving, Stays
 from ipamc.review.diff.misplaced import misplaced
 from ipamc.review.diff.objects import objects
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
 from ipamc.review.diff.steps import steps
-from tests.support import builders
+from ipamc.review.gates import GATES
+from tests.support import builders, fleet
+from tests.support.fleet import Document
 
 A = builders.pool("a", "10.1.0.0/24", nodes='rack == "a"')
 B = builders.pool("b", "10.2.0.0/24", nodes='rack == "b"')
@@ -259,3 +262,61 @@ def test_a_command_names_twenty_nodes_at_most() -> None:
     (move,) = moves((old, first), held, nodes=nodes).values()
     assert move.count("--renumber") == 20
     assert move.endswith(" and 9 more")
+
+
+def test_it_fails_no_gate() -> None:
+    first = builders.pool("first", "10.3.0.0/24", nodes='rack == "a"', priority=5)
+    plan = made(pools=(A, B, first))
+    report = PlanReport(base="main", clusters=(ClusterReport(name="built", difference=compared(plan, plan)),))
+    assert report.clusters[0].difference
+    assert report.clusters[0].difference.misplaced
+    assert not report.clusters[0].changed
+    assert list(refusals(report, GATES)) == []
+
+
+# A mistake, and how it is mended.
+
+EDITS: dict[str, Callable[[Document], None]] = {
+    "disabled": lambda one: one["spec"].update(disabled=True) if one["kind"] == "IPPool" else None,
+    "selector": lambda one: (
+        one["spec"].update(nodeSelector='rak == "a"') if one["kind"] == "IPPool" else None
+    ),
+    "size": lambda one: one["spec"]["ipv4"].update(blockSize=27) if one["kind"] == "IPPool" else None,
+    "priority": lambda one: one["spec"].update(priority=7) if one["kind"] == "IPPool" else None,
+    "range": lambda one: (
+        one["spec"]["ipv4"]["cidrs"].append("10.7.0.0/24") if one["kind"] == "IPPool" else None
+    ),
+    "annotations": lambda one: (
+        one["spec"].update(patchNodes="annotations") if one["kind"] == "Cluster" else None
+    ),
+    "labels": lambda one: (
+        one["nodes"][0].update(labels={"rack": "z"}) if one["kind"] == "NodeInventory" else None
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("mode", ["kubernetes", "cluster-pool"])
+def test_after_an_edit_and_its_undo_nothing_changes(mode: str, edit: Callable[[Document], None]) -> None:
+    def documents() -> list[Document]:
+        return [
+            fleet.cluster(mode, output={"nodeObjects": "create"}),
+            fleet.pool("a", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 26}, nodeSelector='rack == "a"'),
+            fleet.inventory([{"name": f"n{index}", "labels": {"rack": "a"}} for index in range(3)]),
+        ]
+
+    edited = documents()
+    for document in edited:
+        edit(document)
+    first = fleet.compiled(fleet.as_json(documents()))
+    second = fleet.compiled(fleet.as_json(edited), first.lock)
+    third = fleet.compiled(fleet.as_json(documents()), second.lock)
+    assert third.lock == first.lock
+    for before, after, same in ((first, second, False), (first, third, True)):
+        rendered = {path: text.encode() for path, text in before.files.items()}
+        base = ClusterBase(lock=before.plan.lock, cluster=before.plan.cluster, rendered=rendered)
+        found = compare(base, after, "2026-11-21")
+        assert found.lines.counts.renumbered == 0
+        if same:
+            assert not found.changed
+            assert (found.steps, found.restarts, found.leaving, found.misplaced) == ((), (), (), ())

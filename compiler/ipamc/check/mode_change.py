@@ -7,6 +7,7 @@ objects are there before the flags (tests/e2e/test_mode_change.py, `review.diff.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ipamc.check.published import FLAGS
@@ -31,8 +32,7 @@ def check_mode_change(
     word = found[1].decode() if found else mode_of(text)
     if word == cluster.mode or word not in set(Mode):
         return
-    planned = {node.name for node in cluster.nodes if node.planned}
-    held = [line for line in lock.lines if line.state is State.HELD and line.node not in planned]
+    held = _in_the_way(cluster, [line for line in lock.lines if line.state is State.HELD])
     if not held:
         return
     if (word, cluster.mode.value) not in ONLINE:
@@ -41,6 +41,17 @@ def check_mode_change(
         return
     yield from held_outside_pools_of_mode(cluster, lock, held)
     yield from strangers_of_mode(cluster, Mode(word))
+
+
+def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
+    """Return the held lines of nodes that run, and of planned ones with more blocks than the new mode has."""
+    planned = {node.name for node in cluster.nodes if node.planned}
+    blocks = Counter((line.node, line.block.family) for line in held)
+    return [
+        line
+        for line in held
+        if line.node not in planned or (cluster.mode.one_block and blocks[line.node, line.block.family] > 1)
+    ]
 
 
 def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -> Diagnostic:
