@@ -13,6 +13,7 @@ from ipamc.check import (
     bgp,
     capacity,
     drift,
+    evidence,
     held_blocks,
     leavers,
     limits,
@@ -21,6 +22,7 @@ from ipamc.check import (
     multi_pool,
     pools,
     published,
+    selection,
 )
 from ipamc.check import pins as check_pins
 from ipamc.lock import consent
@@ -43,6 +45,7 @@ MODULES: tuple[ModuleType, ...] = (
     bgp,
     lock_rules,
     candidates,
+    selection,
     reconcile,
     consent,
     renumber,
@@ -51,6 +54,7 @@ MODULES: tuple[ModuleType, ...] = (
     allocate_pins,
     shortage,
     drift,
+    evidence,
     capacity,
     published,
     mode_change,
