@@ -375,7 +375,6 @@ ALWAYS = {
     "ipv4": {"enabled": True},
     "ipv6": {"enabled": False},
     "operator": {"rollOutPods": True},
-    "rollOutCiliumPods": True,
 }
 
 

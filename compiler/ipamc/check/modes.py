@@ -57,7 +57,7 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
                 "IPC0511",
                 cluster.field("spec", "ipFamilies") / index,
                 f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range",
-                help=f"add ipv{family} to a pool, or remove IPv{family} from ipFamilies",
+                help=f"add a pool with an IPv{family} range, or remove IPv{family} from ipFamilies",
             )
 
 
@@ -79,7 +79,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
                 "IPC0512",
                 at,
                 f"operator: adopt, but no IPv{family} pool has unlisted: true",
-                help="add a pool with unlisted: true, or use operator: bystander",
+                help="add a native IPPool with unlisted: true, or use operator: bystander",
             )
         mask = longest_prefix(cluster, family, lines)
         for pool in unlisted:
@@ -184,8 +184,11 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: in kubernetes mode kube-controller-manager must not set podCIDRs.
 
-    `spec.podCIDRs` is immutable, and kube-controller-manager sets it within seconds of a node's first
-    heartbeat. It must run with `--allocate-node-cidrs=false`. With kubeadm:
+    With `--allocate-node-cidrs=true` it sets the field, which is immutable, within a second of a Node's
+    creation: other podCIDRs are refused. It keeps what a Node has, but knows no lock: blocks of planned nodes,
+    in quarantine, or of nodes that are away go to the next node that joins, and with a node of smaller blocks
+    than `--node-cidr-mask-size` goes its neighbour's. It does not start beside podCIDRs outside
+    `--cluster-cidr`. It must run with `--allocate-node-cidrs=false`. With kubeadm:
 
         apiVersion: kubeadm.k8s.io/v1beta4
         kind: ClusterConfiguration
