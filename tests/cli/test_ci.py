@@ -313,7 +313,7 @@ def gitlab_runs(url: str, sha: str = "") -> tuple[dict[str, Any], Any]:
     return variables, [{"sha": sha}] if sha else []
 
 
-def find(repository: Repository, **variables: str) -> str:
+def find(repository: Repository, **variables: Any) -> str:
     """Run `ipamc ci matrix` as the job after a merge does."""
     command = ("ipamc", "ci", "matrix", "--format", "names", "--stage", "apply", "--base", "last-success")
     return repository.run(*command, **variables)

@@ -311,6 +311,51 @@ def test_a_recreated_node_is_reported_and_stops_no_other(
     assert not api.get(f"{NODES}/{again}")["spec"].get("podCIDRs")
 
 
+def test_the_scheduled_job_gives_a_recreated_node_its_block_back(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    pipeline = made(api, operator, tmp_path, "bystander")
+    pipeline.github()
+    node = min(pipeline.site.lock())
+    api.delete(f"{NODES}/{node}", f"{CILIUM_NODES}/{node}")
+    api.create(NODES, {"metadata": {"name": node}})
+    api.create(CILIUM_NODES, cilium_node(node))  # its agent's, which waits for a block
+    with operator.running(pipeline.site.config, *pipeline.site.arguments):
+        said = pipeline.github(REPAIR="true")
+    assert f"CiliumNode {node}: differed, repaired" in said
+    assert block(api, node) == [pipeline.site.lock()[node][0][1]]
+    assert "nothing to repair" in pipeline.github(REPAIR="true")
+
+
+# Rights.
+
+
+def test_without_rights_nothing_is_guessed(api: Api, operator: Operator, tmp_path: Path) -> None:
+    pipeline = made(api, operator, tmp_path, "bystander")
+    apply(pipeline)
+    roles, bindings = (
+        f"/apis/rbac.authorization.k8s.io/v1/{kind}" for kind in ("clusterroles", "clusterrolebindings")
+    )
+    api.delete(f"{bindings}/ci", f"{roles}/ci")
+    file = pipeline.temporary / "kubeconfig"
+    environment = {"KUBECONFIG": str(file), "IPAMC_WAIT": "0.5", "KUBECTL": "kubectl --as=ci"}
+    said = pipeline.run("ipamc ci apply fleet", code=1, **environment)
+    assert "configmaps cilium-config in kube-system cannot be read" in said
+    rules = [
+        {"apiGroups": ["cilium.io", "apiextensions.k8s.io", "apps"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
+    ]
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "ci"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ci"}
+    api.create(roles, {"metadata": {"name": "ci"}, "rules": rules})
+    api.create(bindings, {"metadata": {"name": "ci"}, "roleRef": reference, "subjects": [subject]})
+    pipeline.run("ipamc ci apply fleet", **environment)
+    old, _ = moved(pipeline, min(pipeline.site.lock()))
+    said = pipeline.run("ipamc ci apply fleet", code=1, **environment)
+    assert "pods cannot be read" in said
+    assert block(api, min(pipeline.site.lock())) == [old]
+
+
 # What the operator says.
 
 

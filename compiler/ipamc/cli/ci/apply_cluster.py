@@ -91,8 +91,10 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     if stop:
         return False
     withheld = _withheld(kube, every, live, nodes)
-    for item in withheld.values():
+    for item in list(withheld.values())[:SHOWN]:
         say(f"error: {name}: {item.identity}: not applied: {item.reason}; {item.help}")
+    if withheld:
+        say(f"error: {name}: {count(len(withheld), 'object')} not applied: {names(withheld)}")
     known = nodes() if options.repair else None
     drifts = list(drift(every, live, None if known is None else {name_of(node) for node in known.values()}))
     done = not withheld
@@ -159,7 +161,7 @@ def _flags(
             f"{name}: no cilium-config and no cilium-operator in {flags.namespace}: Cilium is not installed yet"
         )
         return False, False
-    if deployment is None:
+    if deployment is None and flags.data.get("ipam") in {"cluster-pool", "multi-pool"}:
         say(
             f"{name}: there is no Deployment cilium-operator in {flags.namespace}: its arguments are not known"
         )
@@ -202,7 +204,7 @@ def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> bool
     """
     objects = [document for document in part.objects if identity(document) not in withheld]
     if not objects:
-        say(f"{name}/{part.name}: nothing to apply")
+        say(f"{name}/{part.name}: {'all of it is withheld' if part.objects else 'nothing to apply'}")
         return True
     done = kube.apply(part.text if len(objects) == len(part.objects) else _stream(objects))
     if done.problem:

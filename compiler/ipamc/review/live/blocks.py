@@ -170,7 +170,7 @@ def taken(tree: Iterable[Object], live: Live) -> list[Withheld]:
         Withheld(
             identity=name,
             reason=f"another node has these addresses in the cluster: {names(others)}",
-            help="if that node is gone, delete its CiliumNode; else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json",
+            help="if that node is gone, delete its CiliumNode; if this run moved it, run this again; else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json",
         )
         for name, others in sorted(holders.items())
     ]

@@ -108,19 +108,22 @@ def differences(assumed: Assumed, found: Running, given: Iterable[Block]) -> lis
 
 
 def _arguments(assumed: Assumed, found: Running) -> Iterator[Difference]:
-    """Compare --ipam: it wins over the ConfigMap, and the last one over those before it."""
+    """Compare --ipam: it wins over the ConfigMap, and the last one over those before it.
+
+    With `kubernetes` the operator allocates nothing, as in crd mode.
+    """
     value = ipam_argument(found.arguments or ())
-    live = (found.data or {}).get("ipam", "cluster-pool")
+    mode, live = assumed.data.get("ipam", ""), (found.data or {}).get("ipam", "cluster-pool")
     if assumed.bystander and value != "kubernetes" and (value or live) == "cluster-pool":
         yield Difference(
             level="refused",
             text=f"the operator runs with {f'--ipam={value}' if value else 'no --ipam'}, and hands out blocks by itself: it must run with --ipam=kubernetes",
             help="roll out operator.extraArgs of cilium/helm-values.yaml, or cilium/component; a later values file replaces that whole list, so repeat the argument there",
         )
-    elif not assumed.bystander and value not in {"", assumed.data.get("ipam", "")}:
+    elif not assumed.bystander and value not in {"", mode} and (mode, value) != ("crd", "kubernetes"):
         yield Difference(
             level="refused",
-            text=f"the operator runs with --ipam={value}, which overrides the ConfigMap: it must follow ipam: {assumed.data.get('ipam')}",
+            text=f"the operator runs with --ipam={value}, which overrides the ConfigMap: it must follow ipam: {mode}",
             help="remove --ipam from the arguments of Deployment cilium-operator (Helm: operator.extraArgs)",
         )
 
