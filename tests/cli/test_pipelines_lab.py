@@ -106,7 +106,8 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
     (repository.tools / "kubectl").chmod(0o755)
     handler = type("OneRuns", (Runs,), {"answer": [{"sha": before}], "requests": []})
     with serving(handler) as url:
-        variables = {"CI_API_V4_URL": url, "IPAMC_TOKEN": "t0ken", "CI_PIPELINE_SOURCE": "push"}
+        variables = {"GITLAB_CI": "true", "CI_API_V4_URL": url, "IPAMC_TOKEN": "t0ken"}
+        variables |= {"CI_PROJECT_ID": "5", "CI_PIPELINE_SOURCE": "push"}
         gitlab(repository, *(text for item in variables.items() for text in ("--variable", "=".join(item))))
     calls = repository.calls()
     assert calls[0] == "ci matrix --format gitlab --stage apply --base last-success --output ipamc-child.yml"
