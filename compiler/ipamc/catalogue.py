@@ -20,6 +20,7 @@ from ipamc.check import (
     multi_pool,
     pools,
     published,
+    published_ranges,
 )
 from ipamc.check import pins as check_pins
 from ipamc.lock import consent
@@ -52,6 +53,7 @@ MODULES: tuple[ModuleType, ...] = (
     drift,
     capacity,
     published,
+    published_ranges,
     limits,
     verify,
     address_space,

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from ipamc.check import check
 from ipamc.check.limits import config_map_too_large
 from ipamc.check.plan import check_plan
-from ipamc.check.published import check_published
+from ipamc.check.published import check_published, read_published
+from ipamc.check.published_ranges import check_published_ranges
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Located, Log, Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.place.allocate.allocate import allocate
-from ipamc.place.candidates import assign
+from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
 from ipamc.read.read import read
@@ -92,18 +93,20 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     folder = f"{inputs.folder}/rendered"
     with _located(inputs.sources):
         cluster, lock = load_cluster(inputs, log)
-        # What was rendered before and cannot change.
-        log.add(check_published(cluster, lock, inputs.published, folder))
         # Node -> its pools in order, with sizes.
         wants = assign(cluster)
+        # What was rendered before and cannot change.
+        published = read_published(inputs.published, folder)
+        shared = shared_pools(cluster, wants, published.pools)
+        log.add(check_published(cluster, wants, shared, lock, published))
         # Node -> its held, pending and quarantined lines, and what it still needs.
         state = log.keep(reconcile(cluster, wants, lock, inputs.consent, inputs.today, locked=inputs.locked))
         # What nodes need -> blocks.
         plan = log.keep(allocate(cluster, wants, state, inputs.today))
         # Capacity, maxPods, limits of the mode, drift.
-        log.add(check_plan(plan))
+        log.add((*check_plan(plan, shared), *check_published_ranges(plan, shared, published)))
         # Plan -> objects by file -> text by file.
-        arranged = arrange(plan)
+        arranged = arrange(plan, shared, published)
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         log.add(config_map_too_large(cluster, files))

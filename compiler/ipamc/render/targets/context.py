@@ -10,6 +10,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Node
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan, Want
+from ipamc.model.pool_ranges import Published
 
 LONGEST = 200
 """Characters of a node's name in the name of a file."""
@@ -34,6 +35,10 @@ class Layout:
     """The plan, and which nodes are in which shard."""
 
     plan: Plan
+    shared: frozenset[str]
+    """In multi-pool mode the names of the pools that nodes share."""
+    published: Published
+    """What an earlier compile rendered."""
     shards: tuple[tuple[str, tuple[Want, ...]], ...]
     """Shards by name with nodes by name; no shard is empty."""
     held: Mapping[str, tuple[Line, ...]]
