@@ -239,8 +239,10 @@ def test_a_renumber_touches_nothing_until_the_node_was_drained(
         assert everything(api) == before  # pending: an ordinary apply moves nobody
         assert site.lock("pending") == {"b": [("pods", "10.0.0.192/26")]}
 
-        api.delete(f"{CILIUM_NODES}/b")  # drained
-        api.applied((site.rendered / "renumber/b.yaml").read_text())
+        site.run("lock", site.name, "--settle", "b")  # drained
+        site.compile()
+        api.delete(f"{CILIUM_NODES}/b")
+        site.apply()
         agents_start(site)
         assert at_rest(api, operator, site.config, handled=bool(ipam))["b"]["spec"]["ipam"]["podCIDRs"] == [
             "10.0.0.192/26"

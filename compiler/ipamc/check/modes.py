@@ -57,7 +57,7 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
                 "IPC0511",
                 cluster.field("spec", "ipFamilies") / index,
                 f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range",
-                help=f"add ipv{family} to a pool, or remove IPv{family} from ipFamilies",
+                help=f"add a pool with an IPv{family} range, or remove IPv{family} from ipFamilies",
             )
 
 
@@ -79,7 +79,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
                 "IPC0512",
                 at,
                 f"operator: adopt, but no IPv{family} pool has unlisted: true",
-                help="add a pool with unlisted: true, or use operator: bystander",
+                help="add a native IPPool with unlisted: true, or use operator: bystander",
             )
         mask = longest_prefix(cluster, family, lines)
         for pool in unlisted:

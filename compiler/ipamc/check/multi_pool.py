@@ -8,6 +8,7 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, error
+from ipamc.model.pool_words import block_size, other_family
 
 
 def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -104,7 +105,7 @@ def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Ite
                 pool.at / "spec",
                 f'default pool "{pool.name}" has no IPv{missing[0]} range',
                 also=[Related(cluster.field("spec", "ipFamilies"), "the families are set here")],
-                help=f"add ipv{missing[0]} to the pool",
+                help=other_family(pool, missing[0]),
             )
 
 
@@ -163,7 +164,7 @@ def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Rela
         pool.families[family].at / "blockSize",
         f'maskSize of pool "{pool.name}" would change from {before} to {now}, but it is immutable',
         also=[also],
-        help=f"set blockSize: {before} again, and write a new pool for blocks of /{now}",
+        help=f"set {block_size(pool, family, before)} again, and write a new pool for blocks of /{now}",
     )
 
 

@@ -48,6 +48,12 @@ TARGETED = ("renumber", "settle", "release", "rename")
     help="This node is gone: quarantine its blocks. Repeatable; all: every node that left.",
 )
 @click.option(
+    "--no-pods",
+    multiple=True,
+    metavar="NODE|all",
+    help="This running node has no pods of Cilium's yet, so its CiliumNode need not be known. Repeatable; all: every node.",
+)
+@click.option(
     "--renumber",
     multiple=True,
     metavar="NODE|CIDR|pool/NAME",
@@ -125,6 +131,7 @@ def _consent(given: dict[str, Any]) -> Consent:
         pairs.append((old, new))
     return parse_consent(
         leave=given["leave"],
+        no_pods=given["no_pods"],
         renumber=given["renumber"],
         settle=given["settle"],
         release=given["release"],

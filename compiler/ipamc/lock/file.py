@@ -93,6 +93,14 @@ def named(text: bytes) -> str:
         return ""
 
 
+def mode_of(text: bytes | None) -> str:
+    """Return the mode that a lock's header has; "" if there is no lock, or its header is not readable."""
+    try:
+        return _HEADER.decode(text[: text.find(b"\n")]).mode if text else ""
+    except msgspec.MsgspecError:
+        return ""
+
+
 def _record(line: Line) -> Record:
     state = line.state
     pending = state is State.PENDING or line.was_pending

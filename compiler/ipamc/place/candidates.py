@@ -7,7 +7,7 @@ Selectors are evaluated once per distinct projection of a node's labels onto the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
@@ -73,6 +73,23 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
         )
         for node in cluster.nodes
     )
+
+
+def shared_pools(cluster: Cluster, wants: Sequence[Want]) -> frozenset[str]:
+    """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode.
+
+    All pools are shared, but with `pinning: node` only those that are a further candidate of some node and
+    the first candidate of none: a node's first candidate is rendered as a CiliumPodIPPool of its own. A pool
+    that serves no node is not among them. O(nodes).
+    """
+    if cluster.shared_pools:
+        return frozenset(pool.name for pool in cluster.pools)
+    if not cluster.own_pools:
+        return frozenset()
+    # Nodes that look alike to the selectors have the same tuple of offers.
+    alike = {id(want.offers): want.offers for want in wants if want.offers}
+    first = {offers[0].pool.name for offers in alike.values()}
+    return frozenset(offer.pool.name for offers in alike.values() for offer in offers[1:]) - first
 
 
 def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Severity, count
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Origin, Reconciled, Want
 from ipamc.model.range_index import RangeIndex
@@ -21,7 +22,6 @@ from ipamc.place.allocate.pins import conflict_text
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign
-from ipamc.place.reconcile.adopt import Evidence
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
 
@@ -240,7 +240,7 @@ class _Decisions:
     def _shown(self, line: Line, want: Want | None) -> Place | None:
         """Return the place of the object that shows that the node has a block."""
         shown = Evidence(self.cluster).of(want.node) if want else ()
-        return next((block.at for block in shown if block.block == line.block), None)
+        return next((block.at for block in shown if block.fits(line.block)), None)
 
     def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
         """Say what a line of the lock is, and what becomes of it in the next compile."""

@@ -15,7 +15,7 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
-from ipamc.render.targets.context import File, Layout, renumber_path, texts
+from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
 
 TEMPLATE = "cilium_node.yaml.j2"
@@ -26,42 +26,24 @@ Values = tuple[str, bool, tuple[str, ...], tuple[str, ...], Allocated]
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml`, or `seeds/<shard>.yaml`, and `renumber/<node>.yaml`."""
+    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml`, or in multi-pool mode `seeds/<shard>.yaml`."""
     cluster = layout.plan.cluster
     if cluster.mode is Mode.KUBERNETES:
         return  # there agents copy a Node's podCIDRs
     values = _maker(cluster)
     seeds = cluster.mode is Mode.MULTI_POOL
-    held_back = _between_blocks(layout) if not seeds else frozenset()
-    if not can(cluster.cilium, Capability.DO_NOT_GC):  # the operator would delete them
-        held_back |= {node.name for node in cluster.nodes if node.planned}
+    planned_too = can(cluster.cilium, Capability.DO_NOT_GC)  # else the operator would delete them
     held = layout.held
     for shard, wants in layout.shards:
         nodes = [
             values(want.node, lines)
             for want in wants
-            if (lines := held.get(want.node.name)) and want.node.name not in held_back
+            if (lines := held.get(want.node.name)) and (planned_too or not want.node.planned)
         ]
         if nodes and seeds:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)
         elif nodes:
             yield File(f"ciliumnodes/{shard}/ciliumnodes.yaml", TEMPLATE, {"nodes": nodes})
-    if cluster.own_pools:
-        return  # the CiliumPodIPPools of the node are its file
-    for node, lines in layout.renumbered():
-        yield File(renumber_path(node.name), TEMPLATE, {"nodes": (values(node, lines),)}, applied=False)
-
-
-def _between_blocks(layout: Layout) -> frozenset[str]:
-    """Return nodes with pending blocks whose CiliumNode does not show the held ones (IPC0513 warns)."""
-    return frozenset(
-        seen.name
-        for seen in layout.plan.cluster.cilium_nodes
-        if seen.name in layout.coming
-        and seen.blocks
-        and sorted(block for block, _ in seen.blocks)
-        != [line.block for line in layout.held.get(seen.name, ())]
-    )
 
 
 def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:

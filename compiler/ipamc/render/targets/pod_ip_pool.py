@@ -14,7 +14,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode, Pool, PoolFamily
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
-from ipamc.render.targets.context import File, Layout, renumber_path, texts
+from ipamc.render.targets.context import File, Layout, texts
 
 TEMPLATE = "pod_ip_pool.yaml.j2"
 
@@ -23,7 +23,7 @@ Values = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `cilium/ippools.yaml`; with `pinning: node` `pools/<shard>/ippools.yaml` and `renumber/`."""
+    """Yield `cilium/ippools.yaml`; with `pinning: node` `pools/<shard>/ippools.yaml`."""
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
         return
@@ -50,13 +50,6 @@ def files(layout: Layout) -> Iterator[File]:
         )
         if pinned:
             yield File(f"pools/{shard}/ippools.yaml", TEMPLATE, {"pools": pinned})
-    for node, lines in layout.renumbered():
-        yield File(
-            renumber_path(node.name),
-            TEMPLATE,
-            {"pools": tuple(_pinned(pools, node.name, lines))},
-            applied=False,
-        )
 
 
 def pinned_name(pool: str, node: str) -> str:
