@@ -137,7 +137,7 @@ def _lock_is_true(world: World) -> None:
         if machine.listed and not machine.drained and shown.get(name) and held.get(name) != shown[name]:
             raise BrokenPromiseError(
                 f"{name} has {sorted(shown[name])}, the lock holds {sorted(held.get(name, ()))}, "
-                f"and a compile with its CiliumNode has nothing to say"
+                f"and a compile with its CiliumNode has nothing to say:\n{world.site.said}"
             )
 
 
