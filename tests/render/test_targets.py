@@ -243,9 +243,14 @@ POOLS = [
             "cluster-pool",
             {},
             {
-                "cluster-pool-ipv4-cidr": "10.9.0.0/24 10.3.0.0/16 10.2.0.0/16 10.1.0.0/16",
+                "cluster-pool-ipv4-cidr": "10.3.0.0/16 10.2.0.0/16 10.1.0.0/16 10.9.0.0/24",
                 "cluster-pool-ipv4-mask-size": "27",
             },
+        ),
+        (
+            "cluster-pool",
+            {"operator": "adopt"},
+            {"cluster-pool-ipv4-cidr": "10.9.0.0/24", "cluster-pool-ipv4-mask-size": "27"},
         ),
         (
             "cluster-pool",
@@ -403,10 +408,10 @@ ALWAYS = {
                     "mode": "cluster-pool",
                     "operator": {
                         "clusterPoolIPv4PodCIDRList": [
-                            "10.9.0.0/24",
                             "10.3.0.0/16",
                             "10.2.0.0/16",
                             "10.1.0.0/16",
+                            "10.9.0.0/24",
                         ],
                         "clusterPoolIPv4MaskSize": 27,
                         "clusterPoolIPv6PodCIDRList": ["fd00::/112"],
@@ -420,17 +425,15 @@ ALWAYS = {
         (
             "cluster-pool",
             "1.18",
-            {"operator": "adopt", "families": (6,)},
+            {"operator": "adopt"},
             {
                 "ipam": {
                     "mode": "cluster-pool",
                     "operator": {
-                        "clusterPoolIPv6PodCIDRList": ["fd00::/112"],
-                        "clusterPoolIPv6MaskSize": 120,
+                        "clusterPoolIPv4PodCIDRList": ["10.9.0.0/24"],
+                        "clusterPoolIPv4MaskSize": 27,
                     },
                 },
-                "ipv4": {"enabled": False},
-                "ipv6": {"enabled": True},
             },
         ),
         (

@@ -124,17 +124,25 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0516: how many blocks the operator has for nodes outside the inventory.
 
-    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full it
-    goes on with the next ranges, in which ipamc gives out blocks too: add a CIDR before that.
+    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full, or
+    disabled, such a node gets no block: its operator-status says `allocator full`, and its pods wait. Add a
+    CIDR before that. Nodes whose CiliumNodes are not in the input are not counted.
     """
     if not plan.cluster.operator_adopts:
         return
     for pool_use in utilisation(plan.cluster, plan.lock):
-        if pool_use.pool.unlisted:
+        pool, family = pool_use.pool, pool_use.family
+        if pool.unlisted and pool.disabled:
             yield note(
                 "IPC0516",
-                pool_use.family.at / "cidrs",
-                f'unlisted pool "{pool_use.pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{pool_use.family.family})',
+                pool.at / "spec" / "disabled",
+                f'unlisted pool "{pool.name}" is disabled: the operator gives out none of its blocks (IPv{family.family})',
+            )
+        elif pool.unlisted:
+            yield note(
+                "IPC0516",
+                family.at / "cidrs",
+                f'unlisted pool "{pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{family.family})',
             )
 
 

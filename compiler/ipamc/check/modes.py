@@ -64,10 +64,10 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
     """IPC0512: `operator: adopt` needs an `unlisted` pool with the operator's block size.
 
-    With `adopt` the operator gives blocks of the first listed ranges to nodes that are in no inventory.
-    Without an `unlisted` pool it would give them blocks of the ranges that ipamc gives out, and two
-    allocators on one range collide. The operator has one mask for all ranges, the longest prefix length of
-    the cluster, so the pool's `blockSize` must be that length.
+    With `adopt` the operator gives out blocks by itself. It may do so of `unlisted` pools alone, in which ipamc
+    places no node: two allocators on one range collide. Without CIDRs of each family it does not start. It has
+    one mask for all CIDRs, the longest prefix length of the cluster, so the pool's `blockSize` must be that
+    length. An `unlisted` pool that is disabled is enough: then the operator gives out nothing.
     """
     if not cluster.operator_adopts:
         return
@@ -165,8 +165,8 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 
     The CiliumNode of a planned node must exist before the node joins. The operator deletes a CiliumNode
     without a Node (by default from 1.13 on, in 1.12 with `nodes-gc-interval`; a cluster that names 1.11 may
-    already run a newer one), and only from 1.18 on does `cilium.io/do-not-gc` prevent it. Without the
-    CiliumNode the node's block looks free to an operator that hands out addresses itself.
+    already run a newer one), and only from 1.18 on does `cilium.io/do-not-gc` prevent it. If a node joins
+    without its CiliumNode, the operator gives it a block of an `unlisted` pool at once.
     """
     if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return

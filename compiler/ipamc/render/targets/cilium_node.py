@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
@@ -33,12 +34,15 @@ def files(layout: Layout) -> Iterator[File]:
     values = _maker(cluster)
     seeds = cluster.mode is Mode.MULTI_POOL
     planned_too = can(cluster.cilium, Capability.DO_NOT_GC)  # else the operator would delete them
+    by_operator = given_by_operator(cluster, layout.plan.lock.lines)
     held = layout.held
     for shard, wants in layout.shards:
         nodes = [
             values(want.node, lines)
             for want in wants
-            if (lines := held.get(want.node.name)) and (planned_too or not want.node.planned)
+            if (lines := held.get(want.node.name))
+            and (planned_too or not want.node.planned)
+            and want.node.name not in by_operator
         ]
         if nodes and seeds:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)

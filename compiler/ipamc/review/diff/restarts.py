@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.evidence import Evidence
 from ipamc.model.plan import Plan
-from ipamc.place.reconcile.adopt import Evidence
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.review.diff.lock_lines import Renumber
