@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 
 from ipamc import address_space
 from ipamc.check import (
+    adopt,
     bgp,
     capacity,
     drift,
@@ -57,6 +58,7 @@ MODULES: tuple[ModuleType, ...] = (
     evidence,
     capacity,
     published,
+    adopt,
     mode_change,
     limits,
     verify,
