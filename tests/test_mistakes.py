@@ -100,6 +100,7 @@ def test_a_pool_disabled_and_enabled(mode: str) -> None:
     step = play.compile()
     assert step.errors == {"IPC0302"}
     assert "rack-a is disabled" in step.text
+    assert "enable pool rack-a, label the node" in step.text
     play.changes_nothing(before, play.mended(before))
 
 
