@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import tests.e2e.test_adopt
+import tests.e2e.test_controller_manager
+import tests.e2e.test_mode_change
 import tests.e2e.test_multi_pool
 import tests.e2e.test_refused_by_the_apiserver
 import tests.e2e.test_refused_by_the_operator  # noqa: F401 - tests enter themselves into SHOWN

@@ -10,16 +10,21 @@ from types import FunctionType, ModuleType
 
 from ipamc import address_space
 from ipamc.check import (
+    adopt,
     bgp,
     capacity,
     drift,
+    evidence,
     held_blocks,
     leavers,
     limits,
+    mode_change,
     modes,
     multi_pool,
     pools,
     published,
+    published_ranges,
+    selection,
 )
 from ipamc.check import pins as check_pins
 from ipamc.lock import consent
@@ -42,6 +47,7 @@ MODULES: tuple[ModuleType, ...] = (
     bgp,
     lock_rules,
     candidates,
+    selection,
     reconcile,
     consent,
     renumber,
@@ -50,8 +56,12 @@ MODULES: tuple[ModuleType, ...] = (
     allocate_pins,
     shortage,
     drift,
+    evidence,
     capacity,
     published,
+    adopt,
+    published_ranges,
+    mode_change,
     limits,
     verify,
     address_space,

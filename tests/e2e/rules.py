@@ -24,7 +24,6 @@ SHOWN: dict[str, list[str]] = {}
 NO_SERVER_HERE = {
     "IPC0212": "its bounds are those of Calico's validation and of node-ipam-controller, neither of which runs here",
     "IPC0307": "the agent waits for the family; no agent runs here",
-    "IPC0504": "kube-controller-manager hands out podCIDRs; it does not run here",
     "IPC0522": "the agent refuses it at start; no agent runs here",
     "IPC0526": "the agent waits for the family; no agent runs here",
     "IPC0541": "the agent refuses it at start; no agent runs here",

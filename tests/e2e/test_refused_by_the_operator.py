@@ -166,8 +166,8 @@ def test_another_block_for_a_running_node(api: Api, operator: Operator) -> None:
         assert live["spec"]["ipam"]["podCIDRs"] == ["10.0.0.0/26"]  # undone
 
 
-@shows("IPC0512", "IPC0221", "IPC0516")
-def test_adopt_without_a_pool_of_its_own_serves_strangers_from_ours(
+@shows("IPC0512", "IPC0221")
+def test_adopt_without_a_pool_of_its_own_keeps_the_operator_from_starting(
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:
     documents = [
@@ -177,7 +177,8 @@ def test_adopt_without_a_pool_of_its_own_serves_strangers_from_ours(
     ]
     site = Site.made(api, tmp_path, documents, operator.minor)
     compile_without(site, "IPC0512")
-    with operator.running(site.config):
+    assert "cluster-pool-ipv4-cidr must be provided" in does_not_start(operator, site.config)
+    with operator.running({**CLUSTER_POOL_26, "cluster-pool-ipv4-cidr": "10.0.0.0/24"}):  # ours instead
         site.apply()
         # What the next newcomer of the inventory would get
         assert serves(api, "stranger") == ["10.0.0.64/26"]
@@ -207,7 +208,7 @@ def test_the_operator_gives_a_pinned_block_of_the_unlisted_pool_to_a_stranger(
 
 
 @shows("IPC0553", "IPC0424")
-def test_a_planned_node_with_adopt_before_1_18_loses_its_block_to_a_stranger(
+def test_a_planned_node_with_adopt_before_1_18_joins_with_a_block_of_the_operator(
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:
     if operator.version >= (1, 18):
@@ -225,7 +226,7 @@ def test_a_planned_node_with_adopt_before_1_18_loses_its_block_to_a_stranger(
     with operator.running(site.config):
         site.apply()
         assert site.lock()["n"] == [("a", "10.0.0.0/26")]
-        assert [serves(api, "s1"), serves(api, "s2")] == [["10.9.0.0/26"], ["10.0.0.0/26"]]
+        assert serves(api, "n") == ["10.9.0.0/26"]  # it joins, and its agent creates its CiliumNode
 
 
 @shows("IPC0515")

@@ -126,9 +126,10 @@ FULL: dict[str, dict[str, Any]] = {
     "node.schema.json": {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": FOREIGN,
+        "metadata": {**FOREIGN, "annotations": {"network.cilium.io/ipv4-cilium-host": "10.0.0.1"}},
         "spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"], "taints": None},
         "status": {
+            "conditions": [{"type": "NetworkUnavailable", "status": "False", "reason": "CiliumIsUp"}],
             "addresses": [{"type": "InternalIP", "address": "192.168.0.1"}],
             "allocatable": {"pods": "110"},
             "capacity": {"pods": 110},
@@ -142,6 +143,7 @@ FULL: dict[str, dict[str, Any]] = {
             "ipam": {
                 "podCIDRs": ["10.0.0.0/24"],
                 "pools": {"allocated": [{"pool": "p", "cidrs": ["10.0.0.0/24"]}], "requested": []},
+                "pool": {"10.0.1.1": {}, "10.0.1.2": None},
             }
         },
     },

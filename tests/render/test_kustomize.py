@@ -184,7 +184,7 @@ def test_the_component_patches_config_and_operator(tmp_path: Path) -> None:
 def test_the_component_rolls_the_operator_when_the_config_changes(tmp_path: Path) -> None:
     found = []
     for index, cidr in enumerate(("10.0.0.0/16", "10.0.0.0/16", "10.1.0.0/16")):
-        made = plan("cluster-pool", [pool("a", cidr)], {}, operator="adopt")
+        made = plan("cluster-pool", [pool("a", cidr, unlisted=True)], {}, operator="adopt")
         operator = read(build(with_component(tmp_path / str(index), made, BASE)))[1]["spec"]["template"]
         assert len(operator["spec"]["containers"][0]["args"]) == 2
         found.append(operator["metadata"]["annotations"]["ipamc/cilium-config-sha256"])

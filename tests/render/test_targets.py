@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block, parse_block
+from ipamc.model.pool_ranges import Given, pool_ranges
 from ipamc.render.arrange import arrange, shard, shard_name
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.cilium_node import single
-from ipamc.render.targets.context import renumber_path
-from ipamc.render.targets.pod_ip_pool import pieces
-from tests.support.builders import TEMPLATES, node, plan, pool, read, rendered, seen
+from tests.support.builders import TEMPLATES, node, plan, pool, read, rendered
 
 A = pool("a", "10.0.0.0/16", size=24)
 DUAL = pool("a", "10.0.0.0/16", "fd00::/112", size=24, size6=120)
@@ -93,27 +92,36 @@ def test_a_node_that_is_being_renumbered_is_held_back_while_it_shows_other_pod_c
     nodes = [node("n1", pod_cidrs=["10.0.1.0/24"]), node("n2", pod_cidrs=["10.9.0.0/24"])]
     texts = rendered(plan("kubernetes", [A], held, nodes=nodes))
     assert list(objects(texts, "nodes/000/nodes.yaml")) == ["n1"]
-    assert read(texts["renumber/n1.yaml"])[0]["spec"] == {
-        "podCIDR": "10.0.3.0/24",
-        "podCIDRs": ["10.0.3.0/24"],
-    }
-    assert "uid" not in texts["renumber/n1.yaml"]
 
 
-def test_half_renumbered_families_come_whole() -> None:
-    texts = rendered(
-        plan(
-            "cluster-pool",
-            [DUAL],
-            {"n1": ["10.0.1.0/24", "fd00::100/120", "pending 10.0.3.0/24"]},
-            families=(4, 6),
-        )
-    )
-    assert read(texts["ciliumnodes/000/ciliumnodes.yaml"])[0]["spec"]["ipam"]["podCIDRs"] == [
-        "10.0.1.0/24",
-        "fd00::100/120",
-    ]
-    assert read(texts["renumber/n1.yaml"])[0]["spec"]["ipam"]["podCIDRs"] == ["10.0.3.0/24", "fd00::100/120"]
+def test_a_node_that_was_settled_is_left_out_until_it_joins_again() -> None:
+    nodes = [node("n1", pod_cidrs=["10.0.1.0/24"]), node("n2", uid="another")]
+    texts = rendered(plan("kubernetes", [A], {"n1": "10.0.3.0/24", "n2": "10.0.4.0/24"}, nodes=nodes))
+    found = objects(texts, "nodes/000/nodes.yaml")
+    assert list(found) == ["n2"]
+    assert (found["n2"]["metadata"]["uid"], found["n2"]["spec"]["podCIDR"]) == ("another", "10.0.4.0/24")
+
+
+PENDING = {"n1": ["10.0.1.0/24", "fd00::100/120", "pending 10.0.3.0/24", "pending fd00::300/120"]}
+
+
+@pytest.mark.parametrize(
+    ("mode", "fields"),
+    [
+        ("kubernetes", {}),
+        ("kubernetes", {"patch_nodes": "annotations"}),
+        ("cluster-pool", {}),
+        ("cluster-pool", {"operator": "adopt"}),
+        ("crd", {}),
+        ("multi-pool", {}),
+        ("multi-pool", {"pinning": "node"}),
+        ("multi-pool", {"pinning": "pool"}),
+    ],
+)
+def test_a_pending_block_is_rendered_nowhere(mode: str, fields: dict[str, Any]) -> None:
+    held = {node: lines[:2] for node, lines in PENDING.items()}
+    whole = rendered(plan(mode, [DUAL], PENDING, families=(4, 6), **fields))
+    assert whole == rendered(plan(mode, [DUAL], held, families=(4, 6), **fields))
 
 
 def test_no_object_for_a_node_with_a_block_outside_every_pool() -> None:
@@ -152,15 +160,6 @@ def test_planned_nodes_are_kept_from_collection_or_held_back(mode: str, version:
     if there:
         assert found["soon"]["metadata"] == {"name": "soon", "annotations": {"cilium.io/do-not-gc": "true"}}
     assert found["n1"]["metadata"] == {"name": "n1"}
-
-
-def test_a_cilium_node_that_shows_another_block_is_held_back_while_a_renumber_is_pending() -> None:
-    held = {"n1": ["10.0.1.0/24", "pending 10.0.3.0/24"], "n2": ["10.0.2.0/24", "pending 10.0.4.0/24"]}
-    texts = rendered(
-        plan("cluster-pool", [A], held, cilium_nodes=(seen("n1", "10.0.1.0/24"), seen("n2", "10.9.0.0/24")))
-    )
-    assert list(objects(texts, "ciliumnodes/000/ciliumnodes.yaml")) == ["n1"]
-    assert {"renumber/n1.yaml", "renumber/n2.yaml"} <= set(texts)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +243,14 @@ POOLS = [
             "cluster-pool",
             {},
             {
-                "cluster-pool-ipv4-cidr": "10.9.0.0/24 10.3.0.0/16 10.2.0.0/16 10.1.0.0/16",
+                "cluster-pool-ipv4-cidr": "10.3.0.0/16 10.2.0.0/16 10.1.0.0/16 10.9.0.0/24",
                 "cluster-pool-ipv4-mask-size": "27",
             },
+        ),
+        (
+            "cluster-pool",
+            {"operator": "adopt"},
+            {"cluster-pool-ipv4-cidr": "10.9.0.0/24", "cluster-pool-ipv4-mask-size": "27"},
         ),
         (
             "cluster-pool",
@@ -367,16 +371,6 @@ def test_pinned_nodes_have_pools_and_configs_of_their_own(version: str, api: str
     ]
 
 
-def test_a_pinned_node_is_renumbered_by_its_pools() -> None:
-    texts = rendered(plan("multi-pool", [A], {"n1": ["10.0.0.0/24", "pending 10.0.9.0/24"]}, pinning="node"))
-    assert objects(texts, "renumber/n1.yaml")["a.n1"]["spec"] == {
-        "ipv4": {"cidrs": ["10.0.9.0/24"], "maskSize": 24}
-    }
-    assert objects(texts, "pools/000/ippools.yaml")["a.n1"]["spec"] == {
-        "ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 24}
-    }
-
-
 def values(mode: str, version: str = "1.18", **fields: Any) -> Any:
     """Return the Helm values of a plan."""
     return read(rendered(plan(mode, POOLS, {}, version=version, **fields))["cilium/helm-values.yaml"])[0]
@@ -386,7 +380,6 @@ ALWAYS = {
     "ipv4": {"enabled": True},
     "ipv6": {"enabled": False},
     "operator": {"rollOutPods": True},
-    "rollOutCiliumPods": True,
 }
 
 
@@ -415,10 +408,10 @@ ALWAYS = {
                     "mode": "cluster-pool",
                     "operator": {
                         "clusterPoolIPv4PodCIDRList": [
-                            "10.9.0.0/24",
                             "10.3.0.0/16",
                             "10.2.0.0/16",
                             "10.1.0.0/16",
+                            "10.9.0.0/24",
                         ],
                         "clusterPoolIPv4MaskSize": 27,
                         "clusterPoolIPv6PodCIDRList": ["fd00::/112"],
@@ -432,17 +425,15 @@ ALWAYS = {
         (
             "cluster-pool",
             "1.18",
-            {"operator": "adopt", "families": (6,)},
+            {"operator": "adopt"},
             {
                 "ipam": {
                     "mode": "cluster-pool",
                     "operator": {
-                        "clusterPoolIPv6PodCIDRList": ["fd00::/112"],
-                        "clusterPoolIPv6MaskSize": 120,
+                        "clusterPoolIPv4PodCIDRList": ["10.9.0.0/24"],
+                        "clusterPoolIPv4MaskSize": 27,
                     },
                 },
-                "ipv4": {"enabled": False},
-                "ipv6": {"enabled": True},
             },
         ),
         (
@@ -497,7 +488,7 @@ def test_a_pool_is_its_range_less_what_is_reserved_and_not_held(reserved: list[s
     }
     built = pool("a", "10.0.0.0/24", size=27, reserved=reserved)
     made = plan("multi-pool", [built], lines)
-    found = pieces(built, built.families[4], made.lock.lines)
+    found = pool_ranges(made.cluster, built, built.families[4], Given(made.cluster, made.lock)).cidrs
 
     def numbers(blocks: Iterable[Block]) -> set[int]:
         return {number for block in blocks for number in range(block.first, block.last + 1)}
@@ -508,10 +499,3 @@ def test_a_pool_is_its_range_less_what_is_reserved_and_not_held(reserved: list[s
     assert sum(block.size for block in found) == len(numbers(found))
     whole = (Block(4, (10 << 24) + first, 27) for first in range(0, 256, 32))
     assert all(numbers([block]) <= numbers(found) for block in whole if numbers([block]) <= wished)
-
-
-def test_a_file_is_called_by_its_node_as_far_as_files_can_be() -> None:
-    assert renumber_path("worker-1") == "renumber/worker-1.yaml"
-    one, two = ("x" * 252 + end for end in "ab")
-    assert renumber_path(one) != renumber_path(two)
-    assert all(len(renumber_path(name).removeprefix("renumber/")) < 230 for name in (one, two))

@@ -353,10 +353,10 @@ BUGS = {
         ),
     ),
     "values of a chart that was": Bug(
-        *("multi-pool", "helm_values", "rollOutCiliumPods", "rollOutAgents"),
+        *("multi-pool", "helm_values", "rollOutPods", "restartPods"),
         (
-            'cilium/helm-values.yaml:1: the document: "rollOutCiliumPods" is a required property',
-            "cilium/helm-values.yaml:9: rollOutAgents: no such field",
+            "cilium/helm-values.yaml:8: operator.restartPods: no such field",
+            'cilium/helm-values.yaml:8: operator: "rollOutPods" is a required property',
         ),
     ),
 }

@@ -292,6 +292,7 @@ def _spans(name: str, outcomes: Mapping[Version, Outcome], minor: str) -> Iterat
 def _consent(flags: dict[str, list[str]]) -> Consent:
     return parse_consent(
         leave=flags.get("leave", []),
+        no_pods=flags.get("no_pods", []),
         renumber=flags.get("renumber", []),
         settle=flags.get("settle", []),
         release=flags.get("release", []),

@@ -11,9 +11,10 @@ from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block, usable
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, pre_allocation
-from ipamc.model.cluster import Mode, Node, Pool
+from ipamc.model.cluster import Dialect, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
 from ipamc.model.plan import Plan
+from ipamc.model.pool_words import larger_block, larger_block_for_some, more_room, smaller_block
 
 CRD_ENTRIES = 4096
 """The most addresses in one CiliumNode: a larger object is slow to patch, and nears etcd's 1.5 MiB."""
@@ -26,17 +27,18 @@ def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0215: a pool has less than 10 % of its addresses free.
 
     Nodes that join when it is full are refused, or get a block of its overflow. Add a CIDR at the end of its
-    `cidrs`: no node moves.
+    `cidrs`: no node moves. A pool of Calico and a ClusterCIDR have one CIDR of a family: add another pool with
+    the same selector.
     """
     for pool_use in utilisation(plan.cluster, plan.lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
             yield warning(
                 "IPC0215",
-                part.at / "cidrs",
+                part.at / "cidrs" if pool.dialect is Dialect.NATIVE else part.ranges[0].at,
                 f'pool "{pool.name}" has {use.available * 100 / use.total:.2g} % of its IPv{part.family} addresses free '
                 f"({count(use.blocks_free, 'block')} of /{part.block_size})",
-                help="add a CIDR to the end of cidrs",
+                help=more_room(pool, one_block=plan.cluster.mode.one_block),
             )
 
 
@@ -53,6 +55,7 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     host network need none, so this is a warning. Two or three addresses of the blocks are Cilium's own.
     """
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
+    pools = {pool.name: pool for pool in plan.cluster.pools}
     for node in plan.cluster.nodes:
         lines = plan.held.get(node.name, ())
         if not node.max_pods or not lines:
@@ -62,14 +65,15 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
             room = sum(_usable(plan, line.block) for line in mine)
             if mine and room < node.max_pods:
                 short[mine[0].pool, family].append((node, room))
-    for (pool, family), nodes in sorted(short.items()):
+    for (name, family), nodes in sorted(short.items()):
+        way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
         node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))
         yield warning(
             "IPC0551",
             node.at,
-            f'{count(len(nodes), "node")} of pool "{pool}" with fewer IPv{family} addresses than pods: '
+            f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods: '
             f"{node.name} has {room} for maxPods {node.max_pods}; {names(node.name for node, _ in nodes)}",
-            help="use a larger block for these nodes (blockSizes), or lower maxPods",
+            help=f"{way_out}, or lower maxPods",
         )
 
 
@@ -104,34 +108,45 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
             over[lines[0].pool].append((name, entries))
     pools = {pool.name: pool for pool in plan.cluster.pools}
     for pool, nodes in sorted(over.items()):
-        at = next(iter(pools[pool].families.values())).at / "blockSize" if pool in pools else plan.cluster.at
+        at, way_out = plan.cluster.at, "use a smaller block"
+        if pool in pools:
+            at = next(iter(pools[pool].families.values())).at / "blockSize"
+            way_out = smaller_block(pools[pool])
         name, entries = nodes[0]
         yield error(
             "IPC0531",
             at,
             f"{entries:,} addresses in one CiliumNode, and {CRD_ENTRIES:,} is the limit: {names(node for node, _ in nodes)}",
-            help="use a smaller block (a longer blockSize), or cluster-pool mode",
+            help=f"{way_out}, or cluster-pool mode",
         )
 
 
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0516: how many blocks the operator has for nodes outside the inventory.
 
-    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full it
-    goes on with the next ranges, in which ipamc gives out blocks too: add a CIDR before that.
+    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full, or
+    disabled, such a node gets no block: its operator-status says `allocator full`, and its pods wait. Add a
+    CIDR before that. Nodes whose CiliumNodes are not in the input are not counted.
     """
     if not plan.cluster.operator_adopts:
         return
     for pool_use in utilisation(plan.cluster, plan.lock):
-        if pool_use.pool.unlisted:
+        pool, family = pool_use.pool, pool_use.family
+        if pool.unlisted and pool.disabled:
             yield note(
                 "IPC0516",
-                pool_use.family.at / "cidrs",
-                f'unlisted pool "{pool_use.pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{pool_use.family.family})',
+                pool.at / "spec" / "disabled",
+                f'unlisted pool "{pool.name}" is disabled: the operator gives out none of its blocks (IPv{family.family})',
+            )
+        elif pool.unlisted:
+            yield note(
+                "IPC0516",
+                family.at / "cidrs",
+                f'unlisted pool "{pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{family.family})',
             )
 
 
-def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
+def pre_allocation_too_large(plan: Plan, shared: frozenset[str]) -> Iterator[Diagnostic]:
     """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1.
 
     The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and
@@ -143,7 +158,7 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     for want in plan.wants:
         lines = plan.held.get(want.node.name, ())
         default = want.offers[0].pool.name if want.offers else ""
-        for name in sorted({line.pool for line in lines} & pools.keys()):
+        for name in sorted(({line.pool for line in lines} & pools.keys()) - shared):
             blocks = [line.block for line in lines if line.pool == name]
             if pre_allocation(plan.cluster.cilium, blocks, default=name == default) is None:
                 tiny[name].append((want.node.name, pools[name]))
@@ -153,11 +168,11 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
             "IPC0527",
             next(iter(pool.families.values())).at / "blockSize",
             f'the blocks of pool "{pool.name}" are too small for a pre-allocation of 1 on {count(len(nodes), "node")}: {names(name for name, _ in nodes)}',
-            help="use a larger block (a shorter blockSize)",
+            help=larger_block(pool),
         )
 
 
-def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
+def pinned_mask_changed(plan: Plan, shared: frozenset[str]) -> Iterator[Diagnostic]:
     """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
     pools = {pool.name: pool for pool in plan.cluster.pools}
     places = {node.name: node.at for node in plan.cluster.nodes}
@@ -165,7 +180,9 @@ def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
     for node, lines in sorted(plan.held.items()):
         if not any(line.block in plan.origins for line in lines):
             continue
-        for key in sorted({(line.pool, line.block.family) for line in lines} - reported):
+        for key in sorted(
+            {(line.pool, line.block.family) for line in lines if line.pool not in shared} - reported
+        ):
             mine = [line for line in lines if (line.pool, line.block.family) == key and line.pool in pools]
             before = max((line.block.prefix for line in mine if line.block not in plan.origins), default=0)
             now = max((line.block.prefix for line in mine), default=0)

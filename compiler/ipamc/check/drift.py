@@ -1,73 +1,195 @@
-"""Rules about what the running cluster shows, against plan and lock, and about the Nodes of a plan."""
+"""Rules about what running nodes show against a plan, about pins, and about the Nodes of a plan."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.lock.file import line_at
-from ipamc.model.address_sets import overlaps
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.cidr import Block, address_text
+from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.evidence import Evidence
+from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, ShownBlock
+from ipamc.model.range_index import RangeIndex
+
+PAIRS = 4
+"""Of so many nodes in one finding, both places are shown."""
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it.
 
     The field is immutable: the apiserver answers 422 to other values, or Cilium uses the old ones. In
-    kubernetes mode a node gets another block only if it is drained, deleted and joined again. In other modes
-    this concerns clusters with `patchNodes: podCIDRs`.
+    kubernetes mode a node gets another block only if it is drained, deleted and joined again, and if
+    kube-controller-manager does not set the field first (IPC0504). In other modes this concerns clusters with
+    `patchNodes: podCIDRs`. While a Node shows the block from which the lock moved it, this is a warning, and
+    the Node is not rendered.
     """
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
         return
-    pending = {line.node for line in plan.lock.lines if line.state is State.PENDING}
-    for node in cluster.nodes:
-        if not node.pod_cidrs:
+    nodes = [node for node in cluster.nodes if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs]
+    lines = _lines_of(plan, {node.name for node in nodes})
+    moving = [node for node in nodes if _is_former(node.pod_cidrs, lines[node.name])]
+    former = {node.name for node in moving}
+    for some, make in ((moving, warning), ([node for node in nodes if node.name not in former], error)):
+        if not some:
             continue
-        lines = plan.held.get(node.name, ())
-        wanted = tuple(
-            line.block for family in cluster.families for line in lines if line.block.family == family
+        first = some[0]
+        wanted = _wanted(plan, first)
+        same = sorted(wanted) == sorted(first.pod_cidrs)
+        more = f"; {len(some):,} nodes: {names(node.name for node in some)}" if some[1:] else ""
+        yield make(
+            "IPC0503",
+            first.at,
+            f"node {first.name} has podCIDRs {_texts(first.pod_cidrs)}, but the lock holds "
+            f"{_texts(wanted) or 'none'}; the field is immutable{more}",
+            also=[
+                *_held_at(plan, first.name, lines),
+                *(
+                    related
+                    for node in some[1:PAIRS]
+                    for related in (
+                        Related(node.at, f"node {node.name}: {_texts(node.pod_cidrs)}"),
+                        *_held_at(plan, node.name, lines),
+                    )
+                ),
+            ],
+            help="write ipFamilies in the order of the Nodes' podCIDRs"
+            if same
+            else f"drain {first.name}, run kubectl delete node {first.name}, let it join again, and export it again"
+            if make is warning
+            else f"if this lock was never applied, start again: delete {plan.lock.path} and rendered/, then ipamc compile; "
+            f"if it was: drain {first.name}, run kubectl delete node {first.name}, and let it join again",
         )
-        if wanted != node.pod_cidrs:
-            shown = ", ".join(map(str, node.pod_cidrs))
-            make = warning if node.name in pending else error
-            yield make(
-                "IPC0503",
-                node.at,
-                f"node {node.name} has podCIDRs {shown}, but the lock holds {', '.join(map(str, wanted)) or 'none'}; the field is immutable",
-                help="write ipFamilies in the order of the Nodes' podCIDRs"
-                if sorted(wanted) == sorted(node.pod_cidrs)
-                else f"drain {node.name}, run kubectl delete node {node.name}, and let it join again",
-            )
+
+
+def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
+    """Return the podCIDRs that the lock means for a node: its held blocks, in the order of `ipFamilies`."""
+    lines = plan.held.get(node.name, ())
+    return tuple(
+        line.block for family in plan.cluster.families for line in lines if line.block.family == family
+    )
 
 
 def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0513: a CiliumNode shows the blocks that the lock holds for its node.
+    """IPC0513: a CiliumNode shows no other blocks than the lock has for its node.
 
-    In cluster-pool and crd mode the CiliumNode's `podCIDRs` are the blocks in use. If other blocks are
-    applied to a running node, its agent ignores them until it restarts, and from 1.19 on the operator reverts
-    them.
+    The CiliumNode shows which blocks a running node has. If other blocks are applied to it, its agent ignores
+    them until it restarts, and from 1.19 on the operator reverts them; other nodes may get the blocks that it
+    really uses. While it shows the block from which the lock moved the node, this is a warning. Where Cilium's
+    operator decides (shared pools of multi-pool mode, `unlisted` pools), the lock follows the CiliumNode.
     """
     cluster = plan.cluster
-    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
+    if not cluster.cilium_nodes:
         return
-    known = {node.name: node for node in cluster.nodes}
-    pending = {line.node for line in plan.lock.lines if line.state is State.PENDING}
+    differ = list(_differing(plan))
+    lines = _lines_of(plan, {node.name for node, _, _ in differ})
+    moving = [
+        entry for entry in differ if _is_former([shown.block for shown in entry[2]], lines[entry[0].name])
+    ]
+    former = {node.name for node, _, _ in moving}
+    for some, make in (
+        (moving, warning),
+        ([entry for entry in differ if entry[0].name not in former], error),
+    ):
+        if not some:
+            continue
+        node, seen, strays = some[0]
+        held = _texts(line.block for line in plan.held.get(node.name, ()))
+        more = f"; {len(some):,} nodes: {names(node.name for node, _, _ in some)}" if some[1:] else ""
+        drain = f"drain {node.name}, run kubectl delete ciliumnode {node.name}, apply, restart its agent, and export its CiliumNode again"
+        yield make(
+            "IPC0513",
+            seen.at,
+            f"CiliumNode {node.name} shows {_shown(strays)}, but the lock holds {held or 'nothing'}{more}",
+            also=[
+                *(_held_at(plan, node.name, lines) or [Related(node.at, "the node is here")]),
+                *(
+                    related
+                    for node, seen, strays in some[1:PAIRS]
+                    for related in (
+                        Related(seen.at, f"CiliumNode {node.name} shows {_shown(strays)}"),
+                        *_held_at(plan, node.name, lines),
+                    )
+                ),
+            ],
+            help=drain
+            if make is warning
+            else f"if this lock was never applied, start again: delete {plan.lock.path} and rendered/, then ipamc compile; "
+            f"if it was: {drain}",
+        )
+
+
+def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]]:
+    """Yield the nodes whose CiliumNode shows blocks that are not theirs in the lock, with these blocks."""
+    cluster = plan.cluster
+    nodes = {node.name: node for node in cluster.nodes}
+    evidence, ranges = Evidence(cluster), RangeIndex(cluster.pools)
+    names_of_pools = {pool.name for pool in cluster.pools}
+    pending: dict[str, list[Block]] = defaultdict(list)
+    for line in plan.lock.lines:
+        if line.state is State.PENDING:
+            pending[line.node].append(line.block)
     for seen in cluster.cilium_nodes:
-        shown = sorted(block for block, _ in seen.blocks)
-        held = sorted(line.block for line in plan.held.get(seen.name, ()))
-        if seen.name in known and shown and shown != held:
-            make = warning if seen.name in pending else error
-            yield make(
-                "IPC0513",
-                seen.at,
-                f"CiliumNode {seen.name} shows {', '.join(map(str, shown))}, but the lock holds {', '.join(map(str, held)) or 'nothing'}",
-                also=[Related(known[seen.name].at, "the node is here")],
-                help=f"drain {seen.name}, run kubectl delete ciliumnode {seen.name}, apply, and restart its agent; if the CiliumNode is out of date, remove it here",
-            )
+        node = nodes.get(seen.name)
+        if node is None or (cluster.mode is Mode.KUBERNETES and node.pod_cidrs):
+            continue  # nobody's, or the Node counts
+        mine = [*(line.block for line in plan.held.get(node.name, ())), *pending.get(node.name, ())]
+        strays = []
+        for shown in evidence.by(seen):
+            if any(shown.fits(block) for block in mine):
+                continue
+            found = ranges.of(shown.block)
+            pool = found.pool.name if found else shown.pool
+            foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
+            # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
+            followed = cluster.mode is Mode.MULTI_POOL and pool in plan.operator_pools
+            if not foreign and not followed:
+                strays.append(shown)
+        if strays:
+            yield node, seen, strays
+
+
+def _lines_of(plan: Plan, nodes: set[str]) -> dict[str, list[Line]]:
+    """Return all lines of some nodes. O(lines), where there are such nodes."""
+    found: dict[str, list[Line]] = {name: [] for name in nodes}
+    for line in plan.lock.lines if nodes else ():
+        if line.node in found:
+            found[line.node].append(line)
+    return found
+
+
+def _is_former(blocks: Iterable[Block], lines: Iterable[Line]) -> bool:
+    """Tell whether a node shows blocks that the lock has for it, and such from which the lock moved it."""
+    blocks, lines = list(blocks), list(lines)
+    former = {line.block for line in lines if line.moved}
+    known = former | {line.block for line in lines if line.in_use}
+    return not former.isdisjoint(blocks) and known.issuperset(blocks)
+
+
+def _held_at(plan: Plan, name: str, lines: dict[str, list[Line]]) -> list[Related]:
+    """Return the row of the first line that a node holds."""
+    held = next((line for line in lines[name] if line.state is State.HELD), None)
+    if held is None or held not in plan.lock.written:
+        return []
+    return [Related(line_at(plan.lock, held), f"{name} holds {held.block} here")]
+
+
+def _texts(blocks: Iterable[Block]) -> str:
+    return ", ".join(map(str, blocks))
+
+
+def _shown(blocks: Sequence[ShownBlock]) -> str:
+    """Return blocks; of single addresses how many there are, and the first one."""
+    parts = [shown.block for shown in blocks if shown.part]
+    texts = [str(shown.block) for shown in blocks if not shown.part]
+    if parts:
+        first = address_text(parts[0].family, parts[0].first)
+        texts.append(f"{count(sum(part.size for part in parts), 'address', 'addresses')} from {first} on")
+    return ", ".join(texts)
 
 
 def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
@@ -132,89 +254,3 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
             also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
             help="run kubectl get nodes -o yaml > nodes.yaml, or write planned: true for future nodes, or output: {nodeObjects: create}",
         )
-
-
-def cilium_node_without_node(cluster: Cluster, unheld: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0424: a CiliumNode without a node keeps its blocks.
-
-    A CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator books
-    them until it collects the object. Add the node to the inventory, or delete the CiliumNode. Blocks of an
-    `unlisted` pool are as they should be.
-    """
-    if not unheld:
-        return
-    nodes = {node.name for node in cluster.nodes}
-    families = [family for pool in cluster.pools if pool.unlisted for family in pool.families.values()]
-    unlisted = [cidr.block for family in families for cidr in family.ranges]
-    found = [
-        shown
-        for shown in unheld
-        if shown.node not in nodes and not any(block.contains(shown.block) for block in unlisted)
-    ]
-    if found:
-        yield warning(
-            "IPC0424",
-            found[0].at,
-            f"{count(len({shown.node for shown in found}), 'CiliumNode')} without a node in the inventory, blocks taken: "
-            f"{names(f'{shown.node} ({shown.block})' for shown in found)}",
-            help="add the node to the inventory, or kubectl delete ciliumnode",
-        )
-
-
-def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0425: a node shows one block a family where the mode gives it one.
-
-    Cilium routes every podCIDR of a node, but gives pods addresses of the first one of a family only. ipamc
-    does not guess which of several blocks a running node uses: leave the one in use, or name it in the lock.
-    """
-    if not cluster.mode.one_block:
-        return
-    by_family: dict[tuple[str, int], list[ShownBlock]] = defaultdict(list)
-    for shown in adopted:
-        by_family[shown.node, shown.block.family].append(shown)
-    for (node, family), blocks in by_family.items():
-        if len(blocks) > 1:
-            yield error(
-                "IPC0425",
-                blocks[0].at,
-                f"node {node} shows {len(blocks)} IPv{family} blocks where {cluster.mode} mode gives one: "
-                f"{', '.join(str(shown.block) for shown in blocks)}",
-                help="keep the block that its pods use, or use a larger block, or multi-pool mode",
-            )
-
-
-def shown_twice(adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0426: no two nodes show the same addresses.
-
-    Two running nodes carry overlapping blocks: the cluster is broken already, and adopting both would write
-    that down. Renumber one of them first.
-    """
-    for outer, inner in overlaps(adopted, lambda shown: shown.block):
-        yield error(
-            "IPC0426",
-            inner.at,
-            f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}",
-            also=[Related(outer.at, f"{outer.node} shows {outer.block} here")],
-            help="drain one of the two, delete its Node and CiliumNode, and let it join again",
-        )
-
-
-def already_given(lock: Lock, shown: ShownBlock, line: Line) -> Diagnostic:
-    """IPC0423: a block that a running node shows is not another node's in the lock.
-
-    The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
-    which is right. A line that waits in quarantine can be released once the old node is really gone.
-    """
-    state = "quarantined, of" if line.since else "held by"
-    way_out = (
-        f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
-        if line.since
-        else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
-    )
-    return error(
-        "IPC0423",
-        shown.at,
-        f"node {shown.node} shows {shown.block}, which overlaps {line.block} {state} {line.node}",
-        also=[Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")],
-        help=way_out,
-    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ipamc.check.multi_pool import mask_size_changed
-from ipamc.model.cluster import Cluster, Mode, Pool, Range
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Range
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Want
@@ -111,7 +111,10 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
-    way_out = f" (disabled: true keeps what is held), or consent to a move: {lock} --renumber {target}"
+    named = next((other for other in cluster.pools if other.name == pool), None)
+    native = named is None or named.dialect is not Dialect.CLUSTER_CIDR
+    keeps = " (disabled: true keeps what is held)" if native else ""
+    way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
     if cluster.unpooled == "hold":  # then it is a pending line, which no node uses yet
         way_out = f", or cancel the renumber: {lock} --release {group.lines[0].node}"
     message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"

@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Span, count, error, names, w
 from ipamc.model.lock import Consent, Line, Lock, State
 
 FEW = 3
-"""So many nodes may always leave, whatever the percentage says."""
+"""So many nodes may leave, whatever the percentage says, if they are not more than half of all."""
 
 Leavers = Mapping[str, tuple[Line, ...]]
 """The held and pending lines of the nodes that are not in the inventory, by node name."""
@@ -31,10 +31,16 @@ def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Con
         yield empty_inventory(cluster, surprising)
         return
     holders = len({line.node for line in lock.lines if line.state is State.HELD})
-    allowed = max(FEW, holders * cluster.budget_leave // 100)
-    if cluster.budget_leave < 100 and len(surprising) > allowed:
-        yield over_budget(cluster, lock, surprising, holders, allowed)
+    if cluster.budget_leave < 100 and len(surprising) > allowed_to_leave(cluster, holders):
+        yield over_budget(cluster, lock, surprising, holders)
+        if len(surprising) == holders:  # then each of its pools lost all its nodes, too
+            return
     yield from emptied_pools(cluster, lock, leavers, surprising)
+
+
+def allowed_to_leave(cluster: Cluster, holders: int) -> int:
+    """Return how many of the nodes that hold blocks may leave in one compile without consent."""
+    return min(max(FEW, holders * cluster.budget_leave // 100), holders // 2)
 
 
 def _way_out(cluster: Cluster) -> str:
@@ -60,18 +66,26 @@ def _in_common(leavers: Leavers) -> str:
     return f" ({', '.join(common)})" if common else ""
 
 
-def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int, allowed: int) -> Diagnostic:
-    """IPC0418: no more nodes leave in one compile than `budget.leave` allows.
+def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) -> Diagnostic:
+    """IPC0418: no more nodes leave in one compile than `budget.leave` allows, and never more than half.
 
-    An inventory cut in half looks like half the fleet leaving. Up to `budget.leave` percent of the nodes that
-    hold blocks may go at once, and always 3. More takes consent, once, in the lock: `ipamc lock --leave`.
+    An inventory cut in half looks like half the fleet leaving, and the inventory of another cluster looks like
+    all of it. Up to `budget.leave` percent of the nodes that hold blocks may go at once, and 3 of a small
+    cluster, but no more than half of them. More takes consent, once, in the lock: `ipamc lock --leave`.
+    `budget.leave: 100` switches this rule off.
     """
+    allowed = allowed_to_leave(cluster, holders)
+    rule = (
+        f"no more than half, {allowed:,}, may leave without consent"
+        if allowed == holders // 2
+        else f"budget.leave allows {allowed:,}"
+    )
     return error(
         "IPC0418",
         _first(lock, leavers),
-        f"{count(len(leavers), 'node')} of {holders:,} left the inventory, and budget.leave allows {allowed:,}: "
+        f"{count(len(leavers), 'node')} of {holders:,} left the inventory, and {rule}: "
         f"{names(leavers)}{_in_common(leavers)}",
-        help=_way_out(cluster),
+        help=f"{'is this the inventory of another cluster? ' if len(leavers) == holders else ''}{_way_out(cluster)}",
     )
 
 

@@ -57,17 +57,17 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
                 "IPC0511",
                 cluster.field("spec", "ipFamilies") / index,
                 f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range",
-                help=f"add ipv{family} to a pool, or remove IPv{family} from ipFamilies",
+                help=f"add a pool with an IPv{family} range, or remove IPv{family} from ipFamilies",
             )
 
 
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
     """IPC0512: `operator: adopt` needs an `unlisted` pool with the operator's block size.
 
-    With `adopt` the operator gives blocks of the first listed ranges to nodes that are in no inventory.
-    Without an `unlisted` pool it would give them blocks of the ranges that ipamc gives out, and two
-    allocators on one range collide. The operator has one mask for all ranges, the longest prefix length of
-    the cluster, so the pool's `blockSize` must be that length.
+    With `adopt` the operator gives out blocks by itself. It may do so of `unlisted` pools alone, in which ipamc
+    places no node: two allocators on one range collide. Without CIDRs of each family it does not start. It has
+    one mask for all CIDRs, the longest prefix length of the cluster, so the pool's `blockSize` must be that
+    length. An `unlisted` pool that is disabled is enough: then the operator gives out nothing.
     """
     if not cluster.operator_adopts:
         return
@@ -79,7 +79,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
                 "IPC0512",
                 at,
                 f"operator: adopt, but no IPv{family} pool has unlisted: true",
-                help="add a pool with unlisted: true, or use operator: bystander",
+                help="add a native IPPool with unlisted: true, or use operator: bystander",
             )
         mask = longest_prefix(cluster, family, lines)
         for pool in unlisted:
@@ -165,8 +165,8 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 
     The CiliumNode of a planned node must exist before the node joins. The operator deletes a CiliumNode
     without a Node (by default from 1.13 on, in 1.12 with `nodes-gc-interval`; a cluster that names 1.11 may
-    already run a newer one), and only from 1.18 on does `cilium.io/do-not-gc` prevent it. Without the
-    CiliumNode the node's block looks free to an operator that hands out addresses itself.
+    already run a newer one), and only from 1.18 on does `cilium.io/do-not-gc` prevent it. If a node joins
+    without its CiliumNode, the operator gives it a block of an `unlisted` pool at once.
     """
     if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return
@@ -184,8 +184,11 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: in kubernetes mode kube-controller-manager must not set podCIDRs.
 
-    `spec.podCIDRs` is immutable, and kube-controller-manager sets it within seconds of a node's first
-    heartbeat. It must run with `--allocate-node-cidrs=false`. With kubeadm:
+    With `--allocate-node-cidrs=true` it sets the field, which is immutable, within a second of a Node's
+    creation: other podCIDRs are refused. It keeps what a Node has, but knows no lock: blocks of planned nodes,
+    in quarantine, or of nodes that are away go to the next node that joins, and with a node of smaller blocks
+    than `--node-cidr-mask-size` goes its neighbour's. It does not start beside podCIDRs outside
+    `--cluster-cidr`. It must run with `--allocate-node-cidrs=false`. With kubeadm:
 
         apiVersion: kubeadm.k8s.io/v1beta4
         kind: ClusterConfiguration

@@ -8,6 +8,7 @@ from ipamc.model.address_sets import covers, overlaps, shared
 from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
 from ipamc.model.range_index import PoolRange, RangeIndex, first_overlap
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
@@ -79,7 +80,7 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
                             cidr.at,
                             f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
                             also=[Related(excluded.at, f"{excluded.block} excluded here")],
-                            help=f"add {both} to the pool's reserved, or remove one of the two"
+                            help=f"remove one of the two, or {with_reserved(pool, both, str(both))}"
                             if both != cidr.block
                             else "use another range, or remove the excluded CIDR",
                         )
@@ -106,8 +107,16 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
             cidr.at,
             f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for _, node, _ in nodes)}',
             also=[Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")],
-            help="add the node network to the pool's reserved, or move the range",
+            help=f"move the range, or {with_reserved(pool, _around(nodes, cidr), 'the node network')}",
         )
+
+
+def _around(nodes: list[tuple[Pool, Node, int]], cidr: Range) -> Block:
+    """Return the smallest CIDR around the addresses of some nodes."""
+    numbers = [number for _, _, number in nodes]
+    bits = BITS[cidr.block.family]
+    host_bits = (min(numbers) ^ max(numbers)).bit_length()
+    return Block(cidr.block.family, min(numbers) >> host_bits << host_bits, bits - host_bits)
 
 
 def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
@@ -124,7 +133,7 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
                     cidr.at,
                     f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}',
                     also=[Related(part.at / "blockSize", "the block size is set here")],
-                    help=f"set blockSize to {cidr.block.prefix} or more, or drop the range",
+                    help=f"set {block_size(pool, family, cidr.block.prefix)}, for a block as large as the range, or drop the range",
                 )
         for number, size_class in enumerate(pool.block_sizes, 1):
             size = size_class.sizes.get(family)
@@ -151,7 +160,7 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
                 "IPC0212",
                 part.at / "blockSize",
                 f"blockSize {part.block_size} is not one of {low} to {high}, which Calico allows for IPv{family}",
-                help=f"use {min(max(part.block_size, low), high)}, or write a native IPPool (apiVersion: ipamc/v1alpha1)",
+                help=f"use {min(max(part.block_size, low), high)}, or write the pool in the native form: {native_form(pool, {})}",
             )
         host_bits = BITS[family] - part.block_size
         if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < 4:
@@ -159,7 +168,7 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
                 "IPC0212",
                 part.at / "perNodeHostBits",
                 f"perNodeHostBits {host_bits} is less than 4, the least that ClusterCIDR allows",
-                help="use 4 or more, or write a native IPPool (apiVersion: ipamc/v1alpha1)",
+                help=f"use 4 or more, or write the pool in the native form: {native_form(pool, {})}",
             )
 
 
@@ -202,7 +211,7 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
             "IPC0214",
             pool.selector_at,
             f'no node can match the selector of pool "{pool.name}": {why}',
-            help="correct the selector, or set disabled: true",
+            help=f"correct the selector, or {no_new_blocks(pool)}",
         )
     for size_class in pool.block_sizes:
         if why := size_class.selector.impossible():

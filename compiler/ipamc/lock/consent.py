@@ -18,9 +18,10 @@ from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
 from ipamc.model.lock import Consent, Line, Lock, Scope, State
 
 
-def parse_consent(
+def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc lock`
     *,
     leave: Iterable[str] = (),
+    no_pods: Iterable[str] = (),
     renumber: Iterable[str] = (),
     settle: Iterable[str] = (),
     release: Iterable[str] = (),
@@ -31,6 +32,7 @@ def parse_consent(
     """Read consent as it is typed: `renumber` takes NODE, CIDR or pool/NAME, `release` NODE or CIDR."""
     return Consent(
         leave=frozenset(leave),
+        no_pods=frozenset(no_pods),
         renumber=tuple(_scope(text, pools=True) for text in sorted(set(renumber))),
         settle=frozenset(settle),
         release=tuple(_scope(text, pools=False) for text in sorted(set(release))),

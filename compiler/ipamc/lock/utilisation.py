@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ipamc.model.address_sets import addresses_taken, blocks_over, gaps, lines_over, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Pool, PoolFamily, Range
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 
 
@@ -78,12 +79,7 @@ def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
 
 def _without_line(cluster: Cluster) -> Iterator[Block]:
     """Yield the blocks of CiliumNodes that have no node: they are taken, and in no line."""
-    if not cluster.cilium_nodes:
-        return
-    known = {node.name for node in cluster.nodes}
-    for seen in cluster.cilium_nodes:
-        if seen.name not in known:
-            yield from (block for block, _ in (*seen.blocks, *seen.allocated))
+    yield from (shown.block for shown in Evidence(cluster).without_node())
 
 
 def _pool_use(

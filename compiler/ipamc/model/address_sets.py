@@ -112,12 +112,31 @@ def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
     The others may nest, and lie anywhere.
     """
     family = block.family
-    for cursor, end in gaps(block, sorted(other for other in without if other.overlaps(block))):
-        first = cursor
-        while first < end:
-            size = largest_aligned(first, end)
-            yield Block(family, first, BITS[family] + 1 - size.bit_length())
-            first += size
+    for first, end in gaps(block, sorted(other for other in without if other.overlaps(block))):
+        yield from _aligned(family, first, end)
+
+
+def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield the fewest aligned blocks with the same addresses, by address. O(n log n).
+
+    The blocks may nest.
+    """
+    family = first = end = 0
+    for block in sorted(blocks):
+        if block.family == family and block.first <= end:
+            end = max(end, block.last + 1)
+            continue
+        yield from _aligned(family, first, end)
+        family, first, end = block.family, block.first, block.last + 1
+    yield from _aligned(family, first, end)
+
+
+def _aligned(family: int, first: int, end: int) -> Iterator[Block]:
+    """Yield the largest aligned blocks of a run of addresses, of which `end` is not one."""
+    while first < end:
+        size = largest_aligned(first, end)
+        yield Block(family, first, BITS[family] + 1 - size.bit_length())
+        first += size
 
 
 def largest_aligned(first: int, end: int) -> int:

@@ -135,6 +135,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """(family, number) of each address of type InternalIP."""
     live: bool = False
     """True for a `v1 Node` as the apiserver prints it, False for an entry of a NodeInventory."""
+    running: bool = False
+    """A `v1 Node` that is Ready, or has the annotations or the condition that Cilium's agent sets."""
 
     @property
     def hostname(self) -> str:
@@ -151,6 +153,8 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     """`spec.ipam.podCIDRs` as (block, "")."""
     allocated: tuple[tuple[Block, str], ...] = ()
     """`spec.ipam.pools.allocated` (multi-pool mode) as (block, pool)."""
+    addresses: tuple[Block, ...] = ()
+    """The single addresses of `spec.ipam.pool` (crd mode) as the fewest aligned blocks, by address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

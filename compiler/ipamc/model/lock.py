@@ -108,3 +108,5 @@ class Consent:
     """The shard count may grow to what `output.shardSize` needs."""
     mode: bool = False
     """The lock may switch to the Cluster's mode."""
+    no_pods: frozenset[str] = frozenset()
+    """Names of running nodes without pods of Cilium's, or "all": their CiliumNodes need not be known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -33,6 +33,21 @@ class Want(msgspec.Struct, frozen=True):
     offers: tuple[Offer, ...]
 
 
+def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
+    """Return the pools that are first candidates, and those that are further ones, each with a node."""
+    first: dict[str, Node] = {}
+    further: dict[str, Node] = {}
+    seen: set[int] = set()
+    for want in wants:
+        # Nodes that look alike to the selectors have the same tuple of offers.
+        if want.offers and id(want.offers) not in seen:
+            seen.add(id(want.offers))
+            first.setdefault(want.offers[0].pool.name, want.node)
+            for offer in want.offers[1:]:
+                further.setdefault(offer.pool.name, want.node)
+    return first, further
+
+
 class StaleReason(enum.Enum):
     """Why a lock is out of date."""
 
@@ -44,6 +59,8 @@ class StaleReason(enum.Enum):
     RENAMED = "renamed"
     INCOMPLETE = "incomplete"
     """The node wants a block more than it holds."""
+    FOLLOWED = "followed"
+    """Cilium's operator decides about these blocks, and gave the node others."""
 
 
 class Stale(msgspec.Struct, frozen=True):
@@ -61,6 +78,12 @@ class ShownBlock(msgspec.Struct, frozen=True):
     at: Place
     pool: str = ""
     """In multi-pool mode, the ipamc pool that Cilium has it from."""
+    part: bool = False
+    """It is a part of the node's block: addresses of `spec.ipam.pool` (crd mode), as aligned pieces."""
+
+    def fits(self, block: Block) -> bool:
+        """Tell whether a line with this block says the same as what is shown."""
+        return block.contains(self.block) if self.part else block == self.block
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -118,6 +141,8 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """What the steps changed."""
     found: tuple[Diagnostic, ...] = ()
     """Why steps were refused."""
+    recreated: bool = False
+    """The Node was deleted and joined again since it was rendered, and has no podCIDRs yet."""
 
     @property
     def held(self) -> tuple[Line, ...]:
@@ -143,6 +168,8 @@ class Reconciled:
     """Every line with its state of today; nothing placed yet."""
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""
+    operator_pools: frozenset[str] = frozenset()
+    """Names of the pools whose blocks Cilium's operator gives out."""
     demands: tuple[Demand, ...] = ()
     """What is to be placed as held, by node name."""
     renumbers: tuple[Demand, ...] = ()
@@ -169,3 +196,5 @@ class Plan:
     stale: tuple[Stale, ...]
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""
+    operator_pools: frozenset[str] = frozenset()
+    """Names of the pools whose blocks Cilium's operator gives out: there, lines follow what nodes show."""

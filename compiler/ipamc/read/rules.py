@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
-from ipamc.model.diagnostics import At, Diagnostic, Related, error, warning
-from ipamc.model.wording import shown
+from collections.abc import Sequence
+
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, error, warning
+from ipamc.model.wording import listing, shown
+
+
+def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str) -> Diagnostic:
+    """IPC0012: a pool of Calico or a ClusterCIDR has no fields of ipamc's own IPPool.
+
+    Calico and node-ipam-controller have no such fields, so nothing would be reserved, pinned or put first.
+    Write the pool as an IPPool of ipamc/v1alpha1 with the same name, ranges, block size and selector: nodes
+    keep their blocks.
+    """
+    first, *others = fields
+    return error(
+        "IPC0012",
+        Place(spec.path, spec.document, (*spec.keys, first), key=True),
+        f"a {dialect} has no {listing(fields)}: only ipamc's own IPPool has",
+        also=[
+            Related(Place(spec.path, spec.document, (*spec.keys, name), key=True), f"{name} is here")
+            for name in others
+        ],
+        help=way_out,
+    )
 
 
 def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:

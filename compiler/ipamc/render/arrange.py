@@ -9,26 +9,33 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, Want
+from ipamc.model.pool_ranges import Published
+from ipamc.place.candidates import shared_pools
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.kustomization import files as kustomizations
 
 
-def arrange(plan: Plan) -> tuple[File, ...]:
-    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines)."""
+def arrange(
+    plan: Plan, shared: frozenset[str] | None = None, published: Published | None = None
+) -> tuple[File, ...]:
+    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines).
+
+    `shared` are the pools that nodes share in multi-pool mode, and `published` is what was rendered before;
+    without them, as if nothing was.
+    """
     layout = Layout(
         plan=plan,
+        shared=shared_pools(plan.cluster, plan.wants) if shared is None else shared,
+        published=published or Published(),
         shards=_shards(plan),
-        held=_rendered(
-            plan, plan.held, [line for line in plan.lock.lines if not line.pool and line.state is State.HELD]
-        ),
-        coming=_coming(plan),
+        held=_held(plan),
         masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},
     )
     files = tuple(file for target in TARGETS for file in target.files(layout))
@@ -56,32 +63,11 @@ def _shards(plan: Plan) -> tuple[tuple[str, tuple[Want, ...]], ...]:
     return tuple((shard_name(number), tuple(wants)) for number, wants in sorted(shards.items()))
 
 
-def _rendered(
-    plan: Plan, held: Mapping[str, tuple[Line, ...]], outside: Iterable[Line]
-) -> Mapping[str, tuple[Line, ...]]:
+def _held(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
     """Return held lines by node, without nodes that no object is written for (see `Layout.held`)."""
-    nodes = {line.node for line in outside}
+    nodes = {line.node for line in plan.lock.lines if not line.pool and line.state is State.HELD}
     if not nodes:
-        return held
+        return plan.held
     if plan.cluster.mode is Mode.MULTI_POOL:
-        return {node: tuple(line for line in lines if line.pool) for node, lines in held.items()}
-    return {node: lines for node, lines in held.items() if node not in nodes}
-
-
-def _coming(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
-    """Return the future lines of each node with pending lines: these replace held ones.
-
-    A pending line replaces the held lines of its family; in modes with several pools for a node, of its
-    family and pool.
-    """
-    one = plan.cluster.mode.one_block
-    fresh: dict[str, list[Line]] = defaultdict(list)
-    for line in plan.lock.lines:
-        if line.state is State.PENDING:
-            fresh[line.node].append(line)
-    coming = {}
-    for node, lines in fresh.items():
-        replaced = {line.key(one_block=one) for line in lines}
-        kept = [line for line in plan.held.get(node, ()) if line.key(one_block=one) not in replaced]
-        coming[node] = tuple(sorted((*kept, *lines), key=lambda line: line.block))
-    return _rendered(plan, coming, [line for lines in coming.values() for line in lines if not line.pool])
+        return {node: tuple(line for line in lines if line.pool) for node, lines in plan.held.items()}
+    return {node: lines for node, lines in plan.held.items() if node not in nodes}

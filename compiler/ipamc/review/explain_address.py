@@ -9,10 +9,10 @@ from ipamc.model.address_sets import covers, lines_over, shared
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Place
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
 from ipamc.place.allocate.allocate import never
 from ipamc.place.allocate.occupancy import blocked_ranges
-from ipamc.place.reconcile.adopt import Evidence
 
 
 class UnheldBlock(NamedTuple):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Severity, count
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Origin, Reconciled, Want
 from ipamc.model.range_index import RangeIndex
@@ -20,8 +21,7 @@ from ipamc.place.allocate.allocate import Placement, never, place
 from ipamc.place.allocate.pins import conflict_text
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import ip
-from ipamc.place.candidates import assign
-from ipamc.place.reconcile.adopt import Evidence
+from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
 
@@ -90,7 +90,9 @@ def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> Explain
     Costs as much as the decisions of a compile.
     """
     wants = assign(cluster)
-    reconciled, found = reconcile(cluster, wants, lock, Consent(), today, locked=False)
+    reconciled, found = reconcile(
+        cluster, wants, lock, Consent(), today, locked=False, shared=shared_pools(cluster, wants)
+    )
     refused = [finding for finding in found if finding.severity is Severity.ERROR]
     placement = None if refused else place(cluster, wants, reconciled, today)
     decisions = _Decisions(cluster, lock, name, today, reconciled, placement)
@@ -240,7 +242,7 @@ class _Decisions:
     def _shown(self, line: Line, want: Want | None) -> Place | None:
         """Return the place of the object that shows that the node has a block."""
         shown = Evidence(self.cluster).of(want.node) if want else ()
-        return next((block.at for block in shown if block.block == line.block), None)
+        return next((block.at for block in shown if block.fits(line.block)), None)
 
     def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
         """Say what a line of the lock is, and what becomes of it in the next compile."""

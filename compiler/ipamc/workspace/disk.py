@@ -118,6 +118,12 @@ def read_bytes(path: str) -> bytes | None:
     return Path(path).read_bytes() if Path(path).exists() else None
 
 
+def rendered_nodes(folder: str) -> list[str]:
+    """Return the paths below a cluster's `rendered/` of the Nodes of all shards, sorted."""
+    top = Path(folder) / RENDERED
+    return sorted(path.relative_to(top).as_posix() for path in top.glob("nodes/*/nodes.yaml"))
+
+
 def read_text(path: str) -> str:
     """Read a small text file, UTF-8; "" where there is none."""
     try:

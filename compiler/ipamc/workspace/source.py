@@ -84,7 +84,8 @@ class Disk:
         if refused:
             raise Refused(tuple(refused))
         lock = self.lock(folder)
-        published = {path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}") for path in BINDING}
+        paths = (*BINDING, *disk.rendered_nodes(folder))
+        published = {path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}") for path in paths}
         return Inputs(
             name=name_of(folder),
             folder=folder,
@@ -145,6 +146,7 @@ class Commit:
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
         from ipamc.check.published import BINDING
         from ipamc.pipeline import Inputs
+        from ipamc.place.reconcile.rendered import NODES
 
         path = self._path(folder)
         files = _files(self.top, self.commit, path)
@@ -159,9 +161,10 @@ class Commit:
             lock=files.get(disk.LOCK),
             rendered=any(name.startswith(f"{disk.RENDERED}/") for name in files),
             published={
-                name: files[f"{disk.RENDERED}/{name}"]
-                for name in BINDING
-                if f"{disk.RENDERED}/{name}" in files
+                name: data
+                for path, data in files.items()
+                if (name := path.removeprefix(f"{disk.RENDERED}/")) != path
+                and (name in BINDING or name.startswith(NODES))
             },
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),

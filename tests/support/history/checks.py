@@ -383,7 +383,7 @@ def few_leave_without_consent(step: Step) -> None:
         return
     live = {row.node for row in step.before if row.state == "held"}
     gone = live - step.world.nodes.keys() - step.consent.leave
-    assert len(gone) <= max(3, len(live) * 5 // 100), gone
+    assert len(gone) <= min(max(3, len(live) * 5 // 100), len(live) // 2), gone
     assert not gone or step.world.nodes
 
 

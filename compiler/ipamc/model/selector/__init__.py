@@ -5,6 +5,7 @@ calico              text to expression and back; calico_tokens: its words; calic
 kubernetes          objects to expression
 to_label_selector   expression to an equivalent LabelSelector
 contradictions      expression to why no node can satisfy it
+find_key            where a selector names a label key
 normal_form         negation normal form, with one condition for each label
 expression          the meaning that all languages share, and its evaluation
 label_syntax        what Kubernetes allows in keys, values and names

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ipamc.model.selector import calico, contradictions, kubernetes, to_label_selector
 from ipamc.model.selector.expression import Always, Expression, Matcher, Named, Test, leaves, matcher, weight
+from ipamc.model.selector.find_key import Source, Spot, find_key
 from ipamc.model.selector.normal_form import Outcomes
 
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
@@ -27,6 +28,8 @@ class Selector:
     names: frozenset[str] = field(compare=False)
     """Node names that it tests (matchFields)."""
     expression: Expression = field(compare=False, repr=False)
+    source: Source = field(compare=False, repr=False)
+    """As it was written."""
     _matches: Matcher = field(compare=False, repr=False)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
@@ -35,6 +38,10 @@ class Selector:
         Compiled once; no parsing, no allocation.
         """
         return self._matches(labels, name)
+
+    def spot(self, key: str) -> Spot:
+        """Return where the selector, as it was written, first names a label key."""
+        return find_key(self.source, key)
 
     def label_selector(self) -> dict[str, object] | None:
         """Return an equivalent LabelSelector, sorted by key; {} for every node, None if there is none.
@@ -68,7 +75,7 @@ def parse_calico(text: str) -> Selector:
     than 200 levels. The reader of Calico's own pools refuses text longer than `MAX_CALICO_LENGTH`.
     """
     expression = calico.parse(text)
-    return _selector("calico", calico.render(expression), expression)
+    return _selector("calico", calico.render(expression), expression, text)
 
 
 def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
@@ -79,7 +86,7 @@ def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
     parsed = kubernetes.read_label_selector(obj)
     if isinstance(parsed.expression, Always):
         return EVERY
-    return _selector("LabelSelector", parsed.canonical, parsed.expression)
+    return _selector("LabelSelector", parsed.canonical, parsed.expression, obj or {})
 
 
 def parse_node_selector(obj: Mapping[str, object]) -> Selector:
@@ -88,10 +95,10 @@ def parse_node_selector(obj: Mapping[str, object]) -> Selector:
     Raises SelectorError with the keys of the offending value.
     """
     parsed = kubernetes.read_node_selector(obj)
-    return _selector("NodeSelector", parsed.canonical, parsed.expression)
+    return _selector("NodeSelector", parsed.canonical, parsed.expression, obj)
 
 
-def _selector(language: Language, canonical: str, expression: Expression) -> Selector:
+def _selector(language: Language, canonical: str, expression: Expression, source: Source) -> Selector:
     found = list(leaves(expression))
     return Selector(
         language=language,
@@ -100,9 +107,10 @@ def _selector(language: Language, canonical: str, expression: Expression) -> Sel
         keys=frozenset(leaf.key for leaf in found if isinstance(leaf, Test)),
         names=frozenset(leaf.name for leaf in found if isinstance(leaf, Named)),
         expression=expression,
+        source=source,
         _matches=matcher(expression),
     )
 
 
-EVERY = _selector("calico", "all()", Always())
+EVERY = _selector("calico", "all()", Always(), "")
 """Selects every node."""

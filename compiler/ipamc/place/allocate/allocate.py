@@ -80,7 +80,9 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     lines = _together(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
     # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
-    for node in complete_placed(cluster, reconciled.renumbered, [*pinned.new, *new], today):
+    for node in complete_placed(
+        reconciled.renumbered, [*pinned.new, *new], today, one_block=cluster.mode.one_block
+    ):
         held = {**held, node.name: node.held}
         changed = {line.block: line for line in node.lines}
         lines = [changed.get(line.block, line) for line in lines]
@@ -96,6 +98,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
         },
         stale=reconciled.stale,
         held=held,
+        operator_pools=reconciled.operator_pools,
     )
     return Placement(
         plan=plan,

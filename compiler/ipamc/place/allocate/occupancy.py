@@ -20,10 +20,13 @@ class BlockedRange:
 
 
 def blocked_ranges(cluster: Cluster, taken: Sequence[Range]) -> dict[Block, BlockedRange]:
-    """Return what no node gets, by block: reserved, excluded, and `taken` by CiliumNodes without a node."""
+    """Return what no node gets, by block: reserved, excluded, and `taken` by CiliumNodes without a line."""
     reserved = [cidr for pool in cluster.pools for cidr in pool.reserved]
     return {
-        **{cidr.block: BlockedRange(why="held by a CiliumNode without a node", range=cidr) for cidr in taken},
+        **{
+            cidr.block: BlockedRange(why="in use by a CiliumNode, without a line in the lock", range=cidr)
+            for cidr in taken
+        },
         **{cidr.block: BlockedRange(why="reserved", range=cidr) for cidr in reserved},
         **{cidr.block: BlockedRange(why="excluded", range=cidr) for cidr in cluster.excluded},
     }

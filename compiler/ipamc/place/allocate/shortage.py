@@ -11,9 +11,10 @@ import msgspec
 
 from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Node, PoolFamily
+from ipamc.model.cluster import Cluster, Dialect, Node, PoolFamily
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names
 from ipamc.model.plan import Offer
+from ipamc.model.pool_words import more_room
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import Reuse, first_day
@@ -106,7 +107,7 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
             "IPC0307",
             nodes[0].at,
             f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}",
-            help=f"give one of these pools a range of {ip(families)}, or take it out of ipFamilies",
+            help=f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies",
         )
 
 
@@ -152,11 +153,12 @@ def _full_pool(cluster: Cluster, shortage: Shortage, after: Occupancy) -> _FullP
         if reuse:
             block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
             release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
-    overflow = "name a pool in its overflow" if cluster.mode.one_block else ""
+    one_block = cluster.mode.one_block
+    overflow = "name a pool in its overflow" if one_block and pool.dialect is Dialect.NATIVE else ""
     return _FullPool(
         at=first.ranges[0].at if first.ranges else first.at,
         contents="; ".join(contents),
-        ways_out="; or ".join(filter(None, (f"add a CIDR to pool {pool.name}", overflow, release))),
+        ways_out="; or ".join(filter(None, (more_room(pool, one_block=one_block), overflow, release))),
     )
 
 

@@ -1,68 +1,47 @@
-"""Adoption: a node that the lock does not know keeps the blocks that it already has (rule 6)."""
+"""What running nodes show, against the lock: adopted, followed, or a conflict (rule 6)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from ipamc.check.drift import already_given, several_blocks, shown_twice
-from ipamc.model.address_sets import lines_over
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
+from ipamc.check.evidence import already_given, in_one_block, several_blocks, shown_twice
+from ipamc.model.address_sets import lines_over, overlaps
+from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import NodeState, Origin, ShownBlock
 from ipamc.place.reconcile.transitions import Run
 
 
-class Evidence:
-    """What the running cluster shows: `spec.podCIDRs` of Nodes in kubernetes mode, CiliumNodes in the others.
+def give_way(run: Run, evidence: Evidence) -> tuple[Run, frozenset[str]]:
+    """Release lines over blocks that Cilium's operator gave to other nodes, in pools where it decides.
 
-    In the others, Node podCIDRs are leftovers of kube-controller-manager and mean nothing.
+    Return the run with such a lock, and the nodes of these lines. A line whose own node shows its block too
+    stays: that is a conflict. O(shown blocks log lines).
     """
+    if not run.operator_pools or not run.cluster.cilium_nodes:
+        return run, frozenset()
+    lines, shown = run.lock.lines, list(evidence.every())
+    own = {(block.block, block.node) for block in shown}
+    gone: dict[Block, Line] = {}
+    for block in shown:
+        pool = run.pool_of(block.block)
+        if pool and pool.name in run.operator_pools:
+            for line in lines_over(lines, block.block):
+                others = line.node != block.node and (line.block, line.node) not in own
+                if others and line.state is not State.RELEASED:
+                    gone[line.block] = line
+    if not gone:
+        return run, frozenset()
+    lines = tuple(released(line) if line.block in gone else line for line in lines)
+    return replace(run, lock=replace(run.lock, lines=lines)), frozenset(line.node for line in gone.values())
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._kubernetes = cluster.mode is Mode.KUBERNETES
-        self._seen = {} if self._kubernetes else {seen.name: seen for seen in cluster.cilium_nodes}
 
-    def of(self, node: Node) -> tuple[ShownBlock, ...]:
-        """Return the blocks that a node shows, in its order."""
-        if self._kubernetes:
-            return tuple([ShownBlock(block, node.name, node.at) for block in node.pod_cidrs])
-        seen = self._seen.get(node.name)
-        return tuple(self._shown(seen)) if seen else ()
-
-    def _shown(self, seen: CiliumNode) -> Iterator[ShownBlock]:
-        own = f".{seen.name}" if self._cluster.own_pools else ""
-        for block, pool in seen.allocated if self._cluster.mode is Mode.MULTI_POOL else seen.blocks:
-            yield ShownBlock(block, seen.name, seen.at, pool.removesuffix(own))
-
-    def unheld(self, lines: Iterable[Line]) -> list[ShownBlock]:
-        """Return the blocks that CiliumNodes show and that are not held by, or pending for, their nodes.
-
-        By node name.
-        """
-        if not self._seen:
-            return []
-        own = {(line.block, line.node) for line in lines if line.in_use}
-        shown = (shown for _, seen in sorted(self._seen.items()) for shown in self._shown(seen))
-        return [block for block in shown if (block.block, block.node) not in own]
-
-    def taken(self, lines: Iterable[Line]) -> tuple[Range, ...]:
-        """Return the blocks that are in use without a line, except a node's own pins.
-
-        These are blocks of CiliumNodes without a node, and what multi-pool's operator gave to nodes since.
-        """
-        pins = {
-            (pin.block, node)
-            for pool in self._cluster.pools
-            for node, pins in pool.pins.items()
-            for pin in pins
-        }
-        return tuple(
-            Range(shown.block, shown.at)
-            for shown in self.unheld(lines)
-            if (shown.block, shown.node) not in pins
-        )
+def released(line: Line) -> Line:
+    """Return a line with its block released."""
+    return Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
 
 
 def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
@@ -71,29 +50,60 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
     An adopted block takes the place of `released` lines and of the node's own quarantined lines; over any
     other line it is a conflict.
     """
-    blocks = [
-        shown for node in nodes for shown in node.shown if node.origins.get(shown.block) is Origin.ADOPTED
-    ]
-    changed = {
-        line.block: line
-        for node in nodes
-        for line in node.lines
-        if node.origins.get(line.block) is not Origin.ADOPTED
-    }
+    pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
+    new = {line.block for line, _ in pairs}
+    changed = {line.block: line for node in nodes for line in node.lines if line.block not in new}
     lines = [changed.get(line.block, line) for line in run.lock.lines] if changed else list(run.lock.lines)
-    if not blocks:
+    if not pairs:
         return lines, []
-    blocks.sort(key=lambda shown: (shown.block, shown.node))
-    under = [(shown, line) for shown in blocks for line in lines_over(lines, shown.block)]
-    gone = {line.block for shown, line in under if _gives_way(line, shown.node)}
+    under = [(line, shown, over) for line, shown in pairs for over in lines_over(lines, line.block)]
+    gone = {over.block for line, _, over in under if _gives_way(over, line.node)}
     found = [
-        already_given(run.lock, shown, line) for shown, line in under if not _gives_way(line, shown.node)
+        already_given(run.lock, shown, line.block, over)
+        for line, shown, over in under
+        if not _gives_way(over, line.node)
     ]
-    new = [line for node in nodes for line in node.held if node.origins.get(line.block) is Origin.ADOPTED]
+    found += several_blocks(run.cluster, [shown for _, shown in pairs])
+    for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
+        if not outer.block.overlaps(inner.block):  # else conflicts() has it
+            found.append(in_one_block(outer, inner, line.block))
     kept = [line for line in lines if line.block not in gone]
-    found += [*several_blocks(run.cluster, blocks), *shown_twice(blocks)]
-    return sorted([*kept, *new], key=lambda line: line.block), found
+    return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found
+
+
+def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
+    """Yield the lines that nodes adopt, each with (the first part of) what is shown."""
+    for node in nodes:
+        for line in node.held if node.origins else ():
+            if node.origins.get(line.block) is Origin.ADOPTED:
+                yield line, next(shown for shown in node.shown if shown.fits(line.block))
 
 
 def _gives_way(line: Line, node: str) -> bool:
     return line.state is State.RELEASED or (line.state is State.QUARANTINED and line.node == node)
+
+
+def conflicts(
+    run: Run, nodes: list[NodeState], lines: list[Line], evidence: Evidence
+) -> Iterator[Diagnostic]:
+    """Yield blocks that two nodes show, and lines over which a CiliumNode without a node has a block.
+
+    `nodes` are those that may show other blocks than the lock has for them: where none of them shows any, and
+    there is no CiliumNode without a node, nothing is looked at. O(n log n) else.
+    """
+    strangers = list(evidence.without_node())
+    if not strangers and not any(node.shown for node in nodes):
+        return
+    every = list(evidence.every())
+    new = {shown.node for shown in strangers}
+    new.update(node.name for node in nodes if Origin.ADOPTED in node.origins.values())
+    held = {(line.block, line.node) for line in run.lock.lines if line.in_use}
+    for outer, inner in overlaps(every, lambda shown: shown.block):
+        pairs = ((outer, inner), (inner, outer))
+        told = any(one.node in new and (other.block, other.node) in held for one, other in pairs)
+        if not told:  # else already_given() has it
+            yield shown_twice(outer, inner)
+    for shown in strangers:
+        for line in lines_over(lines, shown.block):
+            if line.node != shown.node and line.state is not State.RELEASED:
+                yield already_given(run.lock, shown, shown.block, line)

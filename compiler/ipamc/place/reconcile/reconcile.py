@@ -7,21 +7,28 @@ by re-use; the lines of a node that left are quarantined, and are the first that
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
-from ipamc.check.drift import cilium_node_without_node
+from ipamc.check.evidence import (
+    block_unknown,
+    cilium_node_without_node,
+    no_pods_of_whom,
+    node_and_cilium_node_differ,
+)
 from ipamc.check.held_blocks import UNTIL_MOVED, Fault, Faulty
 from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Span, error, names
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import NodeState, Reconciled, Stale, StaleReason, Want
 from ipamc.model.range_index import RangeIndex
-from ipamc.place.candidates import unmatched
-from ipamc.place.reconcile.adopt import Evidence, lay_out
+from ipamc.place.candidates import unlisted_pools, unmatched
+from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.renumber import no_held_line, no_pending_line, renumber
 from ipamc.place.reconcile.transitions import (
     Run,
@@ -30,22 +37,35 @@ from ipamc.place.reconcile.transitions import (
     come_back,
     complete,
     faults_if_idle,
+    follow,
     has_arrived,
     leave,
     replaced_keys,
     state_of,
 )
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-def reconcile(
-    cluster: Cluster, wants: tuple[Want, ...], lock: Lock, consent: Consent, today: str, *, locked: bool
+
+def reconcile(  # noqa: PLR0913 - all that decides about a line
+    cluster: Cluster,
+    wants: tuple[Want, ...],
+    lock: Lock,
+    consent: Consent,
+    today: str,
+    *,
+    locked: bool,
+    shared: frozenset[str] = frozenset(),
+    rendered_uids: Mapping[str, str] = NOTHING,
 ) -> tuple[Reconciled, list[Diagnostic]]:
     """Bring every line of the lock to its state of today, and list what is still to be placed.
 
     `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons
-    by name (rule 7). O(n log n).
+    by name (rule 7). `shared`: pools of which Cilium's operator gives out blocks, in multi-pool mode.
+    `rendered_uids`: see `Run`. O(n log n).
     """
     lock, found = apply_consent(cluster, lock, consent)
+    operator_pools = shared | unlisted_pools(cluster)
     run = Run(
         cluster=cluster,
         lock=lock,
@@ -53,31 +73,43 @@ def reconcile(
         today=today,
         ranges=RangeIndex(cluster.pools),
         one_block=cluster.mode.one_block,
+        operator_pools=operator_pools,
+        rendered_uids=rendered_uids,
     )
     evidence = Evidence(cluster)
+    run, overtaken = give_way(run, evidence)
+    lock = run.lock
     idle, faults, nodes = _by_node(wants, evidence, run)
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
     nodes = [_advance(node, run) for node in nodes]
     with_lines = [node for node in nodes if node.lines]  # all but newcomers
-    lines, conflicts = lay_out(run, with_lines)
-    stale = tuple(Stale(reason, node.name) for node in nodes for reason in node.stale)
+    lines, refused = lay_out(run, with_lines)
+    stale = (
+        *(Stale(reason, node.name) for node in nodes for reason in node.stale),
+        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(overtaken)),
+    )
 
     found += leaver_findings(cluster, lock, leavers, consent)
     found += no_pending_line(lock, nodes, consent)
     found += no_held_line(lock, nodes, consent)
     found += [finding for node in with_lines for finding in node.found]
-    found += conflicts
+    found += refused
+    found += conflicts(run, nodes, lines, evidence)
+    found += node_and_cilium_node_differ(cluster)
+    found += block_unknown(cluster, _running_blindly(nodes, evidence, run))
+    found += no_pods_of_whom(cluster, lock, consent)
     found += [
         finding for group in _faulty(faults, with_lines, run) for finding in group.fault.rule(cluster, group)
     ]
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
-    found += cilium_node_without_node(cluster, evidence.unheld(lines))
+    found += cilium_node_without_node(cluster, evidence.without_node())
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
     return Reconciled(
         lock=replace(lock, lines=tuple(lines)),
         held={**idle, **{node.name: held for node in with_lines if (held := node.held)}},
+        operator_pools=operator_pools,
         demands=tuple(demand for node in nodes for demand in node.demands),
         renumbers=tuple(demand for node in nodes for demand in node.renumbers),
         renumbered={node.name: node for node in nodes if node.renumbers},
@@ -90,6 +122,21 @@ def reconcile(
         },
         stale=stale,
     ), found
+
+
+def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> list[Node]:
+    """Return the nodes that run, hold no block, and whose CiliumNode is not in the input."""
+    if run.cluster.mode is Mode.KUBERNETES or "all" in run.consent.no_pods:
+        return []
+    return [
+        node.want.node
+        for node in nodes
+        if node.want
+        and node.want.node.running
+        and not node.held
+        and node.name not in run.consent.no_pods
+        and not evidence.has_cilium_node(node.name)
+    ]
 
 
 def _by_node(
@@ -126,9 +173,9 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         return ask(node, want, run)
     if node.lines:
         node = come_back(node, want, run)
-        if node.pending and (node.name in run.consent.settle or has_arrived(run.cluster, want, node)):
+        if node.pending and (node.name in run.consent.settle or has_arrived(node)):
             node = complete(node, run.today, one_block=run.one_block)
-    node = adopt(node, run)
+    node = follow(adopt(node, run), run)
     return ask(renumber(node, want, run), want, run)
 
 
@@ -166,6 +213,10 @@ _STALE = {
     StaleReason.RETURNING: ("block returns to its node", "blocks return to their nodes"),
     StaleReason.ARRIVED: ("block was moved to", "blocks were moved to"),
     StaleReason.RENAMED: ("block is in a pool of another name", "blocks are in pools of other names"),
+    StaleReason.FOLLOWED: (
+        "node has other blocks by its CiliumNode",
+        "nodes have other blocks by their CiliumNodes",
+    ),
     StaleReason.INCOMPLETE: (
         "node wants a block that it does not hold",
         "nodes want blocks that they do not hold",

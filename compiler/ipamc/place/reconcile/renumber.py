@@ -9,7 +9,6 @@ import msgspec
 
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
@@ -52,7 +51,7 @@ def renumber(node: NodeState, want: Want, run: Run) -> NodeState:
         demands.append(Demand(want, tuple(family for family in run.cluster.families if family in families)))
     if not demands and not found:
         return node
-    return msgspec.structs.replace(node, renumbers=tuple(demands), found=tuple(found))
+    return msgspec.structs.replace(node, renumbers=tuple(demands), found=(*node.found, *found))
 
 
 def _pins(want: Want, family: int, pool: str) -> set[Block]:
@@ -66,7 +65,7 @@ def _pins(want: Want, family: int, pool: str) -> set[Block]:
 
 
 def complete_placed(
-    cluster: Cluster, nodes: Mapping[str, NodeState], new: Iterable[Line], today: str
+    nodes: Mapping[str, NodeState], new: Iterable[Line], today: str, *, one_block: bool
 ) -> Iterator[NodeState]:
     """Yield those of the renumbered nodes that have arrived already, with their renumber completed.
 
@@ -78,8 +77,8 @@ def complete_placed(
     for name, node in nodes.items():
         lines = sorted([*node.in_use, *placed[name]], key=lambda line: line.block)
         now = msgspec.structs.replace(node, lines=tuple(lines))
-        if node.want and has_arrived(cluster, node.want, now):
-            yield complete(now, today, one_block=cluster.mode.one_block)
+        if has_arrived(now):
+            yield complete(now, today, one_block=one_block)
 
 
 def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
+from ipamc.check.evidence import settled_elsewhere
 from ipamc.check.held_blocks import ILLEGAL, Fault, classify
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.lock import Consent, Key, Line, Lock, State
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.model.range_index import RangeIndex
@@ -31,6 +32,10 @@ class Run:
     ranges: RangeIndex
     one_block: bool
     """The cluster's mode gives a node one block a family."""
+    operator_pools: frozenset[str] = frozenset()
+    """Names of the pools whose blocks Cilium's operator gives out: their lines follow what nodes show."""
+    rendered_uids: Mapping[str, str] = field(default_factory=dict)
+    """The uid that a Node was rendered with, by name, of nodes with pending blocks (kubernetes mode)."""
 
     def pool_of(self, block: Block) -> Pool | None:
         """Return the pool whose range contains a block. O(log ranges)."""
@@ -43,12 +48,12 @@ class Run:
 
 
 def faults_if_idle(
-    want: Want, shown: Iterable[ShownBlock], lines: list[Line], run: Run
+    want: Want, shown: tuple[ShownBlock, ...], lines: list[Line], run: Run
 ) -> list[tuple[Line, Fault]] | None:
     """Return what is wrong with the blocks of a node to which nothing can happen; None where something can.
 
-    Such a node has held lines and no pending one, shows and left no block of another family, and needs
-    nothing: most nodes, in most compiles.
+    Such a node has held lines and no pending one, shows no other blocks, left none of another family, and
+    needs nothing: most nodes, in most compiles.
     """
     faults: list[tuple[Line, Fault]] = []
     held: list[Line] = []
@@ -65,12 +70,39 @@ def faults_if_idle(
     if (
         not held
         or any(line.block.family not in families and line.state is State.QUARANTINED for line in lines)
-        or any(block.block.family not in families for block in shown)
+        or (shown and not _agrees(shown, held, run))
         or any(scope.matches(line) for scope in run.consent.renumber for line in held)
-        or needs(want, held, (), run)
+        or needs(want, held, (), run, follows=_follows(shown, run))
     ):
         return None
     return faults
+
+
+def _agrees(shown: tuple[ShownBlock, ...], held: Iterable[Line], run: Run) -> bool:
+    """Tell whether a node shows only blocks that it holds, and all those that the operator decides about."""
+    return all(any(block.fits(line.block) for line in held) for block in shown) and not (
+        run.operator_pools and any(_taken_back(line, shown, run) for line in held)
+    )
+
+
+def _follows(shown: Iterable[ShownBlock], run: Run) -> bool:
+    """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
+    return bool(run.operator_pools) and any(_shared(block, run) for block in shown)
+
+
+def _shared(shown: ShownBlock, run: Run) -> bool:
+    """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name."""
+    pool = run.pool_of(shown.block)
+    return (pool.name if pool else shown.pool) in run.operator_pools
+
+
+def _taken_back(line: Line, shown: Iterable[ShownBlock], run: Run) -> bool:
+    """Tell whether a node no longer has a block about which the operator decides."""
+    if line.pool not in run.operator_pools or any(block.fits(line.block) for block in shown):
+        return False
+    if run.one_block:
+        return any(block.block.family == line.block.family for block in shown)
+    return _follows(shown, run)
 
 
 def state_of(
@@ -84,7 +116,24 @@ def state_of(
     written = tuple(written)
     lines = tuple([_in_its_pool(line, run) for line in written])
     stale = () if lines == written else (StaleReason.RENAMED,)
-    return NodeState(name=name, want=want, shown=shown, written=written, lines=lines, stale=stale)
+    return NodeState(
+        name=name,
+        want=want,
+        shown=shown,
+        written=written,
+        lines=lines,
+        stale=stale,
+        recreated=want is not None and _is_recreated(want.node, run),
+    )
+
+
+def _is_recreated(node: Node, run: Run) -> bool:
+    """Tell whether a Node joined again since it was rendered: it has another uid, and no podCIDRs yet.
+
+    A Node without podCIDRs alone tells nothing: it may have been exported before the first apply.
+    """
+    rendered = run.rendered_uids.get(node.name, "")
+    return node.live and not node.pod_cidrs and bool(rendered and node.uid) and rendered != node.uid
 
 
 def _in_its_pool(line: Line, run: Run) -> Line:
@@ -150,17 +199,15 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     return _changed(node, back, StaleReason.RETURNING)
 
 
-def has_arrived(cluster: Cluster, want: Want, node: NodeState) -> bool:
+def has_arrived(node: NodeState) -> bool:
     """Tell whether a node has moved to its pending blocks: it shows them all, or no pod is on its held ones.
 
-    The latter is so of a planned node, and of a re-created one: a Node without podCIDRs. That counts only
-    where the Node says which block is used; with annotations it never has podCIDRs.
+    The latter is so of a planned node, and of a re-created one.
     """
-    entry = want.node
-    said = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs"
-    empty = entry.planned or (said and entry.live and not entry.pod_cidrs)
-    shown = {shown.block for shown in node.shown}
-    return bool(node.pending) and (empty or all(line.block in shown for line in node.pending))
+    empty = node.recreated or (node.want is not None and node.want.node.planned)
+    return bool(node.pending) and (
+        empty or all(any(shown.fits(line.block) for shown in node.shown) for line in node.pending)
+    )
 
 
 def complete(node: NodeState, today: str, *, one_block: bool) -> NodeState:
@@ -174,24 +221,67 @@ def complete(node: NodeState, today: str, *, one_block: bool) -> NodeState:
 
 def adopt(node: NodeState, run: Run) -> NodeState:
     """Hold the blocks that a node shows of families of which it has no line in use."""
-    if not node.shown:
+    have = {line.block.family for line in node.in_use} if node.shown else set()
+    shown = [block for block in node.shown if block.block.family not in have]
+    return _holding(node, shown, StaleReason.NEWCOMER, run) if shown else node
+
+
+def follow(node: NodeState, run: Run) -> NodeState:
+    """Hold what a node shows where Cilium's operator decides, and release what it no longer shows there.
+
+    In multi-pool mode that is all blocks of shared pools, as soon as the node shows one. In cluster-pool
+    mode it is the block of a family that was in an `unlisted` pool. Nothing is quarantined: the operator gives
+    out again what it took back.
+    """
+    if not node.shown or not run.operator_pools:
         return node
-    have = {line.block.family for line in node.in_use}
-    new = []
-    for shown in node.shown:
-        if shown.block.family not in have:
-            pool = run.pool_of(shown.block)
-            # A block that is held outside every pool has no pool's name.
-            known = shown.pool if pool or run.cluster.unpooled == "refuse" else ""
-            new.append(Line(block=shown.block, pool=known or (pool.name if pool else ""), node=node.name))
-    if not new:
-        return node
+    gone = [line for line in node.held if _taken_back(line, node.shown, run)]
+    settled = {line.block for line in node.written if line.state is State.PENDING}
+    if refused := [line for line in gone if line.block in settled]:
+        found = settled_elsewhere(run.lock, node, refused[0])
+        return msgspec.structs.replace(node, found=(*node.found, found))
+    have = {line.block for line in node.in_use}
+    families = {line.block.family for line in gone}
+    new = [
+        shown
+        for shown in node.shown
+        if shown.block not in have
+        and (shown.block.family in families if run.one_block else _shared(shown, run))
+    ]
+    if gone:
+        node = _changed(node, {line.block: _as(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED)
+    return _holding(node, new, StaleReason.FOLLOWED, run) if new else node
+
+
+def _holding(node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, run: Run) -> NodeState:
+    """Return a node that holds what it shows: adopted lines, over its own quarantined or released ones."""
+    new: dict[Block, Line] = {}
+    for each in shown:
+        block = _whole(each, node, run)
+        pool = run.pool_of(block)
+        # A block that is held outside every pool has no pool's name.
+        known = each.pool if pool or run.cluster.unpooled == "refuse" else ""
+        new[block] = Line(block=block, pool=known or (pool.name if pool else ""), node=node.name)
+    kept = [line for line in node.lines if line.block not in new]
     return msgspec.structs.replace(
         node,
-        lines=tuple(sorted([*node.lines, *new], key=lambda line: line.block)),
-        origins={**node.origins, **dict.fromkeys((line.block for line in new), Origin.ADOPTED)},
-        stale=(*node.stale, StaleReason.NEWCOMER),
+        lines=tuple(sorted([*kept, *new.values()], key=lambda line: line.block)),
+        origins={**node.origins, **dict.fromkeys(new, Origin.ADOPTED)},
+        stale=(*node.stale, reason),
     )
+
+
+def _whole(shown: ShownBlock, node: NodeState, run: Run) -> Block:
+    """Return the block that a node has: of single addresses, the block of the pool's size around them."""
+    block, pool = shown.block, run.pool_of(shown.block)
+    if not shown.part or pool is None or node.want is None:
+        return block
+    entry = node.want.node
+    size = pool.sizes(entry.labels, entry.name)[block.family]
+    if block.prefix <= size:
+        return block
+    bits = BITS[block.family] - size
+    return Block(block.family, block.first >> bits << bits, size)
 
 
 def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:
@@ -206,7 +296,8 @@ def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:
 def ask(node: NodeState, want: Want, run: Run) -> NodeState:
     """List what a node still needs to be placed as held."""
     held = node.held
-    demands = needs(want, held, () if run.one_block else replaced_keys(node, one_block=False), run)
+    replaced = () if run.one_block else replaced_keys(node, one_block=False)
+    demands = needs(want, held, replaced, run, follows=_follows(node.shown, run))
     if not demands:
         return node
     known = any(line.block not in node.origins for line in held)
@@ -214,10 +305,13 @@ def ask(node: NodeState, want: Want, run: Run) -> NodeState:
     return msgspec.structs.replace(node, demands=demands, stale=(*node.stale, reason))
 
 
-def needs(want: Want, held: Iterable[Line], replaced: Collection[Key], run: Run) -> tuple[Demand, ...]:
+def needs(
+    want: Want, held: Iterable[Line], replaced: Collection[Key], run: Run, *, follows: bool
+) -> tuple[Demand, ...]:
     """Return what a node needs beside its held lines.
 
-    The keys that are `replaced` get pending lines, and nothing else.
+    The keys that are `replaced` get pending lines, and nothing else. Of shared pools a node that `follows`
+    needs nothing: the operator gives it what its agent asks for.
     """
     families = run.cluster.families
     if run.one_block:
@@ -230,6 +324,8 @@ def needs(want: Want, held: Iterable[Line], replaced: Collection[Key], run: Run)
     result = []
     for offer in want.offers:
         pool, name = offer.pool, want.node.name
+        if follows and pool.name in run.operator_pools:
+            continue
         owed = {
             family: needed(pool, name, family) - have[pool.name, family]
             for family in families

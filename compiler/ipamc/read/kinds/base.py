@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
@@ -13,6 +13,28 @@ class Own(Struct, forbid_unknown_fields=True, rename="camel"):
 
 class Foreign(Struct, rename="camel"):
     """The part that ipamc reads of a foreign kind. Fields may be null, as the apiserver prunes it."""
+
+
+class NativeFields(Foreign):
+    """Fields of ipamc's own IPPool that no other dialect has. They are decoded only to be refused."""
+
+    priority: Any = None
+    overflow: Any = None
+    blocks_per_node: Any = None
+    block_sizes: Any = None
+    reserved: Any = None
+    pins: Any = None
+    unlisted: Any = None
+
+
+def native_fields(spec: NativeFields, *others: str) -> dict[str, Any]:
+    """Return the fields of ipamc's own IPPool that were given, by the names in the document.
+
+    `others` are the struct's names of fields that this dialect lacks beside those that every dialect lacks.
+    """
+    names = (*NativeFields.__struct_fields__, *others)
+    encoded = dict(zip(type(spec).__struct_fields__, type(spec).__struct_encode_fields__, strict=True))
+    return {encoded[name]: value for name in names if (value := getattr(spec, name)) is not None}
 
 
 Text = Annotated[str, Meta(min_length=1)]

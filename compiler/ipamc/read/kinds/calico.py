@@ -6,23 +6,24 @@ Defaults and bounds are those of Calico's `api/pkg/apis/projectcalico/v3/ippool.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
+from ipamc.model.pool_words import native_form
 from ipamc.model.selector.calico import MAX_CALICO_LENGTH
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, parse_calico
 from ipamc.read import rules
-from ipamc.read.kinds.base import Foreign, ForeignMetadata, Text
+from ipamc.read.kinds.base import Foreign, ForeignMetadata, NativeFields, Text, native_fields
 from ipamc.read.values import Reading
 
 _BLOCK_SIZES = {4: 26, 6: 122}
 
 
-class RawSpec(Foreign):
+class RawSpec(NativeFields, kw_only=True):
     """`spec` without encapsulation, NAT and BGP, which concern Calico alone."""
 
     cidr: Text
@@ -32,6 +33,8 @@ class RawSpec(Foreign):
     disabled: bool | None = None
     allowed_uses: list[str] | None = None
     assignment_mode: str | None = None
+    ipv4: Any = None
+    ipv6: Any = None
 
 
 class RawCalicoPool(Foreign):
@@ -49,7 +52,12 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
     block = reading.block(spec.cidr, here / "cidr", pods=workload)
     if block is None:
         return
+    ours = native_fields(spec, "ipv4", "ipv6")
     if not workload:
+        if ours:
+            reading.found.append(
+                rules.native_fields(here, Dialect.CALICO, list(ours), "remove what it does not have")
+            )
         yield Range(block, here / "cidr")
         return
     if spec.namespace_selector and not _every(spec.namespace_selector):
@@ -65,7 +73,7 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
         reading.bad_selector(too_long, selector_at)
     size = spec.block_size or _BLOCK_SIZES[block.family]
     ranges = (Range(block, here / "cidr"),)
-    yield Pool(
+    pool = Pool(
         name=metadata.name,
         at=at,
         dialect=Dialect.CALICO,
@@ -79,6 +87,11 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
         disabled=bool(spec.disabled or metadata.deletion_timestamp or spec.assignment_mode == "Manual"),
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
     )
+    if ours:
+        kept = {name: value for name, value in ours.items() if name not in {"ipv4", "ipv6"}}
+        way_out = f"write the pool in the native form: {native_form(pool, kept)}"
+        reading.found.append(rules.native_fields(here, pool.dialect, list(ours), way_out))
+    yield pool
 
 
 def _every(text: str) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import field
 
-from ipamc.model.cidr import Block
+from ipamc.model.address_sets import aggregated
+from ipamc.model.cidr import BITS, Block, CidrError, parse_address
 from ipamc.model.cluster import CiliumNode
 from ipamc.model.diagnostics import Place
+from ipamc.read import rules
 from ipamc.read.kinds.base import Foreign, ForeignMetadata
 from ipamc.read.values import Reading
 
@@ -31,6 +33,8 @@ class RawIpam(Foreign):
 
     pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
     pools: RawPools | None = None
+    pool: dict[str, object] | None = None
+    """crd mode: single addresses, as keys."""
 
 
 class RawSpec(Foreign):
@@ -60,4 +64,18 @@ def read_cilium_node(raw: RawCiliumNode, at: Place, reading: Reading) -> Iterato
         at=at,
         blocks=tuple((block, "") for block in reading.blocks(ipam.pod_cidrs or [], here, "podCIDRs")),
         allocated=tuple(allocated),
+        addresses=_addresses(ipam.pool, here / "pool", reading) if ipam.pool else (),
     )
+
+
+def _addresses(pool: Mapping[str, object], at: Place, reading: Reading) -> tuple[Block, ...]:
+    """Return single addresses as the fewest aligned blocks. O(n log n)."""
+    found: list[Block] = []
+    for text in pool:
+        try:
+            family, number = parse_address(text)
+        except CidrError as problem:
+            reading.found.append(rules.not_cidr(at / text, problem.reason, problem.better))
+        else:
+            found.append(Block(family, number, BITS[family]))
+    return tuple(aggregated(found))

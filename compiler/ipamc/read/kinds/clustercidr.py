@@ -10,20 +10,24 @@ from msgspec import Meta
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
+from ipamc.model.pool_words import native_form
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, parse_node_selector
-from ipamc.read.kinds.base import Foreign, ForeignMetadata
-from ipamc.read.syntax import rules
+from ipamc.read import rules
+from ipamc.read.kinds.base import Foreign, ForeignMetadata, NativeFields, native_fields
+from ipamc.read.syntax.rules import wrong_shape
 from ipamc.read.values import Reading
 
 
-class RawSpec(Foreign):
+class RawSpec(NativeFields, kw_only=True):
     """`spec`, with one number of host bits for both families."""
 
     per_node_host_bits: Annotated[int, Meta(ge=0, le=128)]
     ipv4: str | None = None
     ipv6: str | None = None
     node_selector: dict[str, Any] | None = None
+    disabled: Any = None
+    block_size: Any = None
 
 
 class RawClusterCidr(Foreign):
@@ -44,22 +48,20 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
             continue
         if size < 0:
             problem = f"perNodeHostBits {spec.per_node_host_bits} is more than the {BITS[family]} bits of an IPv{family} address"
-            reading.found.append(rules.wrong_shape(here / "perNodeHostBits", problem))
+            reading.found.append(wrong_shape(here / "perNodeHostBits", problem))
         elif (block := reading.block(text, place, family=family)) is not None:
             families[family] = PoolFamily(
                 family=family, ranges=(Range(block, place),), block_size=size, at=here / "perNodeHostBits"
             )
     if not (spec.ipv4 or spec.ipv6):
-        reading.found.append(
-            rules.wrong_shape(here / "ipv4", "spec has no ipv4 or ipv6", "write ipv4 or ipv6")
-        )
+        reading.found.append(wrong_shape(here / "ipv4", "spec has no ipv4 or ipv6", "write ipv4 or ipv6"))
     selector = EVERY
     if spec.node_selector:
         try:
             selector = parse_node_selector(spec.node_selector)
         except SelectorError as problem:
             reading.bad_selector(problem, here / "nodeSelector")
-    yield Pool(
+    pool = Pool(
         name=metadata.name,
         at=at,
         dialect=Dialect.CLUSTER_CIDR,
@@ -69,3 +71,8 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
         disabled=bool(metadata.deletion_timestamp),
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
     )
+    if ours := native_fields(spec, "disabled", "block_size"):
+        kept = {name: value for name, value in ours.items() if name != "blockSize"}
+        way_out = f"write the pool in the native form: {native_form(pool, kept)}"
+        reading.found.append(rules.native_fields(here, pool.dialect, list(ours), way_out))
+    yield pool

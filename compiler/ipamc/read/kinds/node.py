@@ -14,6 +14,8 @@ from ipamc.read import rules
 from ipamc.read.kinds.base import Foreign, ForeignMetadata
 from ipamc.read.values import Reading
 
+_OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
+"""Prefixes of the annotations that agents write to Nodes, from 1.13 on and before."""
 _PODS = re.compile(r"\+?([0-9]{1,9})(k?)").fullmatch
 
 
@@ -37,18 +39,33 @@ class RawAmounts(Foreign):
     pods: str | int | None = None
 
 
+class RawCondition(Foreign):
+    """An entry of `status.conditions`."""
+
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+
+
 class RawStatus(Foreign):
     """`status`, as the kubelet reports it."""
 
+    conditions: list[RawCondition] | None = None
     addresses: list[RawAddress] | None = None
     allocatable: RawAmounts | None = None
     capacity: RawAmounts | None = None
 
 
+class RawMetadata(ForeignMetadata):
+    """`metadata`, with the annotations, of which only the keys count."""
+
+    annotations: dict[str, object] | None = None
+
+
 class RawNode(Foreign):
     """The document."""
 
-    metadata: ForeignMetadata
+    metadata: RawMetadata
     spec: RawSpec | None = None
     status: RawStatus | None = None
 
@@ -69,7 +86,20 @@ def read_node(raw: RawNode, at: Place, reading: Reading) -> Iterator[Node]:
         max_pods=_pods(status.allocatable) or _pods(status.capacity),
         internal_ips=tuple(_addresses(status.addresses or [], at, reading)),
         live=True,
+        running=_is_running(metadata, status),
     )
+
+
+def _is_running(metadata: RawMetadata, status: RawStatus) -> bool:
+    """Tell whether a node runs pods: the kubelet says that it is ready, or Cilium's agent was there.
+
+    The agent sets the condition NetworkUnavailable with the reason CiliumIsUp, and annotations
+    (pkg/k8s/init.go, pkg/annotation, 1.12 to 1.20). podCIDRs alone are kube-controller-manager's.
+    """
+    return any(
+        (condition.type == "Ready" and condition.status == "True") or condition.reason == "CiliumIsUp"
+        for condition in status.conditions or ()
+    ) or any(key.startswith(_OF_CILIUM) for key in metadata.annotations or ())
 
 
 def _addresses(addresses: list[RawAddress], at: Place, reading: Reading) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ipamc.model.cilium.operator_list import operator_lists
 from ipamc.model.cluster import Mode
+from ipamc.model.pool_ranges import Given
 from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import shared_families
 
@@ -47,14 +49,21 @@ def data(layout: Layout) -> dict[str, str]:
 def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     """Return (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges in the order of the file.
 
-    `unlisted` pools come first, because the operator serves nodes outside the inventory from the first range
-    that is not full. The mask is the longest prefix in use: with a shorter one the operator would book more
-    addresses than a block has.
+    With `operator: adopt` the operator gives out whatever is free in the list: see `operator_list`. A bystander
+    gives out nothing and has all pools. The mask is the longest prefix in use: with a shorter one the operator
+    would book more addresses than a block has.
     """
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.CLUSTER_POOL:
         return {}
-    pools = sorted(cluster.pools, key=lambda pool: (not pool.unlisted, pool.name))
+    if cluster.operator_adopts:
+        lists = operator_lists(cluster, layout.plan.lock.lines, layout.masks)
+        return {
+            family: (texts(blocks), layout.masks[family])
+            for family, blocks in sorted(lists.items())
+            if blocks
+        }
+    pools = sorted(cluster.pools, key=lambda pool: pool.name)
     found = {}
     for family in sorted(cluster.families):
         cidrs = texts(
@@ -68,14 +77,15 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
 def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], int], ...]]:
     """Return (family, CIDRs, mask) by pool, for the shared pools that the operator creates by its flag."""
     cluster = layout.plan.cluster
-    if not cluster.shared_pools:
+    if not layout.shared.intersection(cluster.auto_create):
         return {}
+    given = Given(cluster, layout.plan.lock)
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):
-        if pool.name in cluster.auto_create:
+        if pool.name in cluster.auto_create and pool.name in layout.shared:
             families = tuple(
                 (family, texts(blocks), part.block_size)
-                for family, part, blocks in shared_families(layout.plan, pool)
+                for family, part, blocks in shared_families(layout, pool, given)
             )
             if families:
                 found[pool.name] = families

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
-from ipamc.render.targets.context import File, Layout, renumber_path, texts
+from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
 
 TEMPLATE = "cilium_node.yaml.j2"
@@ -26,51 +27,43 @@ Values = tuple[str, bool, tuple[str, ...], tuple[str, ...], Allocated]
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml`, or `seeds/<shard>.yaml`, and `renumber/<node>.yaml`."""
+    """Yield `ciliumnodes/<shard>/ciliumnodes.yaml`, or in multi-pool mode `seeds/<shard>.yaml`."""
     cluster = layout.plan.cluster
     if cluster.mode is Mode.KUBERNETES:
         return  # there agents copy a Node's podCIDRs
-    values = _maker(cluster)
+    values = _maker(layout)
     seeds = cluster.mode is Mode.MULTI_POOL
-    held_back = _between_blocks(layout) if not seeds else frozenset()
-    if not can(cluster.cilium, Capability.DO_NOT_GC):  # the operator would delete them
-        held_back |= {node.name for node in cluster.nodes if node.planned}
+    planned_too = can(cluster.cilium, Capability.DO_NOT_GC)  # else the operator would delete them
+    by_operator = given_by_operator(cluster, layout.plan.lock.lines)
     held = layout.held
     for shard, wants in layout.shards:
         nodes = [
             values(want.node, lines)
             for want in wants
-            if (lines := held.get(want.node.name)) and want.node.name not in held_back
+            if (lines := held.get(want.node.name))
+            and (planned_too or not want.node.planned)
+            and want.node.name not in by_operator
         ]
         if nodes and seeds:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)
         elif nodes:
             yield File(f"ciliumnodes/{shard}/ciliumnodes.yaml", TEMPLATE, {"nodes": nodes})
-    if cluster.own_pools:
-        return  # the CiliumPodIPPools of the node are its file
-    for node, lines in layout.renumbered():
-        yield File(renumber_path(node.name), TEMPLATE, {"nodes": (values(node, lines),)}, applied=False)
 
 
-def _between_blocks(layout: Layout) -> frozenset[str]:
-    """Return nodes with pending blocks whose CiliumNode does not show the held ones (IPC0513 warns)."""
-    return frozenset(
-        seen.name
-        for seen in layout.plan.cluster.cilium_nodes
-        if seen.name in layout.coming
-        and seen.blocks
-        and sorted(block for block, _ in seen.blocks)
-        != [line.block for line in layout.held.get(seen.name, ())]
-    )
-
-
-def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
+def _maker(layout: Layout) -> Callable[[Node, tuple[Line, ...]], Values]:
     """Return the function from a node to the template's values, by mode.
 
     The operator must keep a planned node's CiliumNode. IPv4 comes first, as the operator writes it back.
     """
+    cluster = layout.plan.cluster
     if cluster.mode is Mode.MULTI_POOL:
-        return lambda node, lines: (node.name, node.planned, (), (), allocated(cluster, node, lines))
+        return lambda node, lines: (
+            node.name,
+            node.planned,
+            (),
+            (),
+            allocated(cluster, layout.shared, node, lines),
+        )
     if cluster.mode is Mode.CRD:
         return lambda node, lines: (
             node.name,
@@ -82,14 +75,13 @@ def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
     return lambda node, lines: (node.name, node.planned, texts([line.block for line in lines]), (), ())
 
 
-def allocated(cluster: Cluster, node: Node, lines: tuple[Line, ...]) -> Allocated:
+def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:
     """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
     order = texts if can(cluster.cilium, Capability.NUMERIC_ALLOCATED) else _by_text
-    name = pinned_name if cluster.own_pools else lambda pool, _: pool
     return tuple(
         sorted(
             (
-                name(pool, node.name),
+                pool if pool in shared else pinned_name(pool, node.name),
                 tuple(cidr for _, blocks in sorted(families.items()) for cidr in order(blocks)),
             )
             for pool, families in of_node(lines).items()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Node
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan, Want
-
-LONGEST = 200
-"""Characters of a node's name in the name of a file."""
+from ipamc.model.pool_ranges import Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +30,19 @@ class Layout:
     """The plan, and which nodes are in which shard."""
 
     plan: Plan
+    shared: frozenset[str]
+    """In multi-pool mode the names of the pools that nodes share."""
+    published: Published
+    """What an earlier compile rendered."""
     shards: tuple[tuple[str, tuple[Want, ...]], ...]
     """Shards by name with nodes by name; no shard is empty."""
     held: Mapping[str, tuple[Line, ...]]
-    """Held lines by node name, sorted by family and address, without blocks outside every pool. In modes that
+    """Held lines by node name, sorted by family and address, without blocks outside every pool. Pending ones
+    are rendered nowhere: a node gets a block when the line is held, after it was drained. In modes that
     write all blocks of a node into one object, without the nodes that have such a block: an incomplete object
     is worse than none."""
-    coming: Mapping[str, tuple[Line, ...]]
-    """The same with pending lines in place of held ones, for the nodes that have pending lines."""
     masks: Mapping[int, int]
     """In cluster-pool mode the longest prefix in use, by family of the cluster."""
-
-    def renumbered(self) -> Iterator[tuple[Node, tuple[Line, ...]]]:
-        """Yield the nodes that have pending lines, by name, with their lines after the renumber."""
-        if self.coming:
-            for node in self.plan.cluster.nodes:
-                if node.name in self.coming:
-                    yield node, self.coming[node.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +52,6 @@ class Target:
     name: str
     """The name of the module and of the template."""
     files: Callable[[Layout], Iterator[File]]
-
-
-def renumber_path(node: str) -> str:
-    """Return the file with a node's object as it is after the renumber; no kustomization lists it.
-
-    A node's name may have 253 characters, a file's name 255 bytes, of which a temporary name needs some. A
-    longer name is cut, and the first 8 bytes of its SHA-256 make it unique.
-    """
-    if len(node) > LONGEST:
-        node = f"{node[:LONGEST]}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"
-    return f"renumber/{node}.yaml"
 
 
 def texts(blocks: Iterable[Block]) -> tuple[str, ...]:

@@ -1,4 +1,10 @@
-"""The settings of `cilium_config` as Helm values, with the switches that restart agents and operator."""
+"""The settings of `cilium_config` as Helm values, with the switch that restarts the operator.
+
+`operator.rollOutPods` annotates the operator's pods with a checksum of `cilium-config`: it restarts by itself,
+and pods lose nothing by that. There is no `rollOutCiliumPods`: it would restart every agent at any change of
+`cilium-config`, also of keys that only the operator reads and of keys of others, and in a change of mode before
+the nodes are drained. The plan says which agents must restart; a value that the user sets stays as it is.
+"""
 
 from __future__ import annotations
 

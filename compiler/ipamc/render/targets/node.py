@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pod_cidr_annotation
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Node
 from ipamc.model.lock import Line
-from ipamc.render.targets.context import File, Layout, renumber_path, texts
+from ipamc.render.targets.context import File, Layout, texts
 
 TEMPLATE = "node.yaml.j2"
 
@@ -22,7 +22,7 @@ Values = tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...]]
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `nodes/<shard>/nodes.yaml`, and in kubernetes mode `renumber/<node>.yaml`."""
+    """Yield `nodes/<shard>/nodes.yaml`."""
     cluster = layout.plan.cluster
     if cluster.patch_nodes == "none":
         return
@@ -34,16 +34,9 @@ def files(layout: Layout) -> Iterator[File]:
             if lines and not node.planned:
                 blocks = pod_cidrs(cluster, lines)
                 if writable(cluster, node, blocks):
-                    nodes.append(_values(cluster, node, blocks, node.uid))
+                    nodes.append(_values(cluster, node, blocks))
         if nodes:
             yield File(f"nodes/{shard}/nodes.yaml", TEMPLATE, {"nodes": nodes})
-    if cluster.mode is Mode.KUBERNETES:
-        for node, lines in layout.renumbered():
-            if not node.planned:
-                # To get other podCIDRs a node is deleted and joins again, so it will have another uid.
-                uid = node.uid if cluster.patch_nodes == "annotations" else ""
-                one = _values(cluster, node, pod_cidrs(cluster, lines), uid)
-                yield File(renumber_path(node.name), TEMPLATE, {"nodes": (one,)}, applied=False)
 
 
 def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
@@ -56,21 +49,21 @@ def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
 def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
     """Return whether the apiserver accepts the Node: one block of each family, no change of podCIDRs.
 
-    A Node with other podCIDRs is left out while its renumber is pending; IPC0503 warns about it.
+    A Node with other podCIDRs is left out until it was deleted and joined again; IPC0503 tells about it.
     """
     if len(blocks) > 1 and len({block.family for block in blocks}) < len(blocks):
         return False
     return cluster.patch_nodes == "annotations" or not node.pod_cidrs or node.pod_cidrs == blocks
 
 
-def _values(cluster: Cluster, node: Node, blocks: tuple[Block, ...], uid: str) -> Values:
+def _values(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> Values:
     if cluster.patch_nodes == "annotations":
         return (
             node.name,
-            uid,
+            node.uid,
             tuple(
                 sorted((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)
             ),
             (),
         )
-    return node.name, uid, (), texts(blocks)
+    return node.name, node.uid, (), texts(blocks)

@@ -55,8 +55,27 @@ def _difference(difference: Difference) -> dict[str, Any]:
         ],
         "vanished": [_line(line) for line in lines.vanished],
         "misplaced": [
-            {"why": group.why, "illegal": group.illegal, "lines": [_line(line) for line in group.lines]}
+            {
+                "why": group.why,
+                "illegal": group.illegal,
+                "move": group.move,
+                "lines": [_line(line) for line in group.lines],
+            }
             for group in difference.misplaced
+        ],
+        "steps": list(difference.steps),
+        "restarts": [
+            {"who": restart.who, "nodes": list(restart.nodes), "why": restart.why, "how": restart.how}
+            for restart in difference.restarts
+        ],
+        "leaving": [
+            {
+                "kind": group.kind,
+                "names": list(group.names),
+                "stays": group.stays.value,
+                "removable": group.removable,
+            }
+            for group in difference.leaving
         ],
         "lock": [_setting(setting) for setting in difference.settings],
         "flags": [_setting(flag) for flag in difference.flags],

@@ -87,7 +87,7 @@ def _sign(clusters: Sequence[ClusterReport]) -> str:
     stop = any(
         cluster.failed
         or cluster.status is Status.DELETED
-        or (cluster.difference and cluster.difference.lines.counts.renumbered)
+        or (cluster.difference and (cluster.difference.lines.counts.renumbered or cluster.difference.steps))
         for cluster in clusters
     )
     return "⛔" if stop else "✅"

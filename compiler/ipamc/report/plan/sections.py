@@ -17,6 +17,9 @@ from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
 NONE = "(none)"
 ARROW = "→"
+SHOWN = 20
+"""Names of nodes and objects in a row about the running cluster."""
+NEXT_STEP = "to be renumbered: drain the node, then ipamc lock --settle NODE"
 
 
 class Sign(enum.StrEnum):
@@ -47,15 +50,23 @@ class Section:
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged.
 
-    Before them, if there are any, refused clusters and nodes whose lines vanished.
+    Before them, if there are any, refused clusters, nodes whose lines vanished, and changes of mode.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
     failed = sum(cluster.status in {Status.REFUSED, Status.FAILED} for cluster in clusters)
     vanished = sum(nodes.vanished for nodes in counts)
     deleted = sum(cluster.nodes for cluster in clusters)
+    modes = [
+        f"mode {setting.old} {ARROW} {setting.new}"
+        for cluster in clusters
+        if cluster.difference
+        for setting in cluster.difference.settings
+        if setting.name == "mode"
+    ]
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
         f"{vanished:,} vanished" if vanished else "",
+        modes[0] if len(clusters) == 1 and modes else f"{len(modes):,} change their mode" if modes else "",
         f"{sum(nodes.renumbered for nodes in counts):,} renumbered",
         f"+{sum(nodes.added for nodes in counts):,}",
         f"−{sum(nodes.left for nodes in counts) + deleted:,}",  # noqa: RUF001 - a minus is as wide as a plus
@@ -92,21 +103,29 @@ def _sections(difference: Difference) -> Iterator[Section]:
         rows=tuple((line.node, str(line.block), line.pool, state(line)) for line in lines.vanished),
         sign=Sign.URGENT,
     )
+    yield Section(
+        title="steps, in this order",
+        head=("step", "what to do"),
+        rows=tuple((f"{number}.", step) for number, step in enumerate(difference.steps, 1)),
+        sign=Sign.URGENT,
+    )
     yield _renumbers("renumbered", lines.completed, Sign.URGENT)
-    yield _renumbers("to be renumbered, pending until the node is drained", lines.pending, Sign.URGENT)
+    yield _renumbers(NEXT_STEP, lines.pending, Sign.URGENT)
     yield Section(
         title="misplaced",
-        head=("why", "nodes", "which"),
+        head=("why", "nodes", "which", "to move them"),
         rows=tuple(
             (
                 group.why,
                 count(len({line.node for line in group.lines}), "node"),
                 names(f"{line.node} ({line.block})" for line in group.lines),
+                group.move,
             )
             for group in difference.misplaced
         ),
         sign=Sign.URGENT,
     )
+    yield from _cluster(difference)
     yield from _configuration(difference)
     yield _former("quarantined", lines.left)
     yield _former("released", lines.released)
@@ -127,6 +146,45 @@ def _sections(difference: Difference) -> Iterator[Section]:
     )
     about = names(renumber.node for renumber in lines.still_pending)
     yield _renumbers("to be renumbered, pending as before", lines.still_pending, Sign.SAME, about)
+
+
+def _cluster(difference: Difference) -> Iterator[Section]:
+    """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
+    files = difference.files
+    nothing = (files.written or files.removed) and not difference.flags
+    yield Section(
+        title="restarts",
+        head=("who", "why", "how"),
+        rows=tuple(
+            (
+                f"{restart.who}{f' of {names(restart.nodes, SHOWN)}' if restart.nodes else ''}",
+                restart.why,
+                restart.how,
+            )
+            for restart in difference.restarts
+        )
+        or (
+            (("none", "no flag, and no block or default pool of a running node, changes", ""),)
+            if nothing
+            else ()
+        ),
+        sign=Sign.CHANGED,
+    )
+    yield Section(
+        title="leave the tree and stay in the cluster",
+        head=("kind", "how many", "which", "what they do", "to remove them"),
+        rows=tuple(
+            (
+                group.kind,
+                number(len(group.names)),
+                names(group.names, SHOWN),
+                group.stays.value,
+                "ipamc ci apply CLUSTER --prune" if group.removable else "not to be removed",
+            )
+            for group in difference.leaving
+        ),
+        sign=Sign.CHANGED,
+    )
 
 
 def _configuration(difference: Difference) -> Iterator[Section]:

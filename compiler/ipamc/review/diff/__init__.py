@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ipamc.check.published import FLAGS
 from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
@@ -19,10 +20,14 @@ from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.reuse import last_day
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.read import read
+from ipamc.review.diff.leaving import Leaving, leaving
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
+from ipamc.review.diff.objects import CILIUM
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
-from ipamc.review.diff.rendered import Files, Flag, compare_files, compare_flags
+from ipamc.review.diff.rendered import Files, Flag, Trees, compare_files, compare_flags
+from ipamc.review.diff.restarts import Restart, restarts
+from ipamc.review.diff.steps import steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,11 @@ class Difference:
     lines: LineChanges
     misplaced: tuple[Misplaced, ...]
     """In the head, changed or not."""
+    steps: tuple[str, ...]
+    """The order in which the change is brought to the cluster; empty if no order matters."""
+    restarts: tuple[Restart, ...]
+    """What must restart; empty also for a base without rendered flags, of which nothing may run yet."""
+    leaving: tuple[Leaving, ...]
     settings: tuple[Setting, ...]
     flags: tuple[Flag, ...]
     pools: tuple[PoolChange, ...]
@@ -132,17 +142,32 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     O(n log n) in lines.
     """
     plan = after.plan
-    misplaced_lines = misplaced(plan)
+    room = capacity(before.cluster, before.lock, plan.cluster, plan.lock)
+    full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
+    misplaced_lines = misplaced(plan, full)
+    in_order = steps(before.lock, before.cluster, plan)
+    known = frozenset(line.node for line in before.lock.lines)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
+    lines = compare_lines(before.lock.lines, plan, why, last_day(today, plan.cluster.quarantine_days))
+    files, flags = compare_files(before.rendered, after.files), compare_flags(before.rendered, after.files)
+    changed = {
+        path: after.files[path].encode() for path in {*files.written, CILIUM, FLAGS} if path in after.files
+    }
+    trees = Trees(before=before.rendered, after=changed, files=files)
     return Difference(
-        lines=compare_lines(before.lock.lines, plan, why, last_day(today, plan.cluster.quarantine_days)),
+        lines=lines,
         misplaced=misplaced_lines,
+        steps=in_order,
+        restarts=restarts(trees, plan, flags, lines.completed, known, ordered=bool(in_order))
+        if FLAGS in before.rendered
+        else (),
+        leaving=leaving(trees, {want.node.name for want in plan.wants}),
         settings=() if not before.lock.shards else tuple(_settings(before.lock, plan.lock)),
-        flags=compare_flags(before.rendered, after.files),
+        flags=flags,
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
-        capacity=capacity(before.cluster, before.lock, plan.cluster, plan.lock),
-        files=compare_files(before.rendered, after.files),
+        capacity=room,
+        files=files,
     )
 
 

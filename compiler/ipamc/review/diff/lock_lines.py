@@ -17,9 +17,9 @@ import msgspec
 
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Origin, Plan
-from ipamc.place.reconcile.adopt import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

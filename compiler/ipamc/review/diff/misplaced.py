@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ipamc.check.held_blocks import (
@@ -13,15 +14,19 @@ from ipamc.check.held_blocks import (
     other_family,
     over_excluded,
 )
-from ipamc.model.lock import Line
-from ipamc.model.plan import Plan
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Plan, Want
 from ipamc.model.range_index import RangeIndex
+
+_MOST = 20
+"""Nodes that a command names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misplaced:
     """Held and pending lines where the lock's rule 2 would refuse new ones, or in a pool that does not select
-    their node.
+    their node, or in another pool than the first candidate of their node.
     """
 
     why: str
@@ -29,21 +34,42 @@ class Misplaced:
     """By family and address."""
     illegal: bool
     """Rule 2 refuses the place; else only the pool is another one."""
+    move: str = ""
+    """The command that gives them other blocks; "" where a renumber leads nowhere."""
 
 
-def misplaced(plan: Plan) -> tuple[Misplaced, ...]:
-    """Return the misplaced lines by reason, the illegal ones first. O(lines)."""
+def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Misplaced, ...]:
+    """Return the misplaced lines by reason, the illegal ones first. O(lines).
+
+    `full` are the pools without a free block, with the family.
+    """
     cluster, ranges = plan.cluster, RangeIndex(plan.cluster.pools)
     wants = {want.node.name: want for want in plan.wants}
+    moving = {(line.node, line.block.family) for line in plan.lock.lines if line.state is State.PENDING}
     groups: dict[tuple[bool, str], list[Line]] = defaultdict(list)
+    movable: set[Line] = set()
     for line in plan.lock.lines:
-        if line.in_use and line.node in wants:
-            found = ranges.of(line.block)
-            for fault in classify(cluster, wants[line.node], line, found.pool if found else None):
-                if why := _why(fault):
-                    groups[fault.rule not in ILLEGAL, why].append(line)
+        if not (line.in_use and line.node in wants):
+            continue
+        want, found = wants[line.node], ranges.of(line.block)
+        pool = found.pool if found else None
+        faults = [
+            (fault.rule not in ILLEGAL, why)
+            for fault in classify(cluster, want, line, pool)
+            if (why := _why(fault))
+        ]
+        first = _first_candidate(cluster, want, line)
+        waits = line.state is State.PENDING or (line.node, line.block.family) in moving
+        if first and first is not pool and not waits:
+            movable.add(line)
+            no_room = ", which has no free block" if (first.name, line.block.family) in full else ""
+            if pool and not faults:
+                faults = [(True, f"in pool {pool.name}; the first candidate is {first.name}{no_room}")]
+        for fault in faults:
+            groups[fault].append(line)
+    held = _by_pool(line for lines in plan.held.values() for line in lines) if movable else {}
     return tuple(
-        Misplaced(why=why, lines=tuple(lines), illegal=not legal)
+        Misplaced(why=why, lines=tuple(lines), illegal=not legal, move=_move(cluster, lines, movable, held))
         for (legal, why), lines in sorted(groups.items())
     )
 
@@ -57,3 +83,41 @@ def _why(fault: Fault) -> str:
     if fault.rule is no_longer_selected:
         return f"pool {fault.pool} no longer selects the node"
     return "outside every pool" if fault.rule in ILLEGAL else ""
+
+
+def _first_candidate(cluster: Cluster, want: Want, line: Line) -> Pool | None:
+    """Return the pool that a node without a block would try first.
+
+    None in modes where every pool that selects a node gives it blocks: there none comes first, and a block of
+    another pool has nothing to move to.
+    """
+    if not cluster.mode.one_block:
+        return None
+    return next((offer.pool for offer in want.offers if line.block.family in offer.sizes), None)
+
+
+def _by_pool(lines: Iterable[Line]) -> Mapping[str, list[Line]]:
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[line.pool].append(line)
+    return found
+
+
+def _move(
+    cluster: Cluster, lines: list[Line], movable: Collection[Line], held: Mapping[str, list[Line]]
+) -> str:
+    """Return the renumber of these lines: of their whole pool if all of it is to move, else one by one."""
+    mine = [line for line in lines if line in movable]
+    if not mine:
+        return ""
+    pools = sorted({line.pool for line in mine})
+    if all(pools) and all(line in movable for pool in pools for line in held[pool]):
+        scopes = [f"pool/{pool}" for pool in pools]
+    elif len(cluster.families) > 1:  # a node's other family stays
+        scopes = [str(line.block) for line in mine]
+    else:
+        scopes = [line.node for line in mine]
+    more = f" and {len(scopes) - _MOST:,} more" if len(scopes) > _MOST else ""
+    return (
+        " ".join((f"ipamc lock {cluster.name}", *(f"--renumber {scope}" for scope in scopes[:_MOST]))) + more
+    )

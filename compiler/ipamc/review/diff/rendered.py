@@ -30,6 +30,16 @@ class Files:
     removed: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trees:
+    """Two rendered trees, by path."""
+
+    before: Mapping[str, bytes]
+    after: Mapping[str, bytes]
+    """Only the files that differ, the kustomization of `cilium/`, and the ConfigMap that it may list."""
+    files: Files
+
+
 def compare_files(before: Mapping[str, bytes], after: Mapping[str, str]) -> Files:
     """Return the files that differ."""
     return Files(

@@ -1,0 +1,229 @@
+"""Rules about what the running cluster shows, against itself and against the lock (rule 6 of the lock)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from ipamc.lock.file import line_at
+from ipamc.model.cidr import Block, address_text
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
+from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, warning
+from ipamc.model.lock import Consent, Line, Lock
+from ipamc.model.plan import NodeState, ShownBlock
+
+PAIRS = 4
+"""Of so many nodes in one finding, both places are shown."""
+
+
+def pod_cidrs_count(cluster: Cluster) -> bool:
+    """Tell whether something reads the podCIDRs of Nodes: agents, our own patches, or a BGP speaker."""
+    return (
+        cluster.mode is Mode.KUBERNETES
+        or cluster.patch_nodes == "podCIDRs"
+        or (cluster.bgp == "metallb" and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE))
+    )
+
+
+def node_and_cilium_node_differ(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0506: a Node and its CiliumNode show the same blocks.
+
+    Where the podCIDRs of Nodes count (kubernetes mode, `patchNodes: podCIDRs`, a BGP speaker that announces
+    them), one of the two is wrong: pods have addresses of one block, and routes lead to the other. ipamc does
+    not guess which one the pods of a node use. Compare the addresses of its pods (`kubectl get pods -A -o
+    wide`): drain a node whose pods use the other block, delete its Node and CiliumNode, and let it join again.
+    """
+    if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
+        return
+    seen = {each.name: each for each in cluster.cilium_nodes}
+    differ = [
+        (node, other)
+        for node in cluster.nodes
+        if node.pod_cidrs
+        and (other := seen.get(node.name))
+        and other.blocks
+        and sorted(node.pod_cidrs) != sorted(block for block, _ in other.blocks)
+    ]
+    if not differ:
+        return
+    (node, other), *_ = differ
+    shown, others = _texts(node.pod_cidrs), _texts(block for block, _ in other.blocks)
+    more = f"; {len(differ):,} nodes: {names(each.name for each, _ in differ)}" if differ[1:] else ""
+    yield error(
+        "IPC0506",
+        node.at,
+        f"node {node.name} has podCIDRs {shown}, but its CiliumNode has {others}{more}",
+        also=[
+            *(Related(each.at, f"CiliumNode {each.name}") for _, each in differ[:1]),
+            *(
+                related
+                for here, there in differ[1:PAIRS]
+                for related in (
+                    Related(here.at, f"node {here.name}: {_texts(here.pod_cidrs)}"),
+                    Related(
+                        there.at, f"CiliumNode {there.name}: {_texts(block for block, _ in there.blocks)}"
+                    ),
+                )
+            ),
+        ],
+        help=f"see which block the pods use: kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}; "
+        "drain the node, delete its Node and CiliumNode, and let it join again",
+    )
+
+
+def block_unknown(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[Diagnostic]:
+    """IPC0434: of a running node that the lock does not know, the CiliumNode is in the input.
+
+    In every mode but kubernetes only the CiliumNode tells which block a running node has. Without it the node
+    would get another block than its pods use. A node runs if it is Ready, or has the annotations or the
+    condition that Cilium's agent sets; podCIDRs alone are of kube-controller-manager. Where no node has pods
+    of Cilium's yet, as in a new cluster, say so with `ipamc lock --no-pods`.
+    """
+    if nodes:
+        lock = f"ipamc lock {cluster.name} --no-pods"
+        yield error(
+            "IPC0434",
+            nodes[0].at,
+            f"{count(len(nodes), 'running node')} without a line in the lock and without a CiliumNode in the input: "
+            f"{names(node.name for node in nodes)}",
+            help="kubectl get nodes,ciliumnodes -o json > nodes.json, in place of the nodes here; "
+            f"if they have no pods of Cilium's yet: {lock} all, or {lock} NODE for each",
+        )
+
+
+def no_pods_of_whom(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
+    """IPC0436: `--no-pods` names a node of the inventory.
+
+    A consent that matches nothing is a typo, and is refused.
+    """
+    known = {node.name for node in cluster.nodes} if consent.no_pods else set()
+    for name in sorted(consent.no_pods - {"all"} - known):
+        yield error(
+            "IPC0436",
+            Span(lock.path),
+            f"{name} is not in the inventory, so --no-pods says nothing about it",
+            help="name a node of the inventory, or all",
+        )
+
+
+def _texts(blocks: Iterable[Block]) -> str:
+    return ", ".join(map(str, blocks))
+
+
+def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> Iterator[Diagnostic]:
+    """IPC0424: a CiliumNode without a node keeps its blocks.
+
+    A CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator books
+    them until it collects the object. Add the node to the inventory, or delete the CiliumNode. Blocks of an
+    `unlisted` pool are as they should be.
+    """
+    families = [family for pool in cluster.pools if pool.unlisted for family in pool.families.values()]
+    unlisted = [cidr.block for family in families for cidr in family.ranges]
+    found = [each for each in shown if not any(block.contains(each.block) for block in unlisted)]
+    if found:
+        yield warning(
+            "IPC0424",
+            found[0].at,
+            f"{count(len({each.node for each in found}), 'CiliumNode')} without a node in the inventory, blocks taken: "
+            f"{names(f'{each.node} ({each.block})' for each in found)}",
+            help="add the node to the inventory, or kubectl delete ciliumnode",
+        )
+
+
+def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
+    """IPC0425: a node shows one block a family where the mode gives it one.
+
+    Cilium routes every podCIDR of a node, but gives pods addresses of the first one of a family only. ipamc
+    does not guess which of several blocks a running node uses: leave the one in use, or name it in the lock.
+    """
+    if not cluster.mode.one_block:
+        return
+    by_family: dict[tuple[str, int], list[ShownBlock]] = defaultdict(list)
+    for shown in adopted:
+        by_family[shown.node, shown.block.family].append(shown)
+    for (node, family), blocks in by_family.items():
+        if len(blocks) > 1:
+            yield error(
+                "IPC0425",
+                blocks[0].at,
+                f"node {node} shows {len(blocks)} IPv{family} blocks where {cluster.mode} mode gives one: "
+                f"{', '.join(str(shown.block) for shown in blocks)}",
+                help="keep the block that its pods use, or use a larger block, or multi-pool mode",
+            )
+
+
+def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
+    """IPC0426: no two nodes show the same addresses.
+
+    Two running nodes carry overlapping blocks: the cluster is broken already, and adopting both would write
+    that down. Renumber one of them first.
+    """
+    return error(
+        "IPC0426",
+        inner.at,
+        f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}",
+        also=[Related(outer.at, f"{outer.node} shows {outer.block} here")],
+        help="drain one of the two, delete its Node and CiliumNode, and let it join again",
+    )
+
+
+def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
+    """IPC0437: the single addresses that two nodes show are in two blocks of the pool.
+
+    In crd mode a node has whole blocks, and gets the one around the addresses that its CiliumNode lists. Two
+    nodes with addresses of one block cannot both have it: use a smaller `blockSize` (or size classes), or move
+    one of the nodes.
+    """
+    return error(
+        "IPC0437",
+        other.at,
+        f"node {other.node} shows {address_of(other)}, and node {one.node} {address_of(one)}: both are in block {block}",
+        also=[Related(one.at, f"CiliumNode {one.node}")],
+        help=f"use blocks smaller than /{block.prefix}, or drain one of the two and give it other addresses",
+    )
+
+
+def address_of(shown: ShownBlock) -> str:
+    """Return the first address that is shown."""
+    return address_text(shown.block.family, shown.block.first)
+
+
+def already_given(lock: Lock, shown: ShownBlock, block: Block, line: Line) -> Diagnostic:
+    """IPC0423: a block that a running node shows is not another node's in the lock.
+
+    The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
+    which is right. A line that waits in quarantine can be released once the old node is really gone. `block`
+    is the node's block where single addresses are shown.
+    """
+    state = "quarantined, of" if line.since else "held by"
+    way_out = (
+        f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
+        if line.since
+        else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
+    )
+    return error(
+        "IPC0423",
+        shown.at,
+        f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}",
+        also=[Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")],
+        help=way_out,
+    )
+
+
+def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
+    """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides.
+
+    In multi-pool mode Cilium's operator gives out the blocks of shared pools, and the lock follows the
+    CiliumNodes in the input. `--settle` cannot say otherwise: export the CiliumNodes again after the node has
+    moved, and the renumber settles itself.
+    """
+    shown = ", ".join(str(each.block) for each in node.shown)
+    return error(
+        "IPC0435",
+        node.shown[0].at,
+        f"{node.name} cannot be settled on {line.block}: its CiliumNode shows {shown}",
+        also=[Related(line_at(lock, line), "its line")],
+        help="kubectl get ciliumnodes -o json, once the node has moved; or remove the CiliumNode from the input",
+    )

@@ -1,0 +1,111 @@
+"""Rules about another `spec.ipam.mode` while nodes hold blocks.
+
+Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
+objects are there before the flags (tests/e2e/test_mode_change.py, `review.diff.steps`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ipamc.check.published import FLAGS
+from ipamc.lock.file import line_at, mode_of
+from ipamc.lock.rules import ONLINE
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
+from ipamc.model.lock import Line, Lock, State
+
+_RENDERED_MODE = re.compile(rb'^  ipam: "?([a-z-]+)"?$', re.MULTILINE)
+
+
+def check_mode_change(
+    cluster: Cluster, lock: Lock, text: bytes | None, files: Mapping[str, bytes], folder: str
+) -> Iterator[Diagnostic]:
+    """Yield why the mode cannot change from the one that was rendered below `folder`.
+
+    What was rendered last is what the cluster runs, so a lock with an edited header passes no better. Without
+    a rendered tree the header of the lock's `text` counts.
+    """
+    found = _RENDERED_MODE.search(files.get(FLAGS, b""))
+    word = found[1].decode() if found else mode_of(text)
+    if word == cluster.mode or word not in set(Mode):
+        return
+    held = _in_the_way(cluster, [line for line in lock.lines if line.state is State.HELD])
+    if not held:
+        return
+    if (word, cluster.mode.value) not in ONLINE:
+        at = Span(f"{folder}/{FLAGS}" if found else lock.path)
+        yield not_online(cluster, Mode(word), held, Related(at, f"the mode was {word} here"))
+        return
+    yield from held_outside_pools_of_mode(cluster, lock, held)
+    yield from strangers_of_mode(cluster, Mode(word))
+
+
+def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
+    """Return the held lines of nodes that run, and of planned ones with more blocks than the new mode has."""
+    planned = {node.name for node in cluster.nodes if node.planned}
+    blocks = Counter((line.node, line.block.family) for line in held)
+    return [
+        line
+        for line in held
+        if line.node not in planned or (cluster.mode.one_block and blocks[line.node, line.block.family] > 1)
+    ]
+
+
+def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -> Diagnostic:
+    """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks.
+
+    From kubernetes and cluster-pool mode to each other and to multi-pool mode that is possible, in the order
+    that `ipamc plan` shows. From multi-pool mode Cilium knows no way back: nodes may have several blocks, and
+    the operator gives away what leaves `pools.allocated` while pods still use it. In crd mode agents lose
+    their addresses with the entries of `spec.ipam.pool`. Set the mode again; or build a new cluster and move
+    the workloads. If nothing was applied yet, delete `ipam.lock` and `rendered/`, and compile.
+    """
+    nodes = sorted({line.node for line in held})
+    return error(
+        "IPC0543",
+        cluster.field("spec", "ipam", "mode"),
+        f"{old} to {cluster.mode}: {count(len(nodes), 'node')} cannot keep blocks in this change of mode: {names(nodes)}",
+        also=[before],
+        help=f"set mode: {old} again, and build a new cluster for {cluster.mode}; if nothing was applied yet, delete ipam.lock and rendered/, and compile",
+    )
+
+
+def held_outside_pools_of_mode(cluster: Cluster, lock: Lock, held: list[Line]) -> Iterator[Diagnostic]:
+    """IPC0544: while the mode changes, every held block lies in a pool.
+
+    With `unpooled: hold` a block outside every pool is not rendered. In the old mode its node has it all the
+    same; in the new one the node would start without a block, or get another one.
+    """
+    outside = [line for line in held if not line.pool]
+    if outside:
+        shown = names(f"{line.node} ({line.block})" for line in outside)
+        yield error(
+            "IPC0544",
+            line_at(lock, outside[0]),
+            f"{count(len(outside), 'block')} outside every pool would not be rendered for {cluster.mode} mode: {shown}",
+            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")],
+            help="add a pool with these ranges first, disabled: true if it is to give out nothing new",
+        )
+
+
+def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
+    """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory.
+
+    A node that the operator served in cluster-pool mode has its block in `podCIDRs` only. No other mode reads
+    them there: in multi-pool mode the operator gives the same addresses to another node.
+    """
+    known = {node.name for node in cluster.nodes}
+    strangers = [
+        seen for seen in cluster.cilium_nodes if (seen.blocks or seen.allocated) and seen.name not in known
+    ]
+    if strangers:
+        yield error(
+            "IPC0545",
+            strangers[0].at,
+            f"{count(len(strangers), 'CiliumNode')} with blocks of {old} mode and without a node in the inventory: {names(seen.name for seen in strangers)}",
+            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")],
+            help="add the nodes to the inventory, or delete their CiliumNodes if they are gone; then run kubectl get nodes,ciliumnodes -o json again",
+        )

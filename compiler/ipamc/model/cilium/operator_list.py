@@ -1,0 +1,107 @@
+"""The CIDRs of which Cilium's operator gives out blocks by itself: cluster-pool mode, `operator: adopt`.
+
+The list holds `unlisted` pools, and of these only what the operator may give. Blocks of other pools are not in
+it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that hold
+them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an error,
+but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of 1.15,
+1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
+
+- the unlisted pool is full, a listed node is re-created: before its CiliumNode is applied again, another node
+  gets its block.
+- the unlisted pool is full and a node waits; the list with a newcomer's block is applied before the
+  newcomer's CiliumNode: the node that waits gets that block.
+
+A block is free for the operator that cannot book it. It books a node as a whole, or not at all: if the IPv4
+block of a node is in no CIDR of the list, another node gets its IPv6 block. It books a block in the first CIDR
+of the list that has a part of it, and nothing in the next one. With a mask shorter than the block it books the
+addresses beside it too. So a block in use is in the list only if the operator books it and nothing but it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.lock import Line, State
+
+Lists = dict[int, tuple[Block, ...]]
+"""CIDRs by family, in order."""
+
+
+def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, int]) -> Lists:
+    """Return the CIDRs of which the operator gives out blocks: pools by name, ranges in the order as written.
+
+    A piece that is smaller than a block is of no use to the operator and left out. A family in which nothing
+    is left has one address in the list: the operator does not start with an empty list, and a CIDR with a
+    prefix longer than the mask is always full. O(n log n) in blocks in use.
+    """
+    pools = sorted(_unlisted(cluster), key=lambda pool: pool.name)
+    excluded = [cidr.block for cidr in cluster.excluded]
+    lists: Lists = {}
+    for family in cluster.families:
+        pieces = [
+            piece
+            for pool in pools
+            if family in pool.families and not pool.disabled
+            for cidr in pool.families[family].ranges
+            for piece in subtract(cidr.block, [*excluded, *(each.block for each in pool.reserved)])
+        ]
+        lists[family] = _useful(pieces, masks[family])
+    gone = outermost(_not_booked(cluster, lines, lists, masks))
+    for family, blocks in lists.items():
+        if any(blocks_over(gone, block) for block in blocks):
+            pieces = [piece for block in blocks for piece in subtract(block, blocks_over(gone, block))]
+            lists[family] = _useful(pieces, masks[family])
+        if not lists[family]:
+            ranges = [
+                cidr.block
+                for pool in pools
+                if family in pool.families
+                for cidr in pool.families[family].ranges
+            ]
+            lists[family] = tuple(Block(family, block.first, BITS[family]) for block in ranges[:1])
+    return lists
+
+
+def given_by_operator(cluster: Cluster, lines: Iterable[Line]) -> frozenset[str]:
+    """Return the nodes whose held blocks are all of `unlisted` pools. The operator decides about them.
+
+    Nothing is rendered for them. If such a node is re-created, the operator gives it another block and its own
+    to a node that asks later: a manifest with the old block would then give that to both.
+    """
+    if not cluster.operator_adopts:
+        return frozenset()
+    unlisted = {pool.name for pool in _unlisted(cluster)}
+    held = [line for line in lines if line.state is State.HELD]
+    ours = {line.node for line in held if line.pool not in unlisted}
+    return frozenset(line.node for line in held if line.pool in unlisted) - ours
+
+
+def _unlisted(cluster: Cluster) -> Iterator[Pool]:
+    return (pool for pool in cluster.pools if pool.unlisted)
+
+
+def _useful(pieces: Iterable[Block], mask: int) -> tuple[Block, ...]:
+    return tuple(piece for piece in pieces if piece.prefix <= mask)
+
+
+def _not_booked(
+    cluster: Cluster, lines: Iterable[Line], lists: Lists, masks: Mapping[int, int]
+) -> Iterator[Block]:
+    """Yield the blocks of the nodes that the operator does not book exactly."""
+    ranges = sorted(block for blocks in lists.values() for block in blocks)
+    used: dict[str, set[Block]] = defaultdict(set)
+    for line in lines:
+        if line.state is State.HELD:
+            used[line.node].add(line.block)
+    for seen in cluster.cilium_nodes:
+        used[seen.name].update(block for block, _ in seen.blocks)
+    for blocks in used.values():
+        if any(blocks_over(ranges, block) for block in blocks) and not all(
+            block.prefix <= masks.get(block.family, 0) and index_around(ranges, block) is not None
+            for block in blocks
+        ):
+            yield from blocks

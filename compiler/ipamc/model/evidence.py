@@ -1,0 +1,103 @@
+"""What the running cluster shows: the blocks that nodes have, whatever the lock says.
+
+In kubernetes mode that is `spec.podCIDRs` of a Node, and its CiliumNode where the Node has none; in the other
+modes the CiliumNode. There, Node podCIDRs are leftovers of kube-controller-manager and mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
+from ipamc.model.lock import Line
+from ipamc.model.plan import ShownBlock
+
+
+class Evidence:
+    """The blocks that Nodes and CiliumNodes of the input show."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._kubernetes = cluster.mode is Mode.KUBERNETES
+        self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
+
+    def of(self, node: Node) -> tuple[ShownBlock, ...]:
+        """Return the blocks that a node shows, in its order."""
+        if self._kubernetes and node.pod_cidrs:
+            return tuple([ShownBlock(block, node.name, node.at) for block in node.pod_cidrs])
+        seen = self._seen.get(node.name) if self._seen else None
+        return self.by(seen) if seen else ()
+
+    def has_cilium_node(self, name: str) -> bool:
+        """Tell whether the input has the CiliumNode of a node, with or without blocks."""
+        return name in self._seen
+
+    def by(self, seen: CiliumNode) -> tuple[ShownBlock, ...]:
+        """Return the blocks of a CiliumNode as its mode has them.
+
+        Agents keep `podCIDRs` when they change to multi-pool mode: they count until blocks are allocated
+        (pkg/nodediscovery/nodediscovery.go, mutateNodeResource, 1.12 to 1.20).
+        """
+        multi = self._cluster.mode is Mode.MULTI_POOL
+        own = f".{seen.name}" if self._cluster.own_pools else ""
+        blocks = (seen.allocated if multi else ()) or seen.blocks
+        found = [
+            ShownBlock(block, seen.name, seen.at, pool.removesuffix(own) if own else pool)
+            for block, pool in blocks
+        ]
+        if self._cluster.mode is Mode.CRD:
+            found += [
+                ShownBlock(piece, seen.name, seen.at, part=True)
+                for piece in seen.addresses
+                if not any(block.contains(piece) for block, _ in seen.blocks)
+            ]
+        return tuple(found)
+
+    def without_node(self) -> Iterator[ShownBlock]:
+        """Yield the blocks of CiliumNodes whose node is not in the inventory, by name."""
+        if self._seen:
+            nodes = {node.name for node in self._cluster.nodes}
+            for name, seen in sorted(self._seen.items()):
+                if name not in nodes:
+                    yield from self.by(seen)
+
+    def every(self) -> Iterator[ShownBlock]:
+        """Yield all blocks that are shown: those of the inventory's nodes, then those of others."""
+        for node in self._cluster.nodes:
+            yield from self.of(node)
+        yield from self.without_node()
+
+    def taken(self, lines: Iterable[Line]) -> tuple[Range, ...]:
+        """Return the blocks that are shown without a line, except a node's own pins: they are in use.
+
+        Most are of CiliumNodes without a node in the inventory.
+        """
+        if not self._seen:
+            return ()
+        own = _OfNodes(lines)
+        pins = {
+            (pin.block, node)
+            for pool in self._cluster.pools
+            for node, pins in pool.pins.items()
+            for pin in pins
+        }
+        return tuple(
+            Range(shown.block, shown.at)
+            for shown in self.every()
+            if not own.cover(shown) and (shown.block, shown.node) not in pins
+        )
+
+
+class _OfNodes:
+    """The lines in use, for look-up by node."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._blocks: dict[str, list[Block]] = {}
+        for line in lines:
+            if line.in_use:
+                self._blocks.setdefault(line.node, []).append(line.block)
+
+    def cover(self, shown: ShownBlock) -> bool:
+        """Tell whether the node has a line for what it shows."""
+        return any(shown.fits(block) for block in self._blocks.get(shown.node, ()))

@@ -1,0 +1,104 @@
+"""How a pool's document says something, by its dialect: what findings tell people to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ipamc.model.cidr import BITS
+from ipamc.model.cluster import Dialect, Pool
+
+_ONE_LINE = 1 << 30
+"""Columns that no document has."""
+
+
+def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
+    """Return a pool as a native IPPool with further fields of `spec`: a whole YAML document in one line."""
+    import yaml  # noqa: PLC0415 - only findings need it
+
+    spec: dict[str, Any] = {
+        f"ipv{family}": {
+            "cidrs": [str(cidr.block) for cidr in part.ranges],
+            "blockSize": part.block_size,
+        }
+        for family, part in pool.families.items()
+    }
+    if pool.selector.source:
+        spec["nodeSelector"] = pool.selector.source
+    if pool.disabled:
+        spec["disabled"] = True
+    document = {
+        "apiVersion": "ipamc/v1alpha1",
+        "kind": "IPPool",
+        "metadata": {"name": pool.name, **({"labels": dict(pool.labels)} if pool.labels else {})},
+        "spec": {**spec, **fields},
+    }
+    text: str = yaml.safe_dump(
+        document, default_flow_style=True, sort_keys=False, width=_ONE_LINE, allow_unicode=True
+    )
+    return text.strip()
+
+
+def with_native_field(pool: Pool, field: str, value: object) -> str:
+    """Return how to give a pool of another dialect a field that only native pools have."""
+    return f"write the pool in the native form, which has {field}: {native_form(pool, {field: value})}"
+
+
+def with_reserved(pool: Pool, cidr: object, what: str) -> str:
+    """Return how to reserve a CIDR in a pool; `what` names it where it only has to be added."""
+    if pool.dialect is Dialect.NATIVE:
+        return f"add {what} to the pool's reserved"
+    return with_native_field(pool, "reserved", [str(cidr)])
+
+
+def no_new_blocks(pool: Pool) -> str:
+    """Return how to keep a pool from giving new blocks; held ones stay."""
+    if pool.dialect is Dialect.CLUSTER_CIDR:
+        return with_native_field(pool, "disabled", value=True)
+    return "set disabled: true"
+
+
+def block_size(pool: Pool, family: int, size: int) -> str:
+    """Return the field that gives blocks of a prefix length."""
+    if pool.dialect is Dialect.CLUSTER_CIDR:
+        return f"perNodeHostBits: {BITS[family] - size}"
+    return f"blockSize: {size}"
+
+
+def larger_block(pool: Pool) -> str:
+    """Return the advice to give nodes more addresses each."""
+    field = "more perNodeHostBits" if pool.dialect is Dialect.CLUSTER_CIDR else "a shorter blockSize"
+    return f"use a larger block ({field})"
+
+
+def larger_block_for_some(pool: Pool) -> str:
+    """Return the advice to give some of a pool's nodes more addresses each."""
+    if pool.dialect is Dialect.NATIVE:
+        return "use a larger block for these nodes (blockSizes)"
+    return larger_block(pool)
+
+
+def smaller_block(pool: Pool) -> str:
+    """Return the advice to give nodes fewer addresses each."""
+    field = "fewer perNodeHostBits" if pool.dialect is Dialect.CLUSTER_CIDR else "a longer blockSize"
+    return f"use a smaller block ({field})"
+
+
+def other_family(pool: Pool, family: int) -> str:
+    """Return how to give a pool a range of a further family."""
+    if pool.dialect is not Dialect.CALICO:
+        return f"add ipv{family} to the pool"
+    return f"a {pool.dialect} has one family; write pool {pool.name} in the native form and add ipv{family}: {native_form(pool, {})}"
+
+
+def more_room(pool: Pool, *, one_block: bool) -> str:
+    """Return how to give a pool more addresses.
+
+    Pools of other dialects have one CIDR of a family. Where a node has one block, another pool with the same
+    selector takes the place of a full one; elsewhere it would give every node more blocks.
+    """
+    if pool.dialect is Dialect.NATIVE:
+        return f"add a CIDR to the end of cidrs of pool {pool.name}"
+    if one_block:
+        return f"add a {pool.dialect} with the nodeSelector of {pool.name}, which takes its place when it is full"
+    return f"a {pool.dialect} has one CIDR; write pool {pool.name} in the native form and add one: {native_form(pool, {})}"

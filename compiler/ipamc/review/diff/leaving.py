@@ -1,0 +1,84 @@
+"""Objects that leave the rendered tree. Nothing removes them from the cluster by itself.
+
+Each kind does something else if it stays, so the plan says it, with the way to remove what may be removed.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ipamc.check.published import FLAGS
+from ipamc.review.diff.objects import Rendered, objects
+from ipamc.review.diff.rendered import Trees
+
+_KEPT = "cilium.io/do-not-gc"
+
+
+class Stays(enum.Enum):
+    """What an object does that is in the cluster and no longer in the tree."""
+
+    NODE_CONFIG = "it still sets the default pool of the nodes that it selects; of several configs for a node the last name wins"
+    POD_IP_POOL = "the operator goes on giving out blocks of it to nodes that ask for this pool"
+    PLANNED = "a cancelled planned node: its block stays taken in the operator's book, and with cilium.io/do-not-gc nobody collects it"
+    AGENT = "it belongs to the agent of a node that stays, and goes on: never delete it while the node runs"
+    CILIUM_NODE = "it is deleted with its Node; while the Node exists, its agent keeps the block"
+    NODE = "it keeps its podCIDRs or annotations, and does no harm; podCIDRs cannot be taken away"
+    CONFIG_MAP = "cilium-config keeps the keys, and Cilium reads them; who owns it now sets them"
+    OTHER = "it stays as it is"
+
+
+_IN_ORDER = (*Stays,)
+_REMOVED = frozenset({Stays.NODE_CONFIG, Stays.POD_IP_POOL, Stays.PLANNED, Stays.CILIUM_NODE, Stays.OTHER})
+_OF_KIND = {
+    "CiliumNodeConfig": Stays.NODE_CONFIG,
+    "CiliumPodIPPool": Stays.POD_IP_POOL,
+    "Node": Stays.NODE,
+    "ConfigMap": Stays.CONFIG_MAP,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """Objects of one kind that leave the tree and do the same if they stay."""
+
+    kind: str
+    names: tuple[str, ...]
+    """Sorted; not empty."""
+    stays: Stays
+
+    @property
+    def removable(self) -> bool:
+        """Return whether `ipamc ci apply --prune` deletes them; the others stay, or are not to be deleted."""
+        return self.stays in _REMOVED
+
+
+def leaving(trees: Trees, nodes: Collection[str]) -> tuple[Leaving, ...]:
+    """Return the objects of the base's tree that the head's tree does not have, by what they do and kind.
+
+    Only files that differ are read, and the ConfigMap, which another file lists or not; an object that moved
+    to another file does not leave. `nodes` are those of the inventory. O(size of the files that differ).
+    """
+    gone = objects(trees.before, (*trees.files.written, *trees.files.removed, FLAGS))
+    if not gone:
+        return ()
+    left = gone.keys() - objects(trees.after, (*trees.files.written, FLAGS)).keys()
+    groups: dict[tuple[Stays, str], list[str]] = defaultdict(list)
+    for identity in left:
+        groups[_stays(gone[identity], nodes), gone[identity].kind].append(gone[identity].name)
+    return tuple(
+        Leaving(kind=kind, names=tuple(sorted(names)), stays=stays)
+        for (stays, kind), names in sorted(
+            groups.items(), key=lambda group: (_IN_ORDER.index(group[0][0]), group[0][1])
+        )
+    )
+
+
+def _stays(gone: Rendered, nodes: Collection[str]) -> Stays:
+    if gone.kind != "CiliumNode":
+        return _OF_KIND.get(gone.kind, Stays.OTHER)
+    if gone.name in nodes:
+        return Stays.AGENT
+    return Stays.PLANNED if _KEPT in gone.text else Stays.CILIUM_NODE
