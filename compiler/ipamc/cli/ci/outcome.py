@@ -9,7 +9,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.review.live.blocks import Live
 from ipamc.review.live.config import Assumed
 from ipamc.review.live.drift import drift
-from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, name_of, node_of
+from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, cidrs, name_of, node_of, parsed
 from ipamc.review.live.verdict import Verdict, Written, judge
 from ipamc.workspace.kubectl import Kube
 
@@ -31,6 +31,11 @@ def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flag
         nodes={node_of(document) for document in changed},
         pools={name_of(document) for document in changed if document["kind"] == POOL},
         own_pools={name_of(document) for document in every if document["kind"] == POOL and node_of(document)},
+        given={
+            name_of(document): parsed(cidrs(document, document))
+            for document in every
+            if flags.adopts and document["kind"] == CILIUM_NODE
+        },
         operator_list=flags.operator_list if flags.adopts else (),
     )
 
