@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.lock_lines import FormerBlock, Renumber
+from ipamc.review.diff.line_changes import FormerBlock, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
@@ -129,6 +129,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield from _configuration(difference)
     yield _former("quarantined", lines.left)
     yield _former("released", lines.released)
+    yield _former("taken back by Cilium's operator", lines.taken_back)
     yield Section(
         title="added",
         head=("node", "block", "pool", "origin"),

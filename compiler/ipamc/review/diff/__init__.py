@@ -21,7 +21,8 @@ from ipamc.place.allocate.reuse import last_day
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.read import read
 from ipamc.review.diff.leaving import Leaving, leaving
-from ipamc.review.diff.lock_lines import LineChanges, compare_lines
+from ipamc.review.diff.line_changes import LineChanges
+from ipamc.review.diff.lock_lines import compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.objects import CILIUM
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
@@ -85,6 +86,7 @@ class Difference:
             or lines.completed
             or lines.vanished
             or lines.pool_transfers
+            or lines.taken_back
         )
         return bool(
             moved or self.settings or self.flags or self.pools or self.files.written or self.files.removed

@@ -16,7 +16,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.plan import Plan
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.review.diff.lock_lines import Renumber
+from ipamc.review.diff.line_changes import Renumber
 from ipamc.review.diff.objects import objects
 from ipamc.review.diff.rendered import Flag, Trees
 
