@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
-from ipamc.model.evidence import Evidence
 from ipamc.model.plan import Plan
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
@@ -62,7 +61,7 @@ def restarts(
                 who="agents", nodes=nodes, why="their CiliumNodeConfig sets another default pool", how=how
             )
         )
-    if nodes := _moved(plan, moved):
+    if nodes := tuple(sorted({renumber.node for renumber in moved if renumber.moves})):
         how = f"drain first, restart after the apply: {_AGENT.format(namespace=cluster.namespace)}; uncordon"
         found.append(Restart(who="agents", nodes=nodes, why="their block changes", how=how))
     return tuple(found)
@@ -89,22 +88,6 @@ def _of_flags(cluster: Cluster, names: list[str], *, ordered: bool) -> Iterator[
 
 def _list(names: list[str]) -> str:
     return ", ".join(name.replace("cilium-operator --ipam", "the argument --ipam") for name in names)
-
-
-def _moved(plan: Plan, moved: Iterable[Renumber]) -> tuple[str, ...]:
-    """Return the nodes that have another block now, and do not show it yet."""
-    evidence, nodes = Evidence(plan.cluster), {want.node.name: want.node for want in plan.wants}
-    return tuple(
-        sorted(
-            {
-                renumber.node
-                for renumber in moved
-                if renumber.node in nodes
-                and not {line.block for line in renumber.new}
-                <= {shown.block for shown in evidence.of(nodes[renumber.node])}
-            }
-        )
-    )
 
 
 def _other_defaults(trees: Trees, cluster: Cluster, known: frozenset[str]) -> tuple[str, ...]:
