@@ -12,6 +12,7 @@ from ipamc.lock.file import dumps
 from ipamc.model.cluster import Mode
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation
+from ipamc.report.plan.sections import headline
 from ipamc.review.diff import ClusterBase, Difference, compare
 from ipamc.review.diff.leaving import Leaving, Stays
 from ipamc.review.diff.misplaced import misplaced
@@ -272,6 +273,14 @@ def test_it_fails_no_gate() -> None:
     assert report.clusters[0].difference.misplaced
     assert not report.clusters[0].changed
     assert list(refusals(report, GATES)) == []
+
+
+def test_a_change_of_mode_stands_in_the_headline() -> None:
+    one = ClusterReport(name="one", difference=compared(made(), made("kubernetes")))
+    assert headline((one,)).startswith("mode cluster-pool → kubernetes · 0 renumbered")
+    same = ClusterReport(name="same", difference=compared(made(), made()))
+    assert headline((one, same)).startswith("1 change of mode · 0 renumbered")
+    assert "mode" not in headline((same,))
 
 
 # A mistake, and how it is mended.

@@ -66,7 +66,11 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
         f"{vanished:,} vanished" if vanished else "",
-        modes[0] if len(clusters) == 1 and modes else f"{len(modes):,} change their mode" if modes else "",
+        modes[0]
+        if len(clusters) == 1 and modes
+        else f"{count(len(modes), 'change')} of mode"
+        if modes
+        else "",
         f"{sum(nodes.renumbered for nodes in counts):,} renumbered",
         f"+{sum(nodes.added for nodes in counts):,}",
         f"−{sum(nodes.left for nodes in counts) + deleted:,}",  # noqa: RUF001 - a minus is as wide as a plus
