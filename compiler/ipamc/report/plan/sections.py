@@ -155,7 +155,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
 def _cluster(difference: Difference) -> Iterator[Section]:
     """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
     files = difference.files
-    nothing = (files.written or files.removed) and not difference.flags
+    nothing = (files.written or files.removed) and not difference.flags and not difference.lines.completed
     yield Section(
         title="restarts",
         head=("who", "why", "how"),

@@ -197,22 +197,31 @@ class _Comparison:
         planned = {node.name for node in self.plan.cluster.nodes if node.planned} if self.lost else ()
         for group, old in sorted(self.lost.items()):
             new = self.gained.get(group, [])
-            moves = group[0] not in planned and not {(line.node, line.block) for line in new} <= self._shown
+            shown = {(line.node, line.block) for line in new} <= self._shown
+            moves = self._is_settled(old[0], new) and not shown and group[0] not in planned
             why = self._why_completed(old[0], new, moves=moves)
             yield Renumber(node=group[0], old=tuple(old), new=tuple(new), why=why, moves=moves)
 
-    def _why_completed(self, old: Line, new: list[Line], *, moves: bool) -> str:
-        now = self.new.get(old.block)
-        if any(
+    def _was_pending(self, new: list[Line]) -> bool:
+        return any(
             (was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node
             for line in new
-        ):
+        )
+
+    def _is_settled(self, old: Line, new: list[Line]) -> bool:
+        """Return whether the lines record that a node has left its block by consent."""
+        now = self.new.get(old.block)
+        return self._was_pending(new) or bool(now and now.moved)
+
+    def _why_completed(self, old: Line, new: list[Line], *, moves: bool) -> str:
+        now = self.new.get(old.block)
+        if self._was_pending(new):
             return "it was pending, and is settled" + (
                 ": the node moves with the next apply" if moves else ""
             )
         if now and now.state is State.QUARANTINED:
             return (
-                "renumbered by consent since the base, and the node has moved"
+                f"renumbered by consent since the base{': the node moves with the next apply' if moves else ''}"
                 if now.moved
                 else "its block is in quarantine"
             )
