@@ -45,7 +45,7 @@ def moves(cluster: Cluster, nodes: Sequence[str]) -> tuple[str, ...]:
 
 def _of_mode(old: Mode, before: Cluster | None, plan: Plan) -> Iterator[str]:
     cluster = plan.cluster
-    yield "between these steps restart no agent and no operator, and apply nothing else: in this order every node keeps its block"
+    yield "between these steps restart no agent and no operator, and apply nothing else (a pipeline's apply refuses until the flags are there): in this order every node keeps its block"
     if before and before.operator_adopts:
         yield "list every node that is not in the inventory, with its CiliumNode: the new mode knows no block that is not in the lock"
     if cluster.mode is Mode.KUBERNETES:
