@@ -22,11 +22,12 @@ def after_settle(cluster: Cluster, nodes: Sequence[str]) -> tuple[str, ...]:
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
     return (
         f"next: compile, merge and apply this{each}; the apply may fail for the node until step 1 is done",
-        *(f"{number}. {step}" for number, step in enumerate(_steps(cluster, node), 1)),
+        *(f"{number}. {step}" for number, step in enumerate(after_apply(cluster, node), 1)),
     )
 
 
-def _steps(cluster: Cluster, node: str) -> Iterator[str]:
+def after_apply(cluster: Cluster, node: str) -> Iterator[str]:
+    """Yield the steps for a drained node, after its new block was applied."""
     if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs":
         yield f"kubectl delete node {node}, and restart its kubelet: podCIDRs cannot be changed, so it joins again"
         yield f"export the inventory again (kubectl get nodes -o yaml), then ipamc compile {cluster.name}, merge and apply"

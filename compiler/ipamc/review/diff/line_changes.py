@@ -41,6 +41,8 @@ class Renumber:
     new: tuple[Line, ...]
     """Empty if the node lost a block and got none."""
     why: str
+    moves: bool = False
+    """Of a completed one: the node runs, and nothing shows its new blocks yet, so it is still to move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -147,22 +148,34 @@ class _Comparison:
         return groups
 
     def completed(self) -> Iterator[Renumber]:
+        planned = {node.name for node in self.plan.cluster.nodes if node.planned} if self.lost else ()
         for group, old in sorted(self.lost.items()):
             new = self.gained.get(group, [])
-            yield Renumber(
-                node=group[0], old=tuple(old), new=tuple(new), why=self._why_completed(old[0], new)
-            )
+            shown = {(line.node, line.block) for line in new} <= self._shown
+            moves = self._is_settled(old[0], new) and not shown and group[0] not in planned
+            why = self._why_completed(old[0], new, moves=moves)
+            yield Renumber(node=group[0], old=tuple(old), new=tuple(new), why=why, moves=moves)
 
-    def _why_completed(self, old: Line, new: list[Line]) -> str:
-        now = self.new.get(old.block)
-        if any(
+    def _was_pending(self, new: list[Line]) -> bool:
+        return any(
             (was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node
             for line in new
-        ):
-            return "it was pending, and the node has moved"
+        )
+
+    def _is_settled(self, old: Line, new: list[Line]) -> bool:
+        """Return whether the lines record that a node has left its block by consent."""
+        now = self.new.get(old.block)
+        return self._was_pending(new) or bool(now and now.moved)
+
+    def _why_completed(self, old: Line, new: list[Line], *, moves: bool) -> str:
+        now = self.new.get(old.block)
+        if self._was_pending(new):
+            return "it was pending, and is settled" + (
+                ": the node moves with the next apply" if moves else ""
+            )
         if now and now.state is State.QUARANTINED:
             return (
-                "renumbered by consent since the base, and the node has moved"
+                f"renumbered by consent since the base{': the node moves with the next apply' if moves else ''}"
                 if now.moved
                 else "its block is in quarantine"
             )
@@ -211,14 +224,13 @@ class _Comparison:
         )
 
     def added(self) -> Iterator[AddedBlock]:
-        shown = self._shown()
         for group, lines in self.gained.items():
             for line in lines if group not in self.lost else ():
                 had = [was for was in lines_over(self.before, line.block) if was.node != line.node]
-                origin = self._origin(line, had, shown)
+                origin = self._origin(line, had)
                 yield AddedBlock(line=line, origin=origin, of=had[0].node if had else "")
 
-    def _origin(self, line: Line, had: list[Line], shown: set[tuple[str, Block]]) -> Origin:
+    def _origin(self, line: Line, had: list[Line]) -> Origin:
         decided = self.plan.origins.get(line.block)
         if decided and decided is not Origin.RENUMBER:
             return decided
@@ -229,10 +241,11 @@ class _Comparison:
             return Origin.RENAMED
         if self._pinned(line):
             return Origin.PIN
-        if (line.node, line.block) in shown:
+        if (line.node, line.block) in self._shown:
             return Origin.ADOPTED
         return Origin.RE_USED if had else Origin.FIRST_FIT
 
+    @cached_property
     def _shown(self) -> set[tuple[str, Block]]:
         """Return the blocks that the inventory shows, each with its node."""
         evidence = Evidence(self.plan.cluster)
