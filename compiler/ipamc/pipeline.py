@@ -115,15 +115,16 @@ def compile_cluster(inputs: Inputs) -> Compilation:
                 inputs.consent,
                 inputs.today,
                 locked=inputs.locked,
+                shared=shared,
                 rendered_uids=rendered_uids(cluster, lock, inputs.consent, inputs.published),
             )
         )
         # What nodes need -> blocks.
         plan = log.keep(allocate(cluster, wants, state, inputs.today))
         # Capacity, maxPods, limits of the mode, drift.
-        log.add((*check_plan(plan, shared), *check_published_ranges(plan, shared, published)))
+        log.add((*check_plan(plan), *check_published_ranges(plan, published)))
         # Plan -> objects by file -> text by file.
-        arranged = arrange(plan, shared, published)
+        arranged = arrange(plan, published)
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         log.add(config_map_too_large(cluster, files))

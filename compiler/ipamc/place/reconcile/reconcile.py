@@ -47,7 +47,7 @@ from ipamc.place.reconcile.transitions import (
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def reconcile(
+def reconcile(  # noqa: PLR0913 - everything that decides about a line
     cluster: Cluster,
     wants: tuple[Want, ...],
     lock: Lock,
@@ -55,15 +55,17 @@ def reconcile(
     today: str,
     *,
     locked: bool,
+    shared: frozenset[str] | None = None,
     rendered_uids: Mapping[str, str] = NOTHING,
 ) -> tuple[Reconciled, list[Diagnostic]]:
     """Bring every line of the lock to its state of today, and list what is still to be placed.
 
     `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons
-    by name (rule 7). `rendered_uids`: see `Run`. O(n log n).
+    by name (rule 7). `shared` are the pools that nodes share in multi-pool mode; without them, as if nothing
+    was rendered before. `rendered_uids`: see `Run`. O(n log n).
     """
     lock, found = apply_consent(cluster, lock, consent)
-    operator_pools = _operator_pools(cluster, wants)
+    operator_pools = _operator_pools(cluster, shared_pools(cluster, wants) if shared is None else shared)
     run = Run(
         cluster=cluster,
         lock=lock,
@@ -122,11 +124,11 @@ def reconcile(
     ), found
 
 
-def _operator_pools(cluster: Cluster, wants: tuple[Want, ...]) -> frozenset[str]:
+def _operator_pools(cluster: Cluster, shared: frozenset[str]) -> frozenset[str]:
     """Return the names of the pools whose blocks Cilium's operator gives out."""
     if cluster.operator_adopts:
         return frozenset(pool.name for pool in cluster.pools if pool.unlisted)
-    return shared_pools(cluster, wants)
+    return shared
 
 
 def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> list[Node]:
