@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 
 from ipamc import address_space
 from ipamc.check import (
+    adopt,
     bgp,
     capacity,
     drift,
@@ -58,6 +59,7 @@ MODULES: tuple[ModuleType, ...] = (
     evidence,
     capacity,
     published,
+    adopt,
     published_ranges,
     mode_change,
     limits,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ipamc.check import check
+from ipamc.check.adopt import check_adopt
 from ipamc.check.limits import config_map_too_large
 from ipamc.check.mode_change import check_mode_change
 from ipamc.check.plan import check_plan
@@ -123,6 +124,8 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         plan = log.keep(allocate(cluster, wants, state, inputs.today))
         # Capacity, maxPods, limits of the mode, drift.
         log.add((*check_plan(plan), *check_published_ranges(plan, published)))
+        # What the operator was told it may give out, and still does.
+        log.add(check_adopt(plan, inputs.published, folder))
         # Plan -> objects by file -> text by file.
         arranged = arrange(plan, published)
         files = emit(arranged, inputs.templates)

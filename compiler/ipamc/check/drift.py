@@ -1,12 +1,205 @@
-"""Rules about pins, and about the Nodes of a plan."""
+"""Rules about what running nodes show against a plan, about pins, and about the Nodes of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
+from ipamc.lock.file import line_at
+from ipamc.model.cidr import Block, address_text
+from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.lock import State
-from ipamc.model.plan import Plan
+from ipamc.model.evidence import Evidence
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Plan, ShownBlock
+from ipamc.model.range_index import RangeIndex
+
+PAIRS = 4
+"""Of so many nodes in one finding, both places are shown."""
+
+
+def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it.
+
+    The field is immutable: the apiserver answers 422 to other values, or Cilium uses the old ones. In
+    kubernetes mode a node gets another block only if it is drained, deleted and joined again, and if
+    kube-controller-manager does not set the field first (IPC0504). In other modes this concerns clusters with
+    `patchNodes: podCIDRs`. While a Node shows the block from which the lock moved it, this is a warning, and
+    the Node is not rendered.
+    """
+    cluster = plan.cluster
+    if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
+        return
+    nodes = [node for node in cluster.nodes if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs]
+    lines = _lines_of(plan, {node.name for node in nodes})
+    moving = [node for node in nodes if _is_former(node.pod_cidrs, lines[node.name])]
+    former = {node.name for node in moving}
+    for some, make in ((moving, warning), ([node for node in nodes if node.name not in former], error)):
+        if not some:
+            continue
+        first = some[0]
+        wanted = _wanted(plan, first)
+        same = sorted(wanted) == sorted(first.pod_cidrs)
+        more = f"; {len(some):,} nodes: {names(node.name for node in some)}" if some[1:] else ""
+        yield make(
+            "IPC0503",
+            first.at,
+            f"node {first.name} has podCIDRs {_texts(first.pod_cidrs)}, but the lock holds "
+            f"{_texts(wanted) or 'none'}; the field is immutable{more}",
+            also=[
+                *_held_at(plan, first.name, lines),
+                *(
+                    related
+                    for node in some[1:PAIRS]
+                    for related in (
+                        Related(node.at, f"node {node.name}: {_texts(node.pod_cidrs)}"),
+                        *_held_at(plan, node.name, lines),
+                    )
+                ),
+            ],
+            help="write ipFamilies in the order of the Nodes' podCIDRs"
+            if same
+            else f"drain {first.name}, run kubectl delete node {first.name}, let it join again, and export it again"
+            if make is warning
+            else f"{_which_case(plan)}drain {first.name}, run kubectl delete node {first.name}, and let it join again",
+        )
+
+
+def _which_case(plan: Plan) -> str:
+    """Return the beginning of a way out: what the evidence and the lock may be."""
+    return (
+        "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
+        f"start again: delete {plan.lock.path} and rendered/, then ipamc compile; if it was applied: "
+    )
+
+
+def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
+    """Return the podCIDRs that the lock means for a node: its held blocks, in the order of `ipFamilies`."""
+    lines = plan.held.get(node.name, ())
+    return tuple(
+        line.block for family in plan.cluster.families for line in lines if line.block.family == family
+    )
+
+
+def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0513: a CiliumNode shows no other blocks than the lock has for its node.
+
+    The CiliumNode shows which blocks a running node has. If other blocks are applied to it, its agent ignores
+    them until it restarts, and from 1.19 on the operator reverts them; other nodes may get the blocks that it
+    really uses. While it shows the block from which the lock moved the node, this is a warning. Where Cilium's
+    operator decides (shared pools of multi-pool mode, `unlisted` pools), the lock follows the CiliumNode.
+    """
+    cluster = plan.cluster
+    if not cluster.cilium_nodes:
+        return
+    differ = list(_differing(plan))
+    lines = _lines_of(plan, {node.name for node, _, _ in differ})
+    moving = [
+        entry for entry in differ if _is_former([shown.block for shown in entry[2]], lines[entry[0].name])
+    ]
+    former = {node.name for node, _, _ in moving}
+    for some, make in (
+        (moving, warning),
+        ([entry for entry in differ if entry[0].name not in former], error),
+    ):
+        if not some:
+            continue
+        node, seen, strays = some[0]
+        held = _texts(line.block for line in plan.held.get(node.name, ()))
+        more = f"; {len(some):,} nodes: {names(node.name for node, _, _ in some)}" if some[1:] else ""
+        drain = f"drain {node.name}, run kubectl delete ciliumnode {node.name}, apply, restart its agent, and export its CiliumNode again"
+        yield make(
+            "IPC0513",
+            seen.at,
+            f"CiliumNode {node.name} shows {_shown(strays)}, but the lock holds {held or 'nothing'}{more}",
+            also=[
+                *(_held_at(plan, node.name, lines) or [Related(node.at, "the node is here")]),
+                *(
+                    related
+                    for node, seen, strays in some[1:PAIRS]
+                    for related in (
+                        Related(seen.at, f"CiliumNode {node.name} shows {_shown(strays)}"),
+                        *_held_at(plan, node.name, lines),
+                    )
+                ),
+            ],
+            help=drain if make is warning else f"{_which_case(plan)}{drain}",
+        )
+
+
+def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]]:
+    """Yield the nodes whose CiliumNode shows blocks that are not theirs in the lock, with these blocks."""
+    cluster = plan.cluster
+    nodes = {node.name: node for node in cluster.nodes}
+    evidence, ranges = Evidence(cluster), RangeIndex(cluster.pools)
+    names_of_pools = {pool.name for pool in cluster.pools}
+    pending: dict[str, list[Block]] = defaultdict(list)
+    for line in plan.lock.lines:
+        if line.state is State.PENDING:
+            pending[line.node].append(line.block)
+    for seen in cluster.cilium_nodes:
+        node = nodes.get(seen.name)
+        if node is None or (cluster.mode is Mode.KUBERNETES and node.pod_cidrs):
+            continue  # nobody's, or the Node counts
+        mine = [*(line.block for line in plan.held.get(node.name, ())), *pending.get(node.name, ())]
+        strays: list[ShownBlock] = []
+        others: list[ShownBlock] = []
+        every = evidence.by(seen)
+        for shown in every:
+            if any(shown.fits(block) for block in mine):
+                continue
+            found = ranges.of(shown.block)
+            pool = found.pool.name if found else shown.pool
+            foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
+            # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
+            followed = cluster.mode is Mode.MULTI_POOL and pool in plan.operator_pools
+            if foreign:
+                others.append(shown)
+            elif not followed:
+                strays.append(shown)
+        if others and len(others) == len(every):  # a node may have blocks of other pools beside ours
+            strays = others
+        if strays:
+            yield node, seen, strays
+
+
+def _lines_of(plan: Plan, nodes: set[str]) -> dict[str, list[Line]]:
+    """Return all lines of some nodes. O(lines), where there are such nodes."""
+    found: dict[str, list[Line]] = {name: [] for name in nodes}
+    for line in plan.lock.lines if nodes else ():
+        if line.node in found:
+            found[line.node].append(line)
+    return found
+
+
+def _is_former(blocks: Iterable[Block], lines: Iterable[Line]) -> bool:
+    """Tell whether a node shows blocks that the lock has for it, and such from which the lock moved it."""
+    blocks, lines = list(blocks), list(lines)
+    former = {line.block for line in lines if line.moved}
+    known = former | {line.block for line in lines if line.in_use}
+    return not former.isdisjoint(blocks) and known.issuperset(blocks)
+
+
+def _held_at(plan: Plan, name: str, lines: dict[str, list[Line]]) -> list[Related]:
+    """Return the row of the first line that a node holds."""
+    held = next((line for line in lines[name] if line.state is State.HELD), None)
+    if held is None or held not in plan.lock.written:
+        return []
+    return [Related(line_at(plan.lock, held), f"{name} holds {held.block} here")]
+
+
+def _texts(blocks: Iterable[Block]) -> str:
+    return ", ".join(map(str, blocks))
+
+
+def _shown(blocks: Sequence[ShownBlock]) -> str:
+    """Return blocks; of single addresses how many there are, and the first one."""
+    parts = [shown.block for shown in blocks if shown.part]
+    texts = [str(shown.block) for shown in blocks if not shown.part]
+    if parts:
+        first = address_text(parts[0].family, parts[0].first)
+        texts.append(f"{count(sum(part.size for part in parts), 'address', 'addresses')} from {first} on")
+    return ", ".join(texts)
 
 
 def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:

@@ -13,8 +13,13 @@ from ipamc.check.capacity import (
     too_many_entries,
     too_many_shards_needed,
 )
-from ipamc.check.drift import node_without_uid, pin_not_held, several_pod_cidrs
-from ipamc.check.evidence import cilium_node_differs, pod_cidrs_differ
+from ipamc.check.drift import (
+    cilium_node_differs,
+    node_without_uid,
+    pin_not_held,
+    pod_cidrs_differ,
+    several_pod_cidrs,
+)
 from ipamc.check.modes import adopt_without_unlisted
 from ipamc.check.multi_pool import default_pool_lacks_family
 from ipamc.check.pools import ipv6_too_wide

@@ -18,8 +18,9 @@ from ipamc.read.syntax.yaml import yaml_documents
 
 POOLS = "cilium/ippools.yaml"
 FLAGS = "cilium/configmap.yaml"
+VALUES = "cilium/helm-values.yaml"
 ROOT = "kustomization.yaml"
-BINDING = (POOLS, FLAGS, ROOT)
+BINDING = (POOLS, FLAGS, VALUES, ROOT)
 """Files below `rendered/` with settings that a later compile cannot change."""
 
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")

@@ -26,6 +26,7 @@ from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
+    from ipamc.pipeline import Inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,7 @@ def run(task: ClusterRun) -> Outcome:
 
 def _run(task: ClusterRun, name: str) -> Outcome:
     from ipamc.pipeline import compile_cluster
+    from ipamc.review.after_settle import after_settle
 
     inputs = replace(Disk().inputs(task.folder), today=task.today, consent=task.consent, locked=task.locked)
     merged = None
@@ -88,7 +90,12 @@ def _run(task: ClusterRun, name: str) -> Outcome:
 
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
-    compilation = compile_cluster(inputs)
+    try:
+        compilation = compile_cluster(inputs)
+    except Refused:
+        if merged and "all" not in task.consent.leave:  # too many leavers, where the inputs were not merged
+            merged.refuse_unmerged(_absent(inputs) - task.consent.leave)
+        raise
     if merged and "all" not in task.consent.leave:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         merged.refuse_unmerged(leavers - task.consent.leave)
@@ -101,13 +108,22 @@ def _run(task: ClusterRun, name: str) -> Outcome:
         line = summary.outdated(changes) if changes else "up to date"
     else:
         line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
+    steps = after_settle(compilation.plan.cluster, sorted(task.consent.settle))
     return Outcome(
         name=name,
         folder=task.folder,
         findings=compilation.diagnostics,
         done=not (task.check and changes),
-        line="\n".join((*(merged.lines if merged else ()), line)),
+        line="\n".join((*(merged.lines if merged else ()), line, *(f"  {step}" for step in steps))),
     )
+
+
+def _absent(inputs: Inputs) -> set[str]:
+    """Return the nodes of the lock that are not in the inventory. Raises Refused."""
+    from ipamc.pipeline import load_cluster
+
+    cluster, lock = load_cluster(inputs)
+    return {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:

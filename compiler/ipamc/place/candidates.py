@@ -91,6 +91,11 @@ def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[st
     return frozenset({*further, *names.intersection(published)} - first.keys())
 
 
+def unlisted_pools(cluster: Cluster) -> frozenset[str]:
+    """Return the names of the pools whose blocks the operator chooses with `operator: adopt`."""
+    return frozenset(pool.name for pool in cluster.pools if pool.unlisted and cluster.operator_adopts)
+
+
 def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """Yield the finding about nodes that need a block and have no candidate."""
     yield from (unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused)(cluster, nodes)
@@ -113,12 +118,18 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     )
     for group in _alike(nodes, cluster.pools):
         first = group[0]
+        halted = [
+            pool.name
+            for pool in cluster.pools
+            if pool.disabled and pool.selector.matches(first.labels, first.name)
+        ]
+        enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
         yield error(
             "IPC0302",
             first.at,
             f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} ({labels}){seen}",
-            help="label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster",
+            help=f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster",
         )
 
 

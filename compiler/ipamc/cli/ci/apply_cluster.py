@@ -1,0 +1,268 @@
+"""One cluster's apply, step by step: build, compare with the cluster, send, judge, name what left the tree.
+
+Every rendered object is applied, or the job fails; no field is taken by force.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ipamc.cli.ci.outcome import operator_is_content, stays, written
+from ipamc.cli.ci.prune import name_left_over
+from ipamc.cli.terminal import say
+from ipamc.model.diagnostics import count, names
+from ipamc.render.parts import FIRST
+from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
+from ipamc.review.live.config import Assumed, Difference, Running, differences, running
+from ipamc.review.live.drift import Drift, drift
+from ipamc.review.live.objects import (
+    CILIUM_NODE,
+    NODE,
+    Object,
+    allocated,
+    cidrs,
+    identity,
+    name_of,
+    parsed,
+)
+from ipamc.workspace import disk
+from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
+from ipamc.workspace.rendered import assumed, documents, nodes_of, objects_of, parts_of
+from ipamc.workspace.trouble import Trouble
+
+SHOWN = 20
+"""Lines of one sort; then a number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of `ipamc ci apply`."""
+
+    wait: float
+    timeout: int
+    repair: bool
+    prune: bool
+    before_flags: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of the tree as kustomize builds it."""
+
+    name: str
+    text: str
+    objects: Sequence[Object]
+
+
+Nodes = Callable[[], Mapping[str, Object] | None]
+"""The cluster's Nodes by identity, read when they are first asked for; None where they cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the cluster has before the apply."""
+
+    live: Live
+    """Its CiliumNodes, and its objects of the kinds that are rendered."""
+    flags: Running
+    nodes: Nodes
+
+
+def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
+    """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not."""
+    folder = f"{disk.CLUSTERS}/{name}"
+    kube = Kube(context=name)
+    parts = [_built(kube, folder, part) for part in _chosen(name, folder, given)]
+    every = [document for part in parts for document in part.objects]
+    flags = assumed(folder)
+    seen = _seen(kube, flags.namespace, {document["kind"] for document in every}, options.timeout)
+    differ = _differ(name, flags, seen)
+    if any(item.level == "refused" for item in differ) and not options.before_flags:
+        say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
+        return False
+    withheld = _withheld(kube, name, every, seen)
+    drifts = _drifts(every, seen, options)
+    restart = any(item.level == "restart" for item in differ) and not options.before_flags
+    refused = []
+    for part in parts:
+        fine = (
+            _repair(kube, name, part, drifts, withheld)
+            if options.repair
+            else _apply(kube, name, part, withheld)
+        )
+        if not fine:
+            refused.append(part.name)
+        if part.name == FIRST and (restart or (not fine and not options.repair)):
+            return False  # flags and pools, which the shards need
+    if refused:
+        say(f"error: {name}: {count(len(refused), 'part')} of {len(parts)} not applied: {', '.join(refused)}")
+    elif options.repair and not drifts:
+        say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
+    changed = [item.document for item in drifts if identity(item.document) not in withheld]
+    watched = nodes_of(folder, given) if given else None
+    well = operator_is_content(
+        kube, name, watched, written(every, changed, seen.live, flags), options.wait
+    ) and (bool(refused) or stays(kube, name, changed))
+    if not given:
+        well &= name_left_over(kube, name, folder, seen.live, seen.nodes, prune=options.prune)
+    return well and not withheld and not refused
+
+
+def _chosen(name: str, folder: str, given: Sequence[str]) -> list[str]:
+    """Return the parts to apply, in order; `cilium/` is always one."""
+    there = parts_of(folder)
+    if FIRST not in there:
+        raise Trouble(f"nothing is rendered in {folder}: run ipamc compile {name}")
+    if missing := sorted(set(given) - set(there)):
+        raise Trouble(f"there is no {', '.join(missing)} in {folder}/{disk.RENDERED}")
+    return [part for part in there if part in {FIRST, *given} or not given]
+
+
+def _built(kube: Kube, folder: str, part: str) -> Part:
+    """Build a part. Raises Trouble unless it builds to exactly the objects of its files."""
+    text = kube.build(f"{folder}/{disk.RENDERED}/{part}")
+    out, into = documents(text), objects_of(folder, part)
+    came, meant = set(map(identity, out)), set(map(identity, into))
+    if len(out) != len(into) or came != meant:
+        raise Trouble(
+            f"{folder}/{disk.RENDERED}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
+            + (f"; lost: {names(meant - came)}" if meant - came else "")
+            + ". Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
+        )
+    return Part(name=part, text=text, objects=out)
+
+
+def _seen(kube: Kube, namespace: str, kinds: Collection[str], timeout: int) -> Seen:
+    """Read what the cluster has, one list for each kind, after its CRDs are there."""
+    config_map, deployment = kube.flags(namespace)
+    kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), timeout)
+    live: dict[str, Object] = {}
+    for kind in sorted({CILIUM_NODE, *(kinds & CRDS.keys())}):
+        live.update(kube.listed(kind))
+    nodes: Nodes = functools.cache(functools.partial(_nodes, kube))
+    if NODE in kinds:
+        live.update(kube.nodes())
+    if config_map:
+        live[identity(config_map)] = config_map
+    return Seen(live=live, flags=running(config_map, deployment), nodes=nodes)
+
+
+def _nodes(kube: Kube) -> Mapping[str, Object] | None:
+    try:
+        return kube.nodes()
+    except Forbidden:
+        return None
+
+
+def _differ(name: str, flags: Assumed, seen: Seen) -> list[Difference]:
+    """Compare the flags of the cluster with those that the compile assumed, and print what differs."""
+    if seen.flags.data is None and seen.flags.arguments is None:
+        say(f"{name}: no cilium-config in {flags.namespace}: Cilium is not installed yet")
+    elif seen.flags.arguments is None and flags.data.get("ipam") in {"cluster-pool", "multi-pool"}:
+        say(
+            f"{name}: no Deployment cilium-operator in {flags.namespace}: the operator's arguments are not known"
+        )
+    given = (
+        block
+        for document in seen.live.values()
+        if document["kind"] == CILIUM_NODE
+        for block in (*parsed(cidrs(document, document)), *(block for _, block in allocated(document)))
+    )
+    found = differences(flags, seen.flags, given)
+    for item in found:
+        say(f"{'warning' if item.level == 'later' else 'error'}: {name}: {item.text}; {item.help}")
+    return found
+
+
+def _withheld(kube: Kube, name: str, every: Sequence[Object], seen: Seen) -> dict[str, Withheld]:
+    """Return the objects that must not be applied now, by identity, and print why."""
+    found = [*shared_pools_in_use(every, seen.live), *taken(every, seen.live)]
+    if moved := moves(every, seen.live):
+        try:
+            pods = kube.pods({move.node for move in moved})
+        except Forbidden:
+            pods = None
+        nodes = seen.nodes() or {}
+        cordoned = {name_of(node) for node in nodes.values() if node["spec"]["unschedulable"]}
+        found += used_by_pods(moved, pods, cordoned)
+    withheld = {item.identity: item for item in found}
+    for item in found[:SHOWN]:
+        say(f"error: {name}: {item.identity}: not applied: {item.reason}; {item.help}")
+    if withheld:
+        say(f"error: {name}: {count(len(withheld), 'object')} not applied: {names(withheld)}")
+    return withheld
+
+
+def _drifts(every: Sequence[Object], seen: Seen, options: Options) -> list[Drift]:
+    """Return what the cluster does not have as it is rendered. Whether Nodes are there only a repair asks."""
+    nodes = seen.nodes() if options.repair else None
+    return list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
+
+
+def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> bool:
+    """Apply a part without what is withheld; print and return how it went.
+
+    Each part is a stream of its own, so that no object of another part is lost.
+    """
+    objects = [document for document in part.objects if identity(document) not in withheld]
+    if not objects:
+        say(f"{name}/{part.name}: {'all of it is withheld' if part.objects else 'nothing to apply'}")
+        return True
+    done = kube.apply(part.text if len(objects) == len(part.objects) else _stream(objects))
+    if done.problem:
+        say(f"error: {name}/{part.name}: {done.problem}{_advice(done.problem)}")
+    elif done.objects != len(objects):
+        say(f"error: {name}/{part.name}: {count(len(objects), 'object')} sent, {done.objects} applied")
+    else:
+        say(f"{name}/{part.name}: {count(len(objects), 'object')} applied")
+        return True
+    return False
+
+
+def _repair(kube: Kube, name: str, part: Part, drifts: Iterable[Drift], withheld: Collection[str]) -> bool:
+    """Apply what the cluster lacks of a part. What is refused is sent again alone, so that it says why."""
+    here = set(map(identity, part.objects))
+    found = [item for item in drifts if identity(item.document) in here - set(withheld)]
+    fine = True
+    for item in found:
+        if item.state == "gone":
+            say(
+                f"{name}: {identity(item.document)}: its Node is not in the cluster; if it left, refresh the inventory"
+            )
+        elif item.state == "re-created":
+            say(
+                f"error: {name}: {identity(item.document)}: the node was re-created, its uid is another one: refresh the inventory"
+            )
+            fine = False
+    states = {identity(item.document): item.state for item in found if item.state in {"missing", "differs"}}
+    wanted = [item.document for item in found if identity(item.document) in states]
+    done = kube.apply(_stream(wanted)) if wanted else None
+    for document in wanted if done else ():
+        if done and (str(document["kind"]).lower(), name_of(document)) in done.taken:
+            say(
+                f"{name}: {identity(document)}: {'was missing' if states[identity(document)] == 'missing' else 'differed'}, repaired"
+            )
+            continue
+        alone = kube.apply(_stream([document]))
+        if alone.problem or not alone.objects:
+            say(f"error: {name}: {identity(document)}: {alone.problem}{_advice(alone.problem)}")
+            fine = False
+    return fine
+
+
+def _stream(objects: Iterable[Object]) -> str:
+    return "---\n".join(json.dumps(document) + "\n" for document in objects)
+
+
+def _advice(problem: str) -> str:
+    """Return what to do about a complaint of the apiserver."""
+    if "onflict" in problem:
+        return "; another field manager owns these fields, and ipamc does not use force: find out which one, and remove the fields there"
+    if "may not change podCIDR" in problem:
+        return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
+    if "uid" in problem:
+        return "; a Node was re-created or left since the inventory was made: refresh the inventory"
+    return ""
