@@ -61,9 +61,14 @@ class Lab:
         self.site.edit(add)
         self.site.export()
         if evidence:
-            live = json.loads(self.api.kubectl("get", "ciliumnodes", "-o", "json").stdout)
-            self.site.write("live.yaml", live)
+            self.dump()
         self.site.compile()
+
+    def dump(self) -> Path:
+        """Export the CiliumNodes into the inputs; return the file."""
+        live = json.loads(self.api.kubectl("get", "ciliumnodes", "-o", "json").stdout)
+        self.site.write("live.yaml", live)
+        return self.site.folder / "live.yaml"
 
     def agent_starts(self, *names: str) -> None:
         """Let agents start: each makes its CiliumNode where there is none, without a block (pkg/nodediscovery)."""
@@ -255,6 +260,8 @@ def test_the_whole_flow(api: Api, operator: Operator, tmp_path: Path, mode: str)
         assert lab.site.lock()["e"] == [("default", "10.0.0.160/27")]  # not the old block
         holds(lab.site, operator)
         applying_again_changes_nothing(lab.site)
+    lab.dump()
+    assert "IPC0513" not in lab.site.compile("--locked")
 
 
 def test_what_was_rendered_for_a_node_does_not_touch_the_one_that_joined_again(
