@@ -20,6 +20,7 @@ from tests.e2e.objects import allocated, asks, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.proof import applying_again_changes_nothing, at_rest, everything, handled_by_operator, holds
+from tests.e2e.rules import shows
 from tests.e2e.site import Site, dumped
 from tests.support.fleet import cluster, inventory, pool
 
@@ -446,6 +447,7 @@ def test_an_older_commit_after_a_newer_one(api: Api, operator: Operator, tmp_pat
 # Pools that nodes share.
 
 
+@shows("IPC0435")
 @pytest.mark.parametrize("pinning", ["pool", "none"])
 def test_in_shared_pools_the_operator_decides(
     api: Api, operator: Operator, tmp_path: Path, pinning: str
@@ -458,6 +460,9 @@ def test_in_shared_pools_the_operator_decides(
         lab.agent_starts(*"abc")
         holds(lab.site, operator)
         lab.renumber()
+        live = lab.dump()
+        assert "IPC0435" in lab.site.run("lock", lab.site.name, "--settle", "b", code=1)
+        live.unlink()
         lab.settle()
         before = everything(api)
         lab.site.apply()
