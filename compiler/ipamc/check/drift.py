@@ -145,7 +145,8 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
             found = ranges.of(shown.block)
             pool = found.pool.name if found else shown.pool
             foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
-            if not foreign and pool not in plan.operator_pools:
+            # Lines of shared pools follow the operator, beside others; one of two blocks of a family is wrong.
+            if not foreign and (cluster.mode.one_block or pool not in plan.operator_pools):
                 strays.append(shown)
         if strays:
             yield node, seen, strays

@@ -36,7 +36,8 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
 
     A piece that is smaller than a block is of no use to the operator and left out. A family in which nothing
     is left has one address in the list: the operator does not start with an empty list, and a CIDR with a
-    prefix longer than the mask is always full. O(n log n) in blocks in use.
+    prefix longer than the mask is always full. Quarantined blocks of `unlisted` pools are in the list: the
+    operator keeps no quarantine. O(n log n) in blocks in use.
     """
     pools = sorted(_unlisted(cluster), key=lambda pool: pool.name)
     excluded = [cidr.block for cidr in cluster.excluded]
@@ -91,12 +92,14 @@ def _useful(pieces: Iterable[Block], mask: int) -> tuple[Block, ...]:
 def _not_booked(
     cluster: Cluster, lines: Iterable[Line], lists: Lists, masks: Mapping[int, int]
 ) -> Iterator[Block]:
-    """Yield the blocks of the nodes that the operator does not book exactly."""
+    """Yield pending blocks, and the blocks of the nodes that the operator does not book exactly."""
     ranges = sorted(block for blocks in lists.values() for block in blocks)
     used: dict[str, set[Block]] = defaultdict(set)
     for line in lines:
         if line.state is State.HELD:
             used[line.node].add(line.block)
+        elif line.state is State.PENDING:
+            yield line.block
     for seen in cluster.cilium_nodes:
         used[seen.name].update(block for block, _ in seen.blocks)
     for blocks in used.values():
