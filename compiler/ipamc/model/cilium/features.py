@@ -38,6 +38,10 @@ class Capability(enum.Enum):
     ORPHAN_BLOCKS = (
         "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
     )
+    EXCHANGED_BLOCKS = (
+        "a block that is taken out of its CiliumPodIPPool stays with its node until the operator starts again; "
+        "before, until its agent writes next"
+    )
     NUMERIC_ALLOCATED = "the operator writes `pools.allocated` in order of address; before, of text"
     IMMUTABLE_MASK = "the apiserver refuses another `maskSize`; before, only the operator does"
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"

@@ -167,6 +167,13 @@ TABLE = (
         run=(15, 16, 17, 18, 19),
     ),
     Row(
+        Capability.EXCHANGED_BLOCKS,
+        _MULTI_POOL,
+        "PR #42126; AllocateToNode in pool_allocator.go (as above)",
+        since=19,
+        run=(15, 16, 17, 18, 19),
+    ),
+    Row(
         Capability.NUMERIC_ALLOCATED,
         _MULTI_POOL,
         "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from 1.20",
