@@ -1,7 +1,8 @@
 """The operator's errors after an apply, judged by what was written.
 
-Errors stay in `operator-status` after their cause is gone (cilium issue 28758), and a node that is pinned to
-its blocks is told `pool empty` whenever its agent asks for more than they hold: neither is a failure.
+Errors stay in `operator-status` after their cause is gone (cilium issue 28758); a node that is pinned to its
+blocks is told `pool empty` whenever its agent asks for more than they hold; and with `operator: adopt` the
+operator does not know the blocks that it may not give out. None of these is a failure.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def judge(errors: Mapping[str, str], written: Written) -> Verdict:
     failures, before, restart = {}, {}, {}
     for node, text in errors.items():
         causes = [line.strip() for line in text.splitlines() if line.strip()]
-        left = [cause for cause in causes if not _is_pinned(cause, node, written)]
+        left = [
+            cause
+            for cause in causes
+            if not _is_pinned(cause, node, written) and not _is_not_given_out(cause, written)
+        ]
         if not left:
             continue
         changed = node in written.nodes or any(f'"{pool}"' in text for pool in written.pools)
@@ -71,8 +76,21 @@ def _is_pinned(cause: str, node: str, written: Written) -> bool:
     return bool(found and found[1] in written.own_pools and found[1].partition(".")[2] == node)
 
 
+def _is_not_given_out(cause: str, written: Written) -> bool:
+    """Tell whether the operator shall not know a CIDR: the rendered list has nothing of it."""
+    blocks = _unknown(cause)
+    return bool(blocks and written.operator_list) and not any(
+        cidr.overlaps(blocks[0]) for cidr in written.operator_list
+    )
+
+
 def _is_unknown_yet(cause: str, written: Written) -> bool:
     """Tell whether the operator lacks a CIDR that the rendered list has: it reads the list when it starts."""
-    found = _UNKNOWN(cause)
-    blocks = parsed([found[1]]) if found else []
+    blocks = _unknown(cause)
     return bool(blocks) and covers(written.operator_list, blocks[0])
+
+
+def _unknown(cause: str) -> list[Block]:
+    """Return the CIDR that the operator does not know."""
+    found = _UNKNOWN(cause)
+    return parsed([found[1]]) if found else []
