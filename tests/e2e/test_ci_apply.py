@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, DEPLOYMENTS, NODE_CONFIGS, NODES, POOLS, Api, Object
-from tests.e2e.objects import cilium_node, ip_pool
+from tests.e2e.objects import cilium_node, ip_pool, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.site import Site
 from tests.e2e.test_clusters import fleet
@@ -369,16 +369,28 @@ def test_errors_from_before_are_no_failure(api: Api, operator: Operator, tmp_pat
     assert f"CiliumNode {node}: was there before" in said
 
 
-def test_a_block_outside_the_operators_list_waits_for_its_restart(
+def test_a_block_that_the_operator_may_not_give_out_is_no_error_of_it(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    pipeline = made(api, operator, tmp_path, "adopt", "helm")
+    flags(api, pipeline.site.config)
+    with operator.running(pipeline.site.config):
+        said = apply(pipeline, wait="3")
+        assert all("not configured" in verdict(node) for node in api.items(CILIUM_NODES).values())
+    assert "operator" not in said
+
+
+def test_a_block_of_the_operators_list_waits_for_its_restart(
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:
     pipeline = made(api, operator, tmp_path, "adopt", "helm")
     config = pipeline.site.config
-    old = {**config, "cluster-pool-ipv4-cidr": "10.1.0.0/24"}
+    old = {**config, "cluster-pool-ipv4-cidr": "10.1.0.0/25"}
     flags(api, old)
+    api.create(CILIUM_NODES, cilium_node("stranger", "10.1.0.128/27"))
     with operator.running(old):
         said = apply(pipeline, wait="3")
-    assert "the operator reads its list of CIDRs when it starts, and lacks the blocks of 6 nodes" in said
+    assert "the operator reads its list of CIDRs when it starts, and lacks the blocks of 1 node" in said
     flags(api, config)
     with operator.running(config):
         apply(pipeline)

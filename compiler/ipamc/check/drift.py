@@ -145,8 +145,9 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
             found = ranges.of(shown.block)
             pool = found.pool.name if found else shown.pool
             foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
-            # Lines of shared pools follow the operator, beside others; one of two blocks of a family is wrong.
-            if not foreign and (cluster.mode.one_block or pool not in plan.operator_pools):
+            # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
+            followed = cluster.mode is Mode.MULTI_POOL and pool in plan.operator_pools
+            if not foreign and not followed:
                 strays.append(shown)
         if strays:
             yield node, seen, strays
