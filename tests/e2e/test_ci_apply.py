@@ -380,22 +380,6 @@ def test_a_block_that_the_operator_may_not_give_out_is_no_error_of_it(
     assert "operator" not in said
 
 
-def test_a_block_of_the_operators_list_waits_for_its_restart(
-    api: Api, operator: Operator, tmp_path: Path
-) -> None:
-    pipeline = made(api, operator, tmp_path, "adopt", "helm")
-    config = pipeline.site.config
-    old = {**config, "cluster-pool-ipv4-cidr": "10.1.0.0/25"}
-    flags(api, old)
-    api.create(CILIUM_NODES, cilium_node("stranger", "10.1.0.128/27"))
-    with operator.running(old):
-        said = apply(pipeline, wait="3")
-    assert "the operator reads its list of CIDRs when it starts, and lacks the blocks of 1 node" in said
-    flags(api, config)
-    with operator.running(config):
-        apply(pipeline)
-
-
 # Objects that left the tree.
 
 
