@@ -489,6 +489,34 @@ def test_a_listed_node_that_comes_back_keeps_the_block_that_the_operator_gave_it
         sound(site)
 
 
+def test_a_node_moves_from_the_operators_pool_to_ours(api: Api, operator: Operator, tmp_path: Path) -> None:
+    """Its CiliumNode is deleted before the new block is applied: up to 1.18 the operator books the old one else, from 1.19 on it undoes the new one."""
+    site = site_of(api, operator, tmp_path, rack(), spare("10.9.0.0/26"), nodes="a")
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "n9") == {"n9": ["10.9.0.0/26"]}
+        enlist(site, "n9")
+        dump(site)
+        site.compile()
+        site.run("lock", site.name, "--renumber", "n9")
+        site.compile()
+        site.apply()
+        assert blocks(api)["n9"] == ["10.9.0.0/26"]
+        site.run("lock", site.name, "--settle", "n9")
+        site.compile()
+        assert "conflict" in api.apply(site.build()).stderr  # the operator owns the list
+        leave(api, "n9")
+        api.create(NODES, {"metadata": {"name": "n9"}})
+        site.apply()
+        looked_at(api, "n9")
+        assert site.lock()["n9"] == [("rack", "10.0.0.64/26")]
+        assert ask(api, "s1") == {"s1": ["10.9.0.0/26"]}
+        (site.folder / "live.yaml").unlink()
+        dump(site)
+        site.compile()
+        sound(site)
+
+
 def test_a_manifest_with_the_block_that_a_node_had_once_gives_it_to_two(api: Api, operator: Operator) -> None:
     """Why nothing is rendered for nodes that have their block from the operator: up to 1.18 it would stay so, from 1.19 on be undone each time."""
     with operator.running({**IPV4, "cluster-pool-ipv4-cidr": "10.9.0.0/25"}):

@@ -3,15 +3,15 @@
 The list holds `unlisted` pools, and of these only what the operator may give. Blocks of other pools are not in
 it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that hold
 them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an error,
-but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of 1.15,
-1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
+but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of 1.12,
+1.15, 1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
 
 - the unlisted pool is full, a listed node is re-created: before its CiliumNode is applied again, another node
   gets its block.
 - the unlisted pool is full and a node waits; the list with a newcomer's block is applied before the
   newcomer's CiliumNode: the node that waits gets that block.
 
-A block is free for the operator that cannot book it. It books a node as a whole, or not at all: if the IPv4
+What the operator cannot book is free for it. It books a node as a whole, or not at all: if the IPv4
 block of a node is in no CIDR of the list, another node gets its IPv6 block. It books a block in the first CIDR
 of the list that has a part of it, and nothing in the next one. With a mask shorter than the block it books the
 addresses beside it too. So a block in use is in the list only if the operator books it and nothing but it.
