@@ -1,8 +1,9 @@
 """The operator's errors after an apply, judged by what was written.
 
-Errors stay in `operator-status` after their cause is gone (cilium issue 28758); a node that is pinned to its
-blocks is told `pool empty` whenever its agent asks for more than they hold; and with `operator: adopt` the
-operator does not know the blocks that it may not give out. None of these is a failure.
+Errors stay in `operator-status` after their cause is gone (cilium issue 28758). A node that is pinned to its
+blocks is told `pool empty` whenever its agent asks for more than they hold. An operator that adopts has no
+blocks of ours in its list, and says so of each of our nodes (model/cilium/operator_list.py). All three are no
+failures.
 """
 
 from __future__ import annotations
@@ -33,8 +34,14 @@ class Written:
     """The CiliumPodIPPools that this run changed."""
     own_pools: Collection[str] = ()
     """The CiliumPodIPPools of single nodes."""
+    given: Mapping[str, Collection[Block]] = field(default_factory=dict)
+    """With `adopt`, the blocks that are rendered for each node."""
     operator_list: Sequence[Block] = ()
-    """What the operator of cluster-pool mode (adopt) may give, as rendered."""
+    """With `adopt`, what the operator may give, as rendered."""
+
+    def knows(self, block: Block) -> bool:
+        """Tell whether the rendered list has a block."""
+        return covers(self.operator_list, block)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,7 @@ def judge(errors: Mapping[str, str], written: Written) -> Verdict:
         left = [
             cause
             for cause in causes
-            if not _is_pinned(cause, node, written) and not _is_not_given_out(cause, written)
+            if not _is_pinned(cause, node, written) and not _is_ours_alone(cause, node, written)
         ]
         if not left:
             continue
@@ -76,21 +83,18 @@ def _is_pinned(cause: str, node: str, written: Written) -> bool:
     return bool(found and found[1] in written.own_pools and found[1].partition(".")[2] == node)
 
 
-def _is_not_given_out(cause: str, written: Written) -> bool:
-    """Tell whether the operator shall not know a CIDR: the rendered list has nothing of it."""
-    blocks = _unknown(cause)
-    return bool(blocks and written.operator_list) and not any(
-        cidr.overlaps(blocks[0]) for cidr in written.operator_list
-    )
+def _is_ours_alone(cause: str, node: str, written: Written) -> bool:
+    """Tell whether the operator does not know a block that only ipamc gives: it is in no list of it."""
+    block = _unknown(cause)
+    return block is not None and block in written.given.get(node, ()) and not written.knows(block)
 
 
 def _is_unknown_yet(cause: str, written: Written) -> bool:
     """Tell whether the operator lacks a CIDR that the rendered list has: it reads the list when it starts."""
-    blocks = _unknown(cause)
-    return bool(blocks) and covers(written.operator_list, blocks[0])
+    block = _unknown(cause)
+    return block is not None and written.knows(block)
 
 
-def _unknown(cause: str) -> list[Block]:
-    """Return the CIDR that the operator does not know."""
+def _unknown(cause: str) -> Block | None:
     found = _UNKNOWN(cause)
-    return parsed([found[1]]) if found else []
+    return next(iter(parsed([found[1]])), None) if found else None
