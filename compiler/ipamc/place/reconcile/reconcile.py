@@ -22,6 +22,7 @@ from ipamc.check.held_blocks import UNTIL_MOVED, Fault, Faulty
 from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Span, error, names
 from ipamc.model.evidence import Evidence
@@ -78,6 +79,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         rendered_uids=rendered_uids,
     )
     evidence = Evidence(cluster)
+    before = lock
     run, overtaken = give_way(run, evidence)
     lock = run.lock
     idle, faults, nodes = _by_node(wants, evidence, run)
@@ -101,7 +103,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += no_pods_of_whom(cluster, lock, consent)
     if operator_pools and not consent.follow:
         agreeing = sum(map(evidence.has_cilium_node, idle))
-        found += other_cluster(cluster, lock, [node for node in nodes if _lost_all(node)], agreeing)
+        found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
     found += [
         finding for group in _faulty(faults, with_lines, run) for finding in group.fault.rule(cluster, group)
     ]
@@ -128,14 +130,18 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     ), found
 
 
-def _lost_all(node: NodeState) -> bool:
-    """Tell whether a node had blocks that it does not hold any more, by what it shows."""
-    had = {line.block for line in node.written if line.state is State.HELD}
-    return (
-        StaleReason.FOLLOWED in node.stale
-        and bool(had and node.shown)
-        and had.isdisjoint(line.block for line in node.held)
-    )
+def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:
+    """Return the nodes that show blocks, and none of those that they held. O(lines), where nodes show others."""
+    changed = {node.name: node for node in nodes if node.shown and node.stale}
+    had: dict[str, set[Block]] = defaultdict(set)
+    for line in before.lines if changed else ():
+        if line.state is State.HELD and line.node in changed:
+            had[line.node].add(line.block)
+    return [
+        node
+        for name, node in changed.items()
+        if had[name] and had[name].isdisjoint(line.block for line in node.held)
+    ]
 
 
 def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> list[Node]:
