@@ -74,7 +74,7 @@ UNTIL_MENDED = {
         "a part of a pool is reserved",
         "the operator adds a block",
     ),
-    *("an agent drops the block that it started with", "what is reserved in an unlisted pool"),
+    "an agent drops the block that it started with",
     *("a renumber before the first export with podCIDRs",),
 }
 
