@@ -20,11 +20,12 @@ def after_settle(cluster: Cluster, nodes: Sequence[str]) -> tuple[str, ...]:
         return ()
     node = nodes[0] if len(nodes) == 1 else "NODE"
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
-    steps = enumerate(_steps(cluster, node), 1)
+    steps = enumerate(after_apply(cluster, node), 1)
     return (f"next: compile, merge and apply this{each}:", *(f"{number}. {step}" for number, step in steps))
 
 
-def _steps(cluster: Cluster, node: str) -> Iterator[str]:
+def after_apply(cluster: Cluster, node: str) -> Iterator[str]:
+    """Yield the steps for a drained node, after its new block was applied."""
     if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs":
         yield f"kubectl delete node {node}, and restart its kubelet: podCIDRs cannot be changed, so it joins again"
         yield f"export the inventory again (kubectl get nodes -o yaml), then ipamc compile {cluster.name}, merge and apply"
