@@ -145,7 +145,7 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
             found = ranges.of(shown.block)
             pool = found.pool.name if found else shown.pool
             foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
-            if not foreign and pool not in plan.operator_pools:
+            if not foreign:
                 strays.append(shown)
         if strays:
             yield node, seen, strays
