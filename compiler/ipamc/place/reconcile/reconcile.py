@@ -42,6 +42,7 @@ from ipamc.place.reconcile.transitions import (
     leave,
     replaced_keys,
     state_of,
+    without_move,
 )
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -75,7 +76,7 @@ def reconcile(
         rendered_uids=rendered_uids,
     )
     evidence = Evidence(cluster)
-    run, overtaken = give_way(run, evidence)
+    run = give_way(run, evidence)
     lock = run.lock
     idle, faults, nodes = _by_node(wants, evidence, run)
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
@@ -84,7 +85,7 @@ def reconcile(
     lines, refused = lay_out(run, with_lines)
     stale = (
         *(Stale(reason, node.name) for node in nodes for reason in node.stale),
-        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(overtaken)),
+        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(run.overtaken)),
     )
 
     found += leaver_findings(cluster, lock, leavers, consent)
@@ -180,7 +181,7 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         node = come_back(node, want, run)
         if node.pending and (node.name in run.consent.settle or has_arrived(node)):
             node = complete(node, run.today, one_block=run.one_block)
-    node = follow(adopt(node, run), run)
+    node = without_move(follow(adopt(node, run), run), run)
     return ask(renumber(node, want, run), want, run)
 
 
