@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e ci-lab soak clean
+.PHONY: help demo test e2e ci-lab soak soak-e2e clean
 
 BIN := .venv/bin
 
@@ -13,6 +13,7 @@ help:
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver and a real cilium-operator: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
+	@echo 'make soak-e2e random histories of live clusters: STEPS=200 a mode, on the servers of OPERATORS, from SEED'
 	@echo 'make clean   remove .venv and caches'
 
 demo: .venv/.made
@@ -38,6 +39,14 @@ HISTORIES ?= 20000
 
 soak: .venv/.made-for-tests
 	IPAMC_HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -n 2 -s tests/test_history.py
+
+STEPS ?= 200
+SEED ?= $(shell date +%s)
+
+soak-e2e: .venv/.made-for-tests
+	build="$$(.ci/kustomize)"; servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
+	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" IPAMC_SOAK_SEED=$(SEED) IPAMC_SOAK_STEPS=$(STEPS) \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -rP tests/e2e/test_soak.py -k promise
 
 # The first Python that is new enough: a name on the PATH may be a shim for a version that is not there.
 .venv/.made: pyproject.toml

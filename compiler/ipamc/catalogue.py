@@ -23,6 +23,7 @@ from ipamc.check import (
     multi_pool,
     pools,
     published,
+    published_ranges,
     selection,
 )
 from ipamc.check import pins as check_pins
@@ -59,6 +60,7 @@ MODULES: tuple[ModuleType, ...] = (
     capacity,
     published,
     adopt,
+    published_ranges,
     mode_change,
     limits,
     verify,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, error
+from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import block_size, other_family
 
 
@@ -171,17 +172,39 @@ def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Rela
 def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0533: with `pinning: node` there is no `autoCreate`.
 
-    Every node has pools of its own with exactly its blocks; a shared pool over the same ranges would give
-    them out a second time.
+    Every node has a pool of its own with exactly its blocks; a shared pool over the same ranges would give
+    them out a second time. Further candidates are shared, and rendered as manifests.
     """
     if cluster.own_pools and cluster.auto_create:
         yield error(
             "IPC0533",
             cluster.field("spec", "ipam", "autoCreate"),
-            f"autoCreate {', '.join(cluster.auto_create)} with pinning: node, which has no shared pools",
+            f"autoCreate {', '.join(cluster.auto_create)} with pinning: node, where all pools are manifests",
             also=[Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")],
             help="remove autoCreate, or set pinning: pool",
         )
+
+
+def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
+    """IPC0537: with `pinning: node` a pool is the first candidate of all its nodes or of none.
+
+    The blocks of a node's first candidate are in a CiliumPodIPPool of the node's own; a further candidate is
+    a CiliumPodIPPool that nodes share, under the name that pods' annotations use. A shared pool over the
+    ranges of own pools would give their blocks out a second time.
+    """
+    if not cluster.own_pools:
+        return
+    first, further = by_place(wants)
+    for pool in cluster.pools:
+        if pool.name in first and pool.name in further:
+            one, other = first[pool.name], further[pool.name]
+            yield error(
+                "IPC0537",
+                pool.at / "metadata" / "name",
+                f'pool "{pool.name}" is the first candidate of node {one.name} and a further one of node {other.name}',
+                also=[Related(one.at, "first here"), Related(other.at, "further here")],
+                help=f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node, change priority, or split {pool.name} in two pools",
+            )
 
 
 def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:

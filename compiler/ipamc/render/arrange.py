@@ -15,15 +15,20 @@ from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, Want
+from ipamc.model.pool_ranges import Published
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.kustomization import files as kustomizations
 
 
-def arrange(plan: Plan) -> tuple[File, ...]:
-    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines)."""
+def arrange(plan: Plan, published: Published | None = None) -> tuple[File, ...]:
+    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines).
+
+    `published` is what was rendered before; without it, nothing was.
+    """
     layout = Layout(
         plan=plan,
+        published=published or Published(),
         shards=_shards(plan),
         held=_held(plan),
         masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},

@@ -182,6 +182,22 @@ TABLE = (
         decides="`seeds/`",
     ),
     Row(
+        Capability.EDITED_RANGES,
+        _MULTI_POOL,
+        "PR #42126; updateCIDRSets, reconcileOrphanCIDRs in pool_allocator.go (as above)",
+        since=19,
+        run=(15, 16, 17, 18, 19),
+        decides="`cilium/ippools.yaml`, IPC0538",
+    ),
+    Row(
+        Capability.REMOVED_RANGES,
+        _MULTI_POOL,
+        "slices.Delete inside the loop of updateCIDRSets in pool_allocator.go (as above)",
+        since=18,
+        run=(15, 16, 17, 18, 19),
+        decides="`cilium/ippools.yaml`, IPC0538",
+    ),
+    Row(
         Capability.IMMUTABLE_MASK,
         _MULTI_POOL,
         "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",

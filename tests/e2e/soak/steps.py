@@ -1,0 +1,296 @@
+"""The steps of a history: each is a line of text, a verb and what it is done to."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from ipaddress import IPv4Network, ip_network
+
+from tests.e2e.api import CILIUM_NODES, NODES, Object
+from tests.e2e.soak.world import BrokenPromiseError, World, wait
+
+Step = Callable[..., object]
+
+
+def do(world: World, line: str) -> None:
+    """Do one step, and check what has to hold."""
+    verb, *words = line.split()
+    STEPS[verb](world, *words)
+    world.check()
+
+
+# Edits of the inputs. Each is compiled, and undone if that is refused.
+
+
+def _pool(world: World, name: str, change: Callable[[Object], object]) -> None:
+    world.edit(
+        lambda each: (
+            change(each["spec"]) if (each["kind"], each["metadata"].get("name")) == ("IPPool", name) else None
+        )
+    )
+
+
+def _ranges(world: World, name: str, change: Callable[[list[str]], object]) -> None:
+    _pool(world, name, lambda spec: change(spec["ipv4"]["cidrs"]))
+
+
+def append(world: World, pool: str, cidr: str) -> None:
+    """Write one more range behind the others."""
+    _ranges(world, pool, lambda cidrs: cidrs.append(cidr))
+
+
+def front(world: World, pool: str, cidr: str) -> None:
+    """Write one more range in front of the others."""
+    _ranges(world, pool, lambda cidrs: cidrs.insert(0, cidr))
+
+
+def widen(world: World, pool: str) -> None:
+    """Double the first range."""
+    _ranges(world, pool, lambda cidrs: cidrs.__setitem__(0, str(ip_network(cidrs[0]).supernet())))
+
+
+def shrink(world: World, pool: str) -> None:
+    """Halve the first range."""
+    _ranges(world, pool, lambda cidrs: cidrs.__setitem__(0, str(next(IPv4Network(cidrs[0]).subnets()))))
+
+
+def split(world: World, pool: str) -> None:
+    """Write the first range as its two halves."""
+    _ranges(
+        world, pool, lambda cidrs: cidrs.__setitem__(slice(0, 1), map(str, IPv4Network(cidrs[0]).subnets()))
+    )
+
+
+def reorder(world: World, pool: str) -> None:
+    """Write the ranges in the opposite order."""
+    _ranges(world, pool, lambda cidrs: cidrs.reverse())
+
+
+def remove(world: World, pool: str) -> None:
+    """Take the last range away."""
+    _ranges(world, pool, lambda cidrs: cidrs.pop() if len(cidrs) > 1 else None)
+
+
+def reserve(world: World, pool: str, cidr: str) -> None:
+    """Reserve a part of the pool."""
+    _pool(world, pool, lambda spec: spec.setdefault("reserved", []).append(cidr))
+
+
+def unreserve(world: World, pool: str) -> None:
+    """Reserve nothing any more."""
+    _pool(world, pool, lambda spec: spec.pop("reserved", None))
+
+
+def disable(world: World, pool: str) -> None:
+    """Let the pool serve nobody new."""
+    _pool(world, pool, lambda spec: spec.update(disabled=True))
+
+
+def enable(world: World, pool: str) -> None:
+    """Let the pool serve newcomers again."""
+    _pool(world, pool, lambda spec: spec.pop("disabled", None))
+
+
+def prioritise(world: World, pool: str, priority: str) -> None:
+    """Let the pool come earlier or later."""
+    _pool(world, pool, lambda spec: spec.update(priority=int(priority)))
+
+
+def rename(world: World, pool: str, name: str) -> None:
+    """Call the pool something else."""
+    world.edit(
+        lambda each: (
+            each["metadata"].update(name=name)
+            if (each["kind"], each["metadata"].get("name")) == ("IPPool", pool)
+            else None
+        )
+    )
+
+
+# The inventory.
+
+
+def label(world: World, node: str, rack: str) -> None:
+    """Move a node to another rack, by its label, and export the nodes."""
+    world.api.change(f"{NODES}/{node}", lambda whole: whole["metadata"]["labels"].update(rack=rack))
+    nodes(world)
+
+
+def nodes(world: World) -> None:
+    """Export the Nodes, but no CiliumNodes, and compile."""
+    before = world.texts()
+    world.export(cilium_nodes=False)
+    world.compiled_or_undone(before)
+
+
+def refresh(world: World) -> None:
+    """Export Nodes and CiliumNodes, and compile: what the lock holds is then what the nodes that were listed have."""
+    before = world.texts()
+    world.export()
+    if world.compiled_or_undone(before):
+        _lock_is_true(world)
+
+
+def _lock_is_true(world: World) -> None:
+    held, shown = world.held(), world.live.shown()
+    for name, machine in world.live.machines.items():
+        if machine.listed and not machine.drained and shown.get(name) and held.get(name) != shown[name]:
+            raise BrokenPromiseError(
+                f"{name} has {sorted(shown[name])}, the lock holds {sorted(held.get(name, ()))}, "
+                f"and a compile with its CiliumNode has nothing to say:\n{world.site.said}"
+            )
+
+
+# Applies, and the operator.
+
+
+def apply(world: World) -> None:
+    """Apply what was rendered."""
+    world.apply()
+
+
+def restart(world: World) -> None:
+    """Let the operator restart."""
+    world.restart_operator(signal.SIGTERM)
+
+
+def kill(world: World) -> None:
+    """Kill the operator; another one takes over."""
+    world.restart_operator(signal.SIGKILL)
+
+
+# Nodes.
+
+
+def join(world: World, node: str, rack: str) -> None:
+    """Let a node join that will be in the next export."""
+    world.live.is_registered(node, rack)
+    world.live.agent_starts(node)
+
+
+def scale(world: World, node: str, rack: str) -> None:
+    """Let an autoscaler's node join: nobody lists it."""
+    world.live.is_registered(node, rack, listed=False)
+    world.live.agent_starts(node)
+
+
+def leave(world: World, node: str) -> None:
+    """Delete a Node with its machine."""
+    world.live.is_deleted(node)
+
+
+def recreate(world: World, node: str) -> None:
+    """Delete a Node with its machine, and let one of the same name join before anybody applies."""
+    machine = world.live.machines[node]
+    rack = world.api.get(f"{NODES}/{node}")["metadata"]["labels"]["rack"]
+    world.live.is_deleted(node)
+    world.live.is_registered(node, rack, listed=machine.listed)
+    world.live.agent_starts(node)
+
+
+def replace(world: World, node: str) -> None:
+    """Delete a Node with its machine, apply, and let one of the same name join."""
+    machine = world.live.machines[node]
+    rack = world.api.get(f"{NODES}/{node}")["metadata"]["labels"]["rack"]
+    world.live.is_deleted(node)
+    world.apply()
+    world.live.is_registered(node, rack, listed=machine.listed)
+    world.live.agent_starts(node)
+
+
+def lose(world: World, node: str) -> None:
+    """Delete the CiliumNode of a node that runs, and apply at once."""
+    world.api.delete(f"{CILIUM_NODES}/{node}")
+    world.apply()
+
+
+def agent(world: World, node: str) -> None:
+    """Let an agent restart: it comes up with the block that its objects show."""
+    machine = world.live.machines[node]
+    shown = world.live.shown().get(node, frozenset())
+    if world.mode.one_block and machine.used and not machine.drained and shown != machine.used:
+        raise BrokenPromiseError(
+            f"the agent of {node} comes up with {sorted(shown)}; its pods use {sorted(machine.used)}"
+        )
+    if machine.drained:
+        machine.used = frozenset()
+    world.live.agent_starts(node)
+
+
+def ask(world: World, node: str) -> None:
+    """Let an agent need one address more than it has."""
+    before = world.live.shown().get(node)
+    world.live.asks_for_more(node)
+    wait(lambda: world.live.shown().get(node) != before)
+
+
+def drop(world: World, node: str) -> None:
+    """Let an agent give back the last of its blocks."""
+    world.live.drops(node)
+
+
+# Renumbering.
+
+
+def renumber(world: World, node: str) -> None:
+    """Agree that a node moves: it gets a pending block."""
+    if world.tried("lock", world.site.name, "--renumber", node):
+        world.must("compile", world.site.name)
+
+
+def drain(world: World, node: str) -> None:
+    """Let the pods of a node go."""
+    machine = world.live.machines[node]
+    machine.drained, machine.used = True, frozenset()
+
+
+def settle(world: World, node: str) -> None:
+    """Let the pending block of a drained node be the held one."""
+    if world.tried("lock", world.site.name, "--settle", node):
+        world.must("compile", world.site.name)
+
+
+def release(world: World, node: str) -> None:
+    """Free what is quarantined or pending of a node."""
+    if world.tried("lock", world.site.name, "--release", node):
+        world.must("compile", world.site.name)
+
+
+STEPS: dict[str, Step] = {
+    step.__name__: step
+    for step in (
+        *(
+            append,
+            front,
+            widen,
+            shrink,
+            split,
+            reorder,
+            remove,
+            reserve,
+            unreserve,
+            disable,
+            enable,
+            prioritise,
+            rename,
+        ),
+        *(
+            label,
+            nodes,
+            refresh,
+            apply,
+            restart,
+            kill,
+            join,
+            scale,
+            leave,
+            recreate,
+            replace,
+            lose,
+            agent,
+            ask,
+            drop,
+        ),
+        *(renumber, drain, settle, release),
+    )
+}
