@@ -176,7 +176,7 @@ class Step:
             and not annotated
             and known.live
             and not known.pod_cidrs
-            and self.rendered.get(node, known.uid(node)) != known.uid(node)
+            and node in self._created_again()
         )
         return (
             node in self.consent.settle
@@ -184,6 +184,16 @@ class Step:
             or created_again
             or all(self.shows(node, block) for block in coming)
         )
+
+    def _created_again(self) -> set[str]:
+        """Name the nodes that have another uid than the one that was rendered; none if so many have that it is another cluster's inventory."""
+        nodes = self.world.nodes
+        found = {
+            name
+            for name, uid in self.rendered.items()
+            if name in nodes and nodes[name].live and nodes[name].uid(name) != uid
+        }
+        return found if len(found) <= max(3, len(self.rendered) // 2) else set()
 
     def renumbered(self, row: Row) -> bool:
         """Tell whether somebody agreed to give the node of a held line another block in its place."""

@@ -16,6 +16,7 @@ def judge_evidence(step: Step) -> None:
     node_and_cilium_node_agree(step)
     lines_follow_the_operator(step)
     running_nodes_are_not_placed_blindly(step)
+    most_nodes_show_some_of_their_blocks(step)
 
 
 def no_shown_address_has_two_owners(step: Step) -> None:
@@ -35,6 +36,8 @@ def nodes_show_what_the_lock_has_for_them(step: Step) -> None:
     ours = world.operators() if world.mode == "multi-pool" else set()
     for node in world.nodes:
         pools = dict(world.cilium_nodes.get(node, ()))
+        known = [block for block, name in pools.items() if (world.owner(block) or name) in world.pools]
+        assert known or not pools or world.mode != "multi-pool", f"{node} shows nothing of this cluster"
         shown = [
             block
             for block in (*world.shown(node), *world.addresses.get(node, ()))
@@ -90,6 +93,18 @@ def running_nodes_are_not_placed_blindly(step: Step) -> None:
             continue
         held = [row for row in step.after if (row.node, row.state) == (name, "held")]
         assert not held or any((name, row.block) in had for row in held), held
+
+
+def most_nodes_show_some_of_their_blocks(step: Step) -> None:
+    """Where the lock follows: else the CiliumNodes are of another cluster, unless somebody knows better."""
+    strange = []
+    for node in step.world.nodes:
+        had = {row.block for row in step.before if (row.node, row.state) == (node, "held")}
+        has = {row.block for row in step.after if (row.node, row.state) == (node, "held")}
+        if had and step.world.given(node) and not had & has:
+            strange.append(node)
+    seen = step.world.nodes.keys() & step.world.cilium_nodes.keys()
+    assert len(strange) <= max(3, len(seen) // 2) or step.consent.follow, strange
 
 
 def _lines(step: Step, node: str) -> tuple[set[Block], set[Block]]:

@@ -13,9 +13,10 @@ from tests.support.history.edits import inside, pick
 from tests.support.history.machine import History, family, few, has, names, racks, rarely, some
 from tests.support.history.model import NODE_NAMES, RACKS, Node, cell
 
-NOT_ABOUT_EVIDENCE = frozenset({"IPC0303", "IPC0305", "IPC0434"})
+NOT_ABOUT_EVIDENCE = frozenset({"IPC0303", "IPC0305", "IPC0434", "IPC0438"})
 """What may be wrong with a cluster although the operator gives every address to one node at most: what a node
-without a CiliumNode started with is gone, and there is no other block for it, or it runs."""
+without a CiliumNode started with is gone, and there is no other block for it, or it runs; or so many nodes have
+other blocks that somebody has to say that it is this cluster."""
 
 
 class LiveHistory(History):
@@ -218,7 +219,7 @@ class LiveHistory(History):
             keep += [block for block in mine if world.one_block and block.family not in families]
             world.show(node, sorted({*keep, *new}))
         consistent = self._is_consistent()
-        self.commit()
+        self.commit(Consent(follow=True) if where % 2 else None)
         if consistent:
             codes = {each.code for each in self.reasons}
             assert codes <= NOT_ABOUT_EVIDENCE, self.reasons

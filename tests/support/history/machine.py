@@ -32,6 +32,7 @@ from tests.support.history.model import (
     World,
     cell,
     compiled,
+    published_pools,
     rendered_uids,
 )
 
@@ -87,6 +88,7 @@ class History(RuleBasedStateMachine):
         self.steps["steps"] += 1
         consent = consent or Consent()
         today = self.today.isoformat()
+        self.next.published = published_pools(self.files)
         try:
             result = compiled(self.next, self.lock, self.files, today=today, consent=consent)
         except Refused as refused:
@@ -104,7 +106,7 @@ class History(RuleBasedStateMachine):
         self.steps.update(step.events())
         self.steps.update(
             f"by {name}"
-            for name in ("rename", "release", "renumber", "settle", "leave", "no_pods", "reshard")
+            for name in ("rename", "release", "renumber", "settle", "leave", "no_pods", "follow", "reshard")
             if getattr(consent, name)
         )
         self._is_canonical(result.lock, result.plan.cluster)
@@ -175,6 +177,8 @@ class History(RuleBasedStateMachine):
             for number, name in enumerate(NODE_NAMES[-pinning:] if pinning else ()):
                 self.next.nodes[name] = Node("x", live=True)
                 self.next.show(name, [cell(each, 60 + number, 29) for each in families])
+        if self.next.pinning == "node":
+            self.next.pools["p"].rack = ""  # a pool is the first candidate of all its nodes, or of none
         for number in range(min(nodes, 1 << size - width)):
             self.next.nodes[NODE_NAMES[number]] = Node(RACKS[number % 3], live=number % 2 == 0)
         self.commit()

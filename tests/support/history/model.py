@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from ipamc.check.published import BINDING
+from ipamc.check.published import BINDING, POOLS
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
@@ -140,6 +140,8 @@ class World:
     """Blocks and the names of their pools, by the CiliumNode's name."""
     addresses: dict[str, list[Block]] = field(default_factory=dict)
     """Single addresses of CiliumNodes, in crd mode."""
+    published: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of the CiliumPodIPPools that were rendered last: nodes share them."""
 
     @property
     def one_block(self) -> bool:
@@ -160,7 +162,8 @@ class World:
         if self.pinning != "node":
             return set(self.pools)
         served = [names for node in self.nodes if (names := self.candidates(node))]
-        return {name for _, *further in served for name in further} - {first for first, *_ in served}
+        further = {name for _, *others in served for name in others}
+        return further | (self.published & self.pools.keys()) - {first for first, *_ in served}
 
     def shown(self, node: str) -> list[Block]:
         """Return the blocks that the live cluster shows for a node: in kubernetes mode a Node's podCIDRs come before those of its CiliumNode."""
@@ -293,12 +296,15 @@ class World:
         if name in self.addresses:
             ipam["pool"] = {address_text(each.family, each.first): {} for each in self.addresses[name]}
         if self.mode == "multi-pool":
-            own = f".{name}" if self.pinning == "node" else ""
+            shared = self.operators()
             pools = sorted({pool for _, pool in blocks})
             ipam = {
                 "pools": {
                     "allocated": [
-                        {"pool": pool + own, "cidrs": [str(block) for block, of in blocks if of == pool]}
+                        {
+                            "pool": pool if pool in shared else f"{pool}.{name}",
+                            "cidrs": [str(block) for block, of in blocks if of == pool],
+                        }
                         for pool in pools
                     ]
                 }
@@ -309,6 +315,12 @@ class World:
             "metadata": {"name": name},
             "spec": {"ipam": ipam},
         }
+
+
+def published_pools(rendered: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of the rendered CiliumPodIPPools that nodes share."""
+    documents = yaml.load_all(rendered.get(POOLS, ""), yaml.CSafeLoader)
+    return frozenset(document["metadata"]["name"] for document in documents)
 
 
 def rendered_uids(rendered: Mapping[str, str]) -> dict[str, str]:
