@@ -44,6 +44,7 @@ from ipamc.place.reconcile.transitions import (
     leave,
     replaced_keys,
     state_of,
+    without_move,
 )
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -80,7 +81,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     )
     evidence = Evidence(cluster)
     before = lock
-    run, overtaken = give_way(run, evidence)
+    run = give_way(run, evidence)
     lock = run.lock
     idle, faults, nodes = _by_node(wants, evidence, run)
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
@@ -89,7 +90,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     lines, refused = lay_out(run, with_lines)
     stale = (
         *(Stale(reason, node.name) for node in nodes for reason in node.stale),
-        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(overtaken)),
+        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(run.overtaken)),
     )
 
     found += leaver_findings(cluster, lock, leavers, consent)
@@ -195,7 +196,7 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         node = come_back(node, want, run)
         if node.pending and (node.name in run.consent.settle or has_arrived(node)):
             node = complete(node, run.today, one_block=run.one_block)
-    node = follow(adopt(node, run), run)
+    node = without_move(follow(adopt(node, run), run), run)
     return ask(renumber(node, want, run), want, run)
 
 
