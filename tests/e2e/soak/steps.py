@@ -204,6 +204,14 @@ def lose(world: World, node: str) -> None:
     world.apply()
 
 
+def heal(world: World, node: str) -> None:
+    """Do as IPC0513 says where a CiliumNode has another block than the lock: drain the node, delete its CiliumNode, apply, restart its agent."""
+    drain(world, node)
+    world.api.delete(f"{CILIUM_NODES}/{node}")
+    world.apply()
+    agent(world, node)
+
+
 def agent(world: World, node: str) -> None:
     """Let an agent restart: it comes up with the block that its objects show."""
     machine = world.live.machines[node]
