@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 
 from ipamc import address_space
 from ipamc.check import (
+    adopt,
     bgp,
     capacity,
     drift,
@@ -22,6 +23,7 @@ from ipamc.check import (
     multi_pool,
     pools,
     published,
+    published_ranges,
     selection,
 )
 from ipamc.check import pins as check_pins
@@ -57,6 +59,8 @@ MODULES: tuple[ModuleType, ...] = (
     evidence,
     capacity,
     published,
+    adopt,
+    published_ranges,
     mode_change,
     limits,
     verify,

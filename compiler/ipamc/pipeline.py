@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ipamc.check import check
+from ipamc.check.adopt import check_adopt
 from ipamc.check.limits import config_map_too_large
 from ipamc.check.mode_change import check_mode_change
 from ipamc.check.plan import check_plan
-from ipamc.check.published import check_published
+from ipamc.check.published import check_published, read_published
+from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
@@ -18,7 +20,7 @@ from ipamc.model.diagnostics import Located, Log, Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.place.allocate.allocate import allocate
-from ipamc.place.candidates import assign
+from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.place.reconcile.rendered import rendered_uids
 from ipamc.read.locate import locate
@@ -96,13 +98,15 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     folder = f"{inputs.folder}/rendered"
     with _located(inputs.sources):
         cluster, lock = load_cluster(inputs, log)
-        # What was rendered before and cannot change.
-        log.add(check_published(cluster, lock, inputs.published, folder))
         log.add(check_mode_change(cluster, lock, inputs.lock, inputs.published, folder))
         # Node -> its pools in order, with sizes.
         wants = assign(cluster)
         # Selectors select somebody.
         log.add(check_selection(cluster, wants))
+        # What was rendered before and cannot change.
+        published = read_published(inputs.published, folder)
+        shared = shared_pools(cluster, wants, published.pools)
+        log.add(check_published(cluster, wants, shared, lock, published))
         # Node -> its held, pending and quarantined lines, and what it still needs.
         state = log.keep(
             reconcile(
@@ -112,15 +116,18 @@ def compile_cluster(inputs: Inputs) -> Compilation:
                 inputs.consent,
                 inputs.today,
                 locked=inputs.locked,
+                shared=shared,
                 rendered_uids=rendered_uids(cluster, lock, inputs.consent, inputs.published),
             )
         )
         # What nodes need -> blocks.
         plan = log.keep(allocate(cluster, wants, state, inputs.today))
         # Capacity, maxPods, limits of the mode, drift.
-        log.add(check_plan(plan))
+        log.add((*check_plan(plan, shared), *check_published_ranges(plan, shared, published)))
+        # What the operator was told it may give out, and still does.
+        log.add(check_adopt(plan, inputs.published, folder))
         # Plan -> objects by file -> text by file.
-        arranged = arrange(plan)
+        arranged = arrange(plan, shared, published)
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         log.add(config_map_too_large(cluster, files))

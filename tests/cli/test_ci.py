@@ -125,7 +125,7 @@ def test_argocd_prunes_and_deletes_nothing() -> None:
     spec = yaml.safe_load(text)["spec"]
     assert spec["syncPolicy"] == {"applicationsSync": "create-update", "preserveResourcesOnDeletion": True}
     policy = spec["template"]["spec"]["syncPolicy"]
-    assert policy["automated"] == {"prune": False, "selfHeal": False}
+    assert policy["automated"] == {"prune": False, "selfHeal": True}
     assert {"ServerSideApply=true", "RespectIgnoreDifferences=true"} <= set(policy["syncOptions"])
     assert "/spec/ipam/pools" in spec["template"]["spec"]["ignoreDifferences"][0]["jsonPointers"]
 
@@ -258,6 +258,196 @@ def test_a_folder_that_is_no_name_stops_everything(repository: Repository, name:
     assert "matrix=" not in said
 
 
+# What was applied last.
+
+
+class Runs(BaseHTTPRequestHandler):
+    """An API that lists the successful pipelines; each request is remembered."""
+
+    answer: Any
+    requests: list[tuple[str, str]]
+    code = 200
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its signature
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        token = self.headers.get("Authorization") or self.headers.get("Private-Token") or ""
+        self.requests.append((self.path, token))
+        data = json.dumps(self.answer).encode()
+        self.send_response(self.code)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture
+def runs() -> Iterator[tuple[type[Runs], str]]:
+    handler = type("OneRuns", (Runs,), {"answer": None, "requests": []})
+    with serving(handler) as url:
+        yield handler, url
+
+
+def github_runs(url: str, sha: str = "") -> tuple[dict[str, Any], Any]:
+    """Return the variables of a job of GitHub, and what the API answers."""
+    variables = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_API_URL": url,
+        "GITHUB_REPOSITORY": "o/r",
+        "GITHUB_REF_NAME": "main",
+        "GITHUB_WORKFLOW_REF": "o/r/.github/workflows/ipamc.yml@refs/heads/main",
+        "GITHUB_TOKEN": "t0ken",
+    }
+    return variables, {"workflow_runs": [{"head_sha": sha}] if sha else []}
+
+
+def gitlab_runs(url: str, sha: str = "") -> tuple[dict[str, Any], Any]:
+    """Return the variables of a job of GitLab, and what the API answers."""
+    variables = {
+        "GITLAB_CI": "true",
+        "CI_API_V4_URL": url,
+        "CI_PROJECT_ID": "5",
+        "CI_COMMIT_BRANCH": "main",
+        "IPAMC_TOKEN": "t0ken",
+    }
+    return variables, [{"sha": sha}] if sha else []
+
+
+def find(repository: Repository, **variables: Any) -> str:
+    """Run `ipamc ci matrix` as the job after a merge does."""
+    command = ("ipamc", "ci", "matrix", "--format", "names", "--stage", "apply", "--base", "last-success")
+    return repository.run(*command, **variables)
+
+
+def head(repository: Repository) -> str:
+    return repository.run("git", "rev-parse", "HEAD").strip()
+
+
+@pytest.mark.parametrize(
+    ("forge_runs", "path", "secret"),
+    [
+        (
+            github_runs,
+            "/repos/o/r/actions/workflows/ipamc.yml/runs?branch=main&event=push&status=success&per_page=1",
+            "Bearer t0ken",
+        ),
+        (
+            gitlab_runs,
+            "/projects/5/pipelines?ref=main&source=push&status=success&order_by=id&sort=desc&per_page=1",
+            "t0ken",
+        ),
+    ],
+)
+def test_a_cluster_whose_apply_failed_is_listed_until_one_succeeds(
+    repository: Repository, runs: tuple[type[Runs], str], forge_runs: Any, path: str, secret: str
+) -> None:
+    handler, url = runs
+    commits = [head(repository)]
+    for cluster, node in (("red", "n2"), ("blue", "n3")):
+        repository.write(f"clusters/{cluster}/more.yaml", inventory(node))
+        repository.run("ipamc", "compile")
+        repository.commit(cluster)
+        commits.append(head(repository))
+    for success, listed in zip(commits, (["blue", "red"], ["blue"], []), strict=True):
+        variables, handler.answer = forge_runs(url, success)
+        said = find(repository, **variables)
+        assert [line for line in said.splitlines() if line in {"blue", "red"}] == listed
+        assert "t0ken" not in said
+    assert set(handler.requests) == {(path, secret)}
+
+
+def test_after_a_push_by_force_the_clusters_that_differ_are_listed(
+    repository: Repository, runs: tuple[type[Runs], str]
+) -> None:
+    handler, url = runs
+    repository.branch("applied", "red", "n2")
+    variables, handler.answer = github_runs(url, head(repository))
+    repository.run("git", "checkout", "-q", "main")
+    repository.write("clusters/blue/more.yaml", inventory("n3"))
+    repository.commit("another history")
+    assert {"blue", "red"} <= set(find(repository, **variables).splitlines())
+
+
+@pytest.mark.parametrize("forge_runs", [github_runs, gitlab_runs])
+@pytest.mark.parametrize("trouble", ["no token", "none yet", "unknown commit", "refused", "unreachable"])
+def test_where_the_forge_does_not_tell_every_cluster_is_listed(
+    repository: Repository, runs: tuple[type[Runs], str], forge_runs: Any, trouble: str
+) -> None:
+    handler, url = runs
+    variables, handler.answer = forge_runs(
+        "http://127.0.0.1:9" if trouble == "unreachable" else url,
+        "1" * 40 if trouble == "unknown commit" else "",
+    )
+    if trouble == "no token":
+        variables |= {"GITHUB_TOKEN": "", "IPAMC_TOKEN": ""}
+    if trouble == "refused":
+        handler.code = 403
+    said = find(repository, **variables)
+    assert "all clusters are listed, because last-success cannot be compared" in said
+    assert {"blue", "red"} <= set(said.splitlines())
+    assert "t0ken" not in said
+
+
+def test_outside_of_a_forge_every_cluster_is_listed(repository: Repository) -> None:
+    assert "this is not a job of GitHub or GitLab" in find(repository)
+
+
+def test_the_workflow_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(
+    repository: Repository,
+) -> None:
+    found = workflow((repository.folder / FILES["github"]).read_text())
+    assert found["on"]["schedule"] == [{"cron": "17 * * * *"}]
+    assert "github.event_name == 'push' && 'last-success'" in found["env"]["BASE"]
+    changes, apply = found["jobs"]["changes"], found["jobs"]["apply"]
+    assert changes["permissions"] == {"actions": "read", "contents": "read"}
+    assert "github.event_name == 'schedule' && github.ref_name == 'main'" in changes["if"]
+    (matrix,) = (step for step in changes["steps"] if step.get("id") == "matrix")
+    assert "github.event_name == 'schedule' && 'repair'" in matrix["env"]["STAGE"]
+    assert apply["steps"][-1]["env"]["REPAIR"] == "${{ github.event_name == 'schedule' && 'true' || '' }}"
+    other = repository.run(
+        "ipamc", "ci", "github", "--schedule", "*/5 * * * *", "--branch", "x'y", "--output", "-"
+    )
+    assert workflow(other)["on"]["schedule"] == [{"cron": "*/5 * * * *"}]
+    assert "github.ref_name == 'x''y'" in workflow(other)["jobs"]["changes"]["if"]
+
+
+def test_the_scripts_of_the_workflow_repair_where_it_is_scheduled(repository: Repository) -> None:
+    text = (repository.folder / FILES["github"]).read_text()
+    (repository.tools / "kubectl").write_text('#!/bin/sh\necho "no such context" >&2\nexit 1\n')
+    (repository.tools / "kubectl").chmod(0o755)
+    *_, script = steps(text, "apply")
+    for repair, call in (("true", "ci apply --repair --trunk main red"), ("", "ci apply --trunk main red")):
+        variables: dict[str, Any] = {
+            "RUNNER_TEMP": str(repository.tools),
+            "IPAMC_KUBECONFIG": "",
+            "TRUNK": "main",
+        }
+        repository.run(*bash(script), TARGETS="red", REPAIR=repair, code=123, **variables)
+        assert call in repository.calls()
+
+
+def test_gitlab_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(
+    repository: Repository,
+) -> None:
+    found = yaml.safe_load((repository.folder / FILES["gitlab"]).read_text())
+    rules = found["ipamc-changes"]["rules"]
+    chosen = [
+        (rule["if"].partition('CI_PIPELINE_SOURCE == "')[2].partition('"')[0], rule["variables"])
+        for rule in rules
+    ]
+    assert chosen[1:] == [
+        ("schedule", {"IPAMC_STAGE": "repair", "IPAMC_BASE": ""}),
+        ("push", {"IPAMC_STAGE": "apply", "IPAMC_BASE": "last-success"}),
+        ("", {"IPAMC_STAGE": "apply", "IPAMC_BASE": ""}),
+    ]
+    repository.run(
+        "ipamc", "ci", "matrix", "--format", "gitlab", "--stage", "repair", "--output", "child.yml"
+    )
+    child = yaml.safe_load((repository.folder / "child.yml").read_text())
+    assert "ipamc ci apply --repair" in child[".job"]["script"][-1]
+    assert {entry["TARGETS"] for entry in child["repair"]["parallel"]["matrix"]} == {"blue", "red"}
+
+
 # The steps of the workflow, by bash.
 
 
@@ -353,10 +543,17 @@ class Forge(BaseHTTPRequestHandler):
 @pytest.fixture
 def forge() -> Iterator[tuple[type[Forge], str]]:
     handler = type("OneForge", (Forge,), {"comments": [], "requests": [], "refuses": 0})
+    with serving(handler) as url:
+        yield handler, url
+
+
+@contextlib.contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve on loopback until the block ends; give the URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield handler, f"http://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_ci import Runs, serving
 from tests.support.pipelines import Repository, inventory
 
 LAB = os.environ.get("IPAMC_PIPELINES", "")
@@ -103,11 +104,28 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
         '#!/bin/sh\necho "error: context \\"red\\" does not exist" >&2\nexit 1\n'
     )
     (repository.tools / "kubectl").chmod(0o755)
-    gitlab(repository, "--variable", f"CI_COMMIT_BEFORE_SHA={before}")
+    handler = type("OneRuns", (Runs,), {"answer": [{"sha": before}], "requests": []})
+    with serving(handler) as url:
+        variables = {"GITLAB_CI": "true", "CI_API_V4_URL": url, "IPAMC_TOKEN": "t0ken"}
+        variables |= {"CI_PROJECT_ID": "5", "CI_PIPELINE_SOURCE": "push"}
+        gitlab(repository, *(text for item in variables.items() for text in ("--variable", "=".join(item))))
     calls = repository.calls()
-    assert calls[0] == f"ci matrix --format gitlab --stage apply --base {before} --output ipamc-child.yml"
+    assert calls[0] == "ci matrix --format gitlab --stage apply --base last-success --output ipamc-child.yml"
     assert calls[1:] == ["compile --locked --check red", "ci apply --trunk origin/main red"]
     assert "red: " in gitlab(repository, "--file", "ipamc-child.yml", code=1)
+
+
+def test_a_schedule_repairs_every_cluster(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "main")
+    (repository.tools / "kubectl").write_text("#!/bin/sh\nexit 1\n")
+    (repository.tools / "kubectl").chmod(0o755)
+    gitlab(repository, "--variable", "CI_PIPELINE_SOURCE=schedule")
+    calls = repository.calls()
+    assert calls[0] == "ci matrix --format gitlab --stage repair --base  --output ipamc-child.yml"
+    assert {call for call in calls if call.startswith("ci apply")} == {
+        "ci apply --repair --trunk origin/main blue",
+        "ci apply --repair --trunk origin/main red",
+    }
 
 
 def test_the_workflow_passes_actionlint(repository: Repository) -> None:

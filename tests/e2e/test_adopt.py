@@ -5,6 +5,7 @@ The first part shows why the list of the operator is what it is; the second play
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from tests.e2e.api import CILIUM_NODES, NODES, Api, Object
 from tests.e2e.objects import cilium_node, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-from tests.e2e.rules import shows
+from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site
 from tests.support.fleet import cluster, inventory, pool
 
@@ -191,10 +192,12 @@ def test_a_cidr_of_one_address_keeps_the_operator_from_giving_out_anything(
 # Edits, and who asks after them.
 
 
-def site_of(api: Api, operator: Operator, work: Path, *pools: Object, nodes: Iterable[str] = "abc") -> Site:
+def site_of(
+    api: Api, operator: Operator, work: Path, *pools: Object, nodes: Iterable[str] = "abc", **spec: Any
+) -> Site:
     """Make a cluster with listed nodes, let them join, and compile."""
     documents = [
-        cluster(ipam={"operator": "adopt"}, cilium={"managedBy": "none"}),
+        cluster(ipam={"operator": "adopt"}, cilium={"managedBy": "none"}, **spec),
         *pools,
         inventory([{"name": name} for name in nodes]),
     ]
@@ -215,35 +218,37 @@ def spare(*cidrs: str, **spec: Any) -> Object:
 
 
 def edit(site: Site, name: str, **spec: Any) -> None:
-    """Change fields of a pool, and compile."""
+    """Change fields of a pool."""
 
     def change(document: Object) -> None:
         if (document["kind"], document.get("metadata", {}).get("name")) == ("IPPool", name):
             document["spec"].update(spec)
 
     site.edit(change)
-    site.compile()
 
 
 def enlist(site: Site, *names: str) -> None:
-    """Add nodes to the inventory, let them join, and compile."""
+    """Add nodes to the inventory, and let them join."""
     nodes = [{"name": name} for name in names]
     site.api.create(NODES, *({"metadata": node} for node in nodes))
     site.edit(
         lambda document: document["nodes"].extend(nodes) if document["kind"] == "NodeInventory" else None
     )
-    site.compile()
 
 
 def strike(site: Site, *names: str) -> None:
-    """Take nodes off the inventory, and compile."""
+    """Take nodes off the inventory."""
 
     def without(document: Object) -> None:
         if document["kind"] == "NodeInventory":
             document["nodes"] = [node for node in document["nodes"] if node["name"] not in names]
 
     site.edit(without)
-    site.compile()
+
+
+def dump(site: Site) -> None:
+    """Write the CiliumNodes of the live cluster beside the inputs."""
+    site.write("live.yaml", json.loads(site.api.kubectl("get", "ciliumnodes", "-o", "json").stdout))
 
 
 def sound(site: Site, *reserved: str) -> None:
@@ -301,6 +306,7 @@ def test_edits_of_the_pool_of_the_operator(
         edit(site, "spare", **change)
         if number % 3 == 1:
             enlist(site, f"l{number}")
+        site.compile()
         if restarted:
             config = site.config
         with operator.running(config):
@@ -324,16 +330,19 @@ def test_listed_nodes_join_leave_and_return_while_the_pool_of_the_operator_is_fu
         looked_at(api, "a", "b")
         assert ask(api, "s1", "s2") == {"s1": ["10.9.0.0/26"], "s2": []}
         enlist(site, "c")
+        site.compile()
         assert site.config == config  # a newcomer restarts no operator
         site.apply()
         looked_at(api, "c")
         leave(api, "a")
         strike(site, "a")
+        site.compile()
         assert ask(api, "s3") == {"s3": []}
         site.apply()
     with operator.running(site.config):
         assert ask(api, "s4") == {"s4": []}
         enlist(site, "a", "d")
+        site.compile()
         assert site.lock()["a"] == [("rack", "10.0.0.0/26")]
         site.apply()
         looked_at(api, "a", "d")
@@ -343,3 +352,67 @@ def test_listed_nodes_join_leave_and_return_while_the_pool_of_the_operator_is_fu
         )
         sound(site)
         assert verdicts(api)["d"] == f"{UNKNOWN} {site.lock()['d'][0][1]}"
+
+
+@shows("IPC0517")
+def test_what_is_reserved_in_one_family_of_two(api: Api, operator: Operator, tmp_path: Path) -> None:
+    both = {"ipv6": {"cidrs": ["fd00::/118"], "blockSize": 120}}
+    site = site_of(
+        api,
+        operator,
+        tmp_path,
+        rack(ipv6={"cidrs": ["fd00:1::/118"], "blockSize": 120}),
+        spare("10.9.0.0/24", **both),
+        nodes="a",
+        ipFamilies=["IPv4", "IPv6"],
+    )
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "s1") == {"s1": ["10.9.0.0/26", "fd00::/120"]}
+    edit(site, "spare", reserved=["10.9.0.0/26"])
+    compile_without(site, "IPC0517")
+    with operator.running(site.config):
+        assert ask(api, "s2") == {"s2": ["10.9.0.64/26", "fd00::/120"]}
+        leave(api, "s2")
+    dump(site)
+    site.compile()
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "s3") == {"s3": ["10.9.0.64/26", "fd00::100/120"]}
+        sound(site)
+
+
+@shows("IPC0518", "IPC0519")
+def test_a_range_of_the_operator_goes_to_another_pool(api: Api, operator: Operator, tmp_path: Path) -> None:
+    site = site_of(api, operator, tmp_path, rack("10.0.0.0/26"), spare("10.9.0.0/24"), nodes="a")
+    before = site.config
+    with operator.running(before):
+        site.apply()
+        assert ask(api, "s1") == {"s1": ["10.9.0.0/26"]}
+        edit(site, "spare", ipv4={"cidrs": ["10.9.0.128/25"], "blockSize": 26})
+        edit(site, "rack", ipv4={"cidrs": ["10.0.0.0/26", "10.9.0.0/25"], "blockSize": 26})
+        enlist(site, "b")
+        lock = (site.folder / "ipam.lock").read_text()
+        flags = (site.rendered / "cilium/configmap.yaml").read_text()
+        compile_without(site, "IPC0518", "IPC0519")
+        site.apply()
+        assert twice(api) == ["10.9.0.0/26"]  # s1 has it, and b
+
+        # As it should be: who has blocks there is listed; nobody joins before the operator has restarted.
+        leave(api, "b")
+        strike(site, "b")
+        (site.folder / "ipam.lock").write_text(lock)
+        (site.rendered / "cilium/configmap.yaml").write_text(flags)
+        enlist(site, "s1")
+        dump(site)
+        site.compile()
+        site.apply()
+        enlist(site, "c")
+        assert site.lock()["s1"] == [("rack", "10.9.0.0/26")]
+        sound(site)
+    with operator.running(site.config):
+        site.compile()
+        site.apply()
+        assert site.lock()["c"] == [("rack", "10.9.0.64/26")]
+        assert ask(api, "s2") == {"s2": ["10.9.0.128/26"]}
+        sound(site)

@@ -226,7 +226,8 @@ def test_out_of_multi_pool_mode_the_operator_gives_a_block_in_use_away(
         refused(site, BYSTANDER)
         site.apply()
         at_rest(api, operator, config, handled=True)
-        assert blocks(site, "multi-pool")["b"] != [BLOCKS["b"]]  # its pods still use it
+        now = blocks(site, "multi-pool")
+        assert (now["b"], now["c"]) != ([BLOCKS["b"]], [BLOCKS["c"]])  # which their pods still use
 
 
 @shows("IPC0543")

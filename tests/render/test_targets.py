@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block, parse_block
+from ipamc.model.pool_ranges import Given, pool_ranges
 from ipamc.render.arrange import arrange, shard, shard_name
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.cilium_node import single
-from ipamc.render.targets.pod_ip_pool import pieces
 from tests.support.builders import TEMPLATES, node, plan, pool, read, rendered
 
 A = pool("a", "10.0.0.0/16", size=24)
@@ -488,7 +488,7 @@ def test_a_pool_is_its_range_less_what_is_reserved_and_not_held(reserved: list[s
     }
     built = pool("a", "10.0.0.0/24", size=27, reserved=reserved)
     made = plan("multi-pool", [built], lines)
-    found = pieces(built, built.families[4], made.lock.lines)
+    found = pool_ranges(made.cluster, built, built.families[4], Given(made.cluster, made.lock)).cidrs
 
     def numbers(blocks: Iterable[Block]) -> set[int]:
         return {number for block in blocks for number in range(block.first, block.last + 1)}

@@ -7,23 +7,15 @@ objects are there before the flags (tests/e2e/test_mode_change.py, `review.diff.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ipamc.check.published import FLAGS
 from ipamc.lock.file import line_at, mode_of
+from ipamc.lock.rules import ONLINE
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
 from ipamc.model.lock import Line, Lock, State
-
-ONLINE = frozenset(
-    {
-        (Mode.KUBERNETES, Mode.CLUSTER_POOL),
-        (Mode.CLUSTER_POOL, Mode.KUBERNETES),
-        (Mode.KUBERNETES, Mode.MULTI_POOL),
-        (Mode.CLUSTER_POOL, Mode.MULTI_POOL),
-    }
-)
-"""(old, new): the changes in which running nodes keep their blocks."""
 
 _RENDERED_MODE = re.compile(rb'^  ipam: "?([a-z-]+)"?$', re.MULTILINE)
 
@@ -40,16 +32,26 @@ def check_mode_change(
     word = found[1].decode() if found else mode_of(text)
     if word == cluster.mode or word not in set(Mode):
         return
-    planned = {node.name for node in cluster.nodes if node.planned}
-    held = [line for line in lock.lines if line.state is State.HELD and line.node not in planned]
+    held = _in_the_way(cluster, [line for line in lock.lines if line.state is State.HELD])
     if not held:
         return
-    if (Mode(word), cluster.mode) not in ONLINE:
+    if (word, cluster.mode.value) not in ONLINE:
         at = Span(f"{folder}/{FLAGS}" if found else lock.path)
         yield not_online(cluster, Mode(word), held, Related(at, f"the mode was {word} here"))
         return
     yield from held_outside_pools_of_mode(cluster, lock, held)
     yield from strangers_of_mode(cluster, Mode(word))
+
+
+def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
+    """Return the held lines of nodes that run, and of planned ones with more blocks than the new mode has."""
+    planned = {node.name for node in cluster.nodes if node.planned}
+    blocks = Counter((line.node, line.block.family) for line in held)
+    return [
+        line
+        for line in held
+        if line.node not in planned or (cluster.mode.one_block and blocks[line.node, line.block.family] > 1)
+    ]
 
 
 def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -> Diagnostic:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, error
+from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import block_size, other_family
 
 
@@ -23,7 +24,6 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from default_pool_lacks_family(
             cluster, (pool for pool in cluster.pools if pool.name == "default")
         )
-    yield from one_size_a_pool(cluster)
     yield from dotted_pool_name(cluster)
     yield from auto_create_pinned(cluster)
     if cluster.pinning != "none":
@@ -109,29 +109,37 @@ def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Ite
             )
 
 
-def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
+def one_size_a_pool(cluster: Cluster, shared: Container[str]) -> Iterator[Diagnostic]:
     """IPC0528: with `pinning: pool` a pool has one block size and `blocksPerNode: 1`.
 
     The operator gives out blocks of the pool's maskSize, as many as a node requests, so it keeps no other
-    size and no fixed number. With `pinning: node` both are possible.
+    size and no fixed number. With `pinning: node` both are possible for pools that are first candidates:
+    further ones are shared as with `pinning: pool`.
     """
-    if cluster.pinning != "pool":
+    if cluster.pinning == "none":
         return
+    instead = "make it the first candidate of its nodes" if cluster.own_pools else "set pinning: node"
     for pool in cluster.pools:
+        if pool.name not in shared:
+            continue
         if pool.block_sizes:
             yield error(
                 "IPC0528",
                 pool.at / "spec" / "blockSizes",
-                f'pool "{pool.name}" has blockSizes, which pinning: pool does not allow',
-                help="set pinning: node, or write one pool for each size",
+                f'pool "{pool.name}" has blockSizes, which {_shared_by(cluster)} does not allow',
+                help=f"{instead}, or write one pool for each size",
             )
         if pool.blocks_per_node > 1:
             yield error(
                 "IPC0528",
                 pool.at / "spec" / "blocksPerNode",
-                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but pinning: pool allows 1',
-                help="set pinning: node, or blocksPerNode: 1",
+                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but {_shared_by(cluster)} allows 1',
+                help=f"{instead}, or blocksPerNode: 1",
             )
+
+
+def _shared_by(cluster: Cluster) -> str:
+    return "a further candidate" if cluster.own_pools else "pinning: pool"
 
 
 def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -171,17 +179,39 @@ def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Rela
 def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0533: with `pinning: node` there is no `autoCreate`.
 
-    Every node has pools of its own with exactly its blocks; a shared pool over the same ranges would give
-    them out a second time.
+    Every node has a pool of its own with exactly its blocks; a shared pool over the same ranges would give
+    them out a second time. Further candidates are shared, and rendered as manifests.
     """
     if cluster.own_pools and cluster.auto_create:
         yield error(
             "IPC0533",
             cluster.field("spec", "ipam", "autoCreate"),
-            f"autoCreate {', '.join(cluster.auto_create)} with pinning: node, which has no shared pools",
+            f"autoCreate {', '.join(cluster.auto_create)} with pinning: node, where all pools are manifests",
             also=[Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")],
             help="remove autoCreate, or set pinning: pool",
         )
+
+
+def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
+    """IPC0537: with `pinning: node` a pool is the first candidate of all its nodes or of none.
+
+    The blocks of a node's first candidate are in a CiliumPodIPPool of the node's own; a further candidate is
+    a CiliumPodIPPool that nodes share, under the name that pods' annotations use. A shared pool over the
+    ranges of own pools would give their blocks out a second time.
+    """
+    if not cluster.own_pools:
+        return
+    first, further = by_place(wants)
+    for pool in cluster.pools:
+        if pool.name in first and pool.name in further:
+            one, other = first[pool.name], further[pool.name]
+            yield error(
+                "IPC0537",
+                pool.at / "metadata" / "name",
+                f'pool "{pool.name}" is the first candidate of node {one.name} and a further one of node {other.name}',
+                also=[Related(one.at, "first here"), Related(other.at, "further here")],
+                help=f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node, change priority, or split {pool.name} in two pools",
+            )
 
 
 def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:

@@ -3,100 +3,184 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ipamc.check.multi_pool import mask_size_changed
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.check.multi_pool import first_and_further, mask_size_changed, one_size_a_pool
+from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Lock
+from ipamc.model.plan import Want
+from ipamc.model.pool_ranges import Published, PublishedPool
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 
 POOLS = "cilium/ippools.yaml"
 FLAGS = "cilium/configmap.yaml"
+VALUES = "cilium/helm-values.yaml"
 ROOT = "kustomization.yaml"
-BINDING = (POOLS, FLAGS, ROOT)
+BINDING = (POOLS, FLAGS, VALUES, ROOT)
 """Files below `rendered/` with settings that a later compile cannot change."""
 
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
+_FIELD = re.compile(r"ipv([46])-(cidrs|mask-size):([^;]*)")
 
 
-def check_published(
-    cluster: Cluster, lock: Lock, files: Mapping[str, bytes], folder: str
-) -> Iterator[Diagnostic]:
-    """Yield changes of what was rendered below `folder` and cannot change.
-
-    A file that cannot be read is ignored: it is written again.
-    """
-    if cluster.mode is not Mode.MULTI_POOL:
-        return
-    masks = published_masks(files)
-    shards = [
-        resource
+def read_published(files: Mapping[str, bytes], folder: str) -> Published:
+    """Read what was rendered below `folder`. A file that cannot be read counts as missing."""
+    pools = {pool.name: pool for pool in (*_flagged(files, folder), *_manifests(files, folder))}
+    of_nodes = any(
+        str(resource).startswith("pools/")
         for document in _documents(files, ROOT)
         for resource in _member(document, "resources") or []
-        if str(resource).startswith("pools/")
-    ]
-    held = next((line for line in lock.lines if line.state is State.HELD), None)
-    if held and cluster.own_pools and masks and not shards:
-        yield pinning_changed(
-            cluster,
-            held,
-            Span(f"{folder}/{min(path for _, path in masks.values())}"),
-            "shared pools were rendered here",
-        )
-    elif held and cluster.shared_pools and shards:
-        yield pinning_changed(
-            cluster, held, Span(f"{folder}/{ROOT}"), "pools for each node were rendered here"
-        )
-    elif cluster.shared_pools:
-        yield from _masks_changed(cluster, masks, folder)
-
-
-def _masks_changed(
-    cluster: Cluster, masks: Mapping[tuple[str, int], tuple[int, str]], folder: str
-) -> Iterator[Diagnostic]:
-    for pool in cluster.pools:
-        for family, part in sorted(pool.families.items()):
-            before, path = masks.get((pool.name, family), (part.block_size, ""))
-            if before != part.block_size:
-                also = Related(Span(f"{folder}/{path}"), f"rendered with a maskSize of {before}")
-                yield mask_size_changed(pool, family, before, part.block_size, also)
-
-
-def pinning_changed(cluster: Cluster, held: Line, at: Span, label: str) -> Diagnostic:
-    """IPC0536: `pinning` does not change to or from `node` while nodes hold blocks.
-
-    With `pinning: node` a node's blocks belong to pools of its own, `<pool>.<node>`; otherwise to shared
-    pools. Running agents keep them under the name of their pool; under another name the operator would give
-    the same addresses to other nodes. Choose `pinning` when you start a cluster, or drain all nodes and
-    delete `rendered/` and their CiliumNodes.
-    """
-    return error(
-        "IPC0536",
-        cluster.field("spec", "ipam", "pinning"),
-        f"pinning: {cluster.pinning} would rename the pool of {held.block}, which node {held.node} holds",
-        also=[Related(at, label)],
-        help=f"set pinning: {'pool' if cluster.own_pools else 'node'} again",
+    )
+    flags = [document for document in _documents(files, FLAGS) if _member(document, "data")]
+    multi_pool = any(_member(document, "data", "ipam") == str(Mode.MULTI_POOL) for document in flags)
+    return Published(
+        pools=pools,
+        of_nodes=Span(f"{folder}/{ROOT}") if of_nodes else None,
+        pools_lost=Span(f"{folder}/{POOLS}") if multi_pool and not _documents(files, POOLS) else None,
     )
 
 
-def published_masks(files: Mapping[str, bytes]) -> dict[tuple[str, int], tuple[int, str]]:
-    """Return mask size and file, by pool and family, of CiliumPodIPPools and the auto-create flag."""
-    masks: dict[tuple[str, int], tuple[int, str]] = {}
+def _manifests(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPool]:
     for document in _documents(files, POOLS):
         name = _member(document, "metadata", "name")
+        cidrs, masks = {}, {}
         for family in (4, 6):
             size = _member(document, "spec", f"ipv{family}", "maskSize")
-            if isinstance(name, str) and isinstance(size, int):
-                masks[name, family] = size, POOLS
+            if isinstance(size, int):
+                masks[family] = size
+                cidrs[family] = _blocks(_member(document, "spec", f"ipv{family}", "cidrs") or [])
+        if isinstance(name, str):
+            yield PublishedPool(
+                name=name, at=Span(f"{folder}/{POOLS}"), by_flag=False, cidrs=cidrs, masks=masks
+            )
+
+
+def _flagged(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPool]:
     for document in _documents(files, FLAGS):
         flag = _member(document, "data", "auto-create-cilium-pod-ip-pools")
         for name, spec in _AUTO_CREATED.findall(flag) if isinstance(flag, str) else ():
-            for family, size in re.findall(r"ipv([46])-mask-size:(\d+)", spec):
-                masks[name, int(family)] = int(size), FLAGS
-    return masks
+            found = {(int(family), field): value for family, field, value in _FIELD.findall(spec)}
+            sizes = {family: found.get((family, "mask-size"), "") for family in (4, 6)}
+            yield PublishedPool(
+                name=name,
+                at=Span(f"{folder}/{FLAGS}"),
+                by_flag=True,
+                cidrs={
+                    family: _blocks(found[family, "cidrs"].split(","))
+                    for family in (4, 6)
+                    if (family, "cidrs") in found
+                },
+                masks={family: int(size) for family, size in sizes.items() if size.isdecimal()},
+            )
+
+
+def _blocks(texts: Sequence[object]) -> tuple[Block, ...]:
+    """Return the CIDRs of a list. One that cannot be read is left out."""
+    blocks = []
+    for text in texts:
+        try:
+            blocks.append(parse_block(str(text), pods=False))
+        except CidrError:
+            continue
+    return tuple(blocks)
+
+
+def check_published(
+    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str], lock: Lock, published: Published
+) -> Iterator[Diagnostic]:
+    """Yield what pools cannot be together, and changes that a published one does not survive.
+
+    `shared` are the pools that nodes share.
+    """
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    yield from first_and_further(cluster, wants)
+    yield from one_size_a_pool(cluster, shared)
+    changed = list(_roles_changed(cluster, shared, lock, published))
+    yield from changed
+    if not changed:
+        yield from _masks_changed(cluster, shared, published)
+
+
+def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Published) -> Iterator[Diagnostic]:
+    for pool in cluster.pools:
+        if pool.name not in shared or pool.name not in published.pools:
+            continue
+        before = published.pools[pool.name]
+        for family, part in sorted(pool.families.items()):
+            size = before.masks.get(family, part.block_size)
+            if size != part.block_size:
+                also = Related(before.at, f"rendered with a maskSize of {size}")
+                yield mask_size_changed(pool, family, size, part.block_size, also)
+
+
+def _roles_changed(
+    cluster: Cluster, shared: frozenset[str], lock: Lock, published: Published
+) -> Iterator[Diagnostic]:
+    """Yield, for each pool that was shared and is not, or the other way round, one block that has its name."""
+    held = {line.pool: line for line in reversed(lock.lines) if line.in_use}
+    shown = dict(_shown_otherwise(cluster, shared))
+    of_nodes = published.of_nodes
+    for pool in cluster.pools:
+        before, line = published.pools.get(pool.name), held.get(pool.name)
+        if line and pool.name in shared and of_nodes and not before:
+            label = "pools for each node were rendered here"
+            yield pinning_changed(cluster, pool, line.block, line.node, Related(of_nodes, label), published)
+        elif line and pool.name not in shared and before:
+            also = Related(before.at, "shared pools were rendered here")
+            yield pinning_changed(cluster, pool, line.block, line.node, also, published)
+        elif pool.name in shown:
+            seen, block, name = shown[pool.name]
+            also = Related(seen.at, f'it shows the block in pool "{name}"')
+            yield pinning_changed(cluster, pool, block, seen.name, also, published)
+
+
+def _shown_otherwise(
+    cluster: Cluster, shared: frozenset[str]
+) -> Iterator[tuple[str, tuple[CiliumNode, Block, str]]]:
+    """Yield (pool, (CiliumNode, block, name)) of blocks under the name that the pool does not have now."""
+    known = {pool.name for pool in cluster.pools}
+    for seen in cluster.cilium_nodes:
+        for block, name in seen.allocated:
+            pool = name.removesuffix(f".{seen.name}")
+            if pool in known and (pool in shared) == (pool != name):
+                yield pool, (seen, block, name)
+
+
+def pinning_changed(
+    cluster: Cluster, pool: Pool, block: Block, node: str, also: Related, published: Published
+) -> Diagnostic:
+    """IPC0536: a pool stays shared, or divided among its nodes, while nodes hold blocks of it.
+
+    With `pinning: node` the blocks of a node's first candidate belong to a pool of its own, `<pool>.<node>`;
+    every other pool is shared. Running agents keep blocks under the name of their pool; under another name
+    the operator would give the same addresses to other nodes. Choose `pinning`, and which pool comes first,
+    when you start a cluster. Or drain the nodes, and delete `rendered/` and their CiliumNodes.
+    """
+    if cluster.own_pools and published.of_nodes:
+        was, place = (
+            ("divided among its nodes", "the first candidate of all its nodes")
+            if also.at == published.of_nodes
+            else ("shared by its nodes", "no node's first candidate")
+        )
+        return error(
+            "IPC0536",
+            pool.at / "metadata" / "name",
+            f'pool "{pool.name}" was {was} and would not be, which renames the pool of {block}, which node {node} holds',
+            also=[also],
+            help=f"change priority or nodeSelector so that it is {place}",
+        )
+    return error(
+        "IPC0536",
+        cluster.field("spec", "ipam", "pinning"),
+        f"pinning: {cluster.pinning} would rename the pool of {block}, which node {node} holds",
+        also=[also],
+        help=f"set pinning: {'pool' if cluster.own_pools else 'node'} again",
+    )
 
 
 def _documents(files: Mapping[str, bytes], path: str) -> list[Any]:

@@ -26,9 +26,12 @@ TARGETED = ("renumber", "settle", "release", "rename")
         ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks truncated"),
         (
             "ipamc lock lab --renumber pool/rack-a",
-            "give each node of rack-a a pending block, to which it moves once it is drained",
+            "reserve a pending block for each node of rack-a; nothing is rendered for it",
         ),
-        ("ipamc lock lab --settle node-7", "node-7 was drained and uses its pending block now"),
+        (
+            "ipamc lock lab --settle node-7",
+            "node-7 is drained: render its pending block; prints what is to be done then",
+        ),
         ("ipamc lock --onto origin/main", "merge the locks of the trunk in, which a forge cannot do"),
         (
             "ipamc lock lab --rename node-7=node-8",
@@ -57,13 +60,13 @@ TARGETED = ("renumber", "settle", "release", "rename")
     "--renumber",
     multiple=True,
     metavar="NODE|CIDR|pool/NAME",
-    help="Give these nodes a pending block, to which they move later. Repeatable.",
+    help="Reserve a pending block for these nodes; nothing is rendered for it until --settle. Repeatable.",
 )
 @click.option(
     "--settle",
     multiple=True,
     metavar="NODE",
-    help="This node has moved: its pending block becomes held, the old one quarantined. Repeatable.",
+    help="This node is drained: its pending block is held and rendered, the old one quarantined. Repeatable.",
 )
 @click.option(
     "--release",

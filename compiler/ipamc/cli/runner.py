@@ -80,6 +80,7 @@ def run(task: ClusterRun) -> Outcome:
 
 def _run(task: ClusterRun, name: str) -> Outcome:
     from ipamc.pipeline import compile_cluster
+    from ipamc.review.after_settle import after_settle
 
     inputs = replace(Disk().inputs(task.folder), today=task.today, consent=task.consent, locked=task.locked)
     merged = None
@@ -101,12 +102,13 @@ def _run(task: ClusterRun, name: str) -> Outcome:
         line = summary.outdated(changes) if changes else "up to date"
     else:
         line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
+    steps = after_settle(compilation.plan.cluster, sorted(task.consent.settle))
     return Outcome(
         name=name,
         folder=task.folder,
         findings=compilation.diagnostics,
         done=not (task.check and changes),
-        line="\n".join((*(merged.lines if merged else ()), line)),
+        line="\n".join((*(merged.lines if merged else ()), line, *(f"  {step}" for step in steps))),
     )
 
 

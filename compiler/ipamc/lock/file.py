@@ -185,7 +185,8 @@ def _body(
         cluster=head.cluster, mode=mode, shards=head.shards, lines=written, path=path, written=written
     )
     if not found:
-        found = [*overlapping_lines(lines, path, rows), *two_held(lines, path, rows, mode)]
+        # Lines of a mode with several blocks a node are no mistake; `check.mode_change` refuses the other mode.
+        found = [*overlapping_lines(lines, path, rows), *two_held(lines, path, rows, Mode(head.mode))]
     canonical = b"" if found else dumps(replace(lock, mode=Mode(head.mode))).encode()
     if not found and canonical != text:
         found = [_first_difference(path, rows, canonical.split(b"\n"))]

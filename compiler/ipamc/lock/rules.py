@@ -97,18 +97,32 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnos
     )
 
 
+ONLINE = frozenset(
+    {
+        ("kubernetes", "cluster-pool"),
+        ("cluster-pool", "kubernetes"),
+        ("kubernetes", "multi-pool"),
+        ("cluster-pool", "multi-pool"),
+    }
+)
+"""(old, new): the changes of mode in which running nodes can keep their blocks."""
+
+
 def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
     """IPC0406: the lock was made for the mode that the Cluster names.
 
     Another `spec.ipam.mode` changes who hands out addresses in the cluster. Running nodes do not follow by
-    themselves, so it takes consent.
+    themselves, so it takes consent, and an order that `ipamc plan` shows. Some modes nodes cannot leave
+    (IPC0543).
     """
+    possible = (found, cluster.mode.value) in ONLINE
+    way_out = f", or ipamc lock {cluster.name} --mode" if possible else "; ipamc explain IPC0543 tells why"
     return error(
         "IPC0406",
         row_at(path, 1, row),
         f"the lock was made for mode {found}, and the Cluster says {cluster.mode}",
         also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-        help=f"set mode: {found} again, or ipamc lock {cluster.name} --mode",
+        help=f"set mode: {found} again{way_out}",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,6 +31,21 @@ class Want(msgspec.Struct, frozen=True):
 
     node: Node
     offers: tuple[Offer, ...]
+
+
+def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
+    """Return the pools that are first candidates, and those that are further ones, each with a node."""
+    first: dict[str, Node] = {}
+    further: dict[str, Node] = {}
+    seen: set[int] = set()
+    for want in wants:
+        # Nodes that look alike to the selectors have the same tuple of offers.
+        if want.offers and id(want.offers) not in seen:
+            seen.add(id(want.offers))
+            first.setdefault(want.offers[0].pool.name, want.node)
+            for offer in want.offers[1:]:
+                further.setdefault(offer.pool.name, want.node)
+    return first, further
 
 
 class StaleReason(enum.Enum):

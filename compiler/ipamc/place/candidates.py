@@ -7,13 +7,13 @@ Selectors are evaluated once per distinct projection of a node's labels onto the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, count, error, names, note
-from ipamc.model.plan import Offer, Want
+from ipamc.model.plan import Offer, Want, by_place
 from ipamc.model.selector.selector import Selector
 
 
@@ -75,21 +75,25 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
     )
 
 
-def shared_pools(cluster: Cluster, wants: Sequence[Want]) -> frozenset[str]:
+def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:
     """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode.
 
     All pools are shared, but with `pinning: node` only those that are a further candidate of some node and
     the first candidate of none: a node's first candidate is rendered as a CiliumPodIPPool of its own. A pool
-    that serves no node is not among them. O(nodes).
+    that serves no node any more stays shared where it was `published` so. O(nodes).
     """
     if cluster.shared_pools:
         return frozenset(pool.name for pool in cluster.pools)
     if not cluster.own_pools:
         return frozenset()
-    # Nodes that look alike to the selectors have the same tuple of offers.
-    alike = {id(want.offers): want.offers for want in wants if want.offers}
-    first = {offers[0].pool.name for offers in alike.values()}
-    return frozenset(offer.pool.name for offers in alike.values() for offer in offers[1:]) - first
+    first, further = by_place(wants)
+    names = {pool.name for pool in cluster.pools}
+    return frozenset({*further, *names.intersection(published)} - first.keys())
+
+
+def unlisted_pools(cluster: Cluster) -> frozenset[str]:
+    """Return the names of the pools whose blocks the operator chooses with `operator: adopt`."""
+    return frozenset(pool.name for pool in cluster.pools if pool.unlisted and cluster.operator_adopts)
 
 
 def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:

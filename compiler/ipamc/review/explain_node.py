@@ -21,7 +21,7 @@ from ipamc.place.allocate.allocate import Placement, never, place
 from ipamc.place.allocate.pins import conflict_text
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import ip
-from ipamc.place.candidates import assign
+from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
 
@@ -90,7 +90,9 @@ def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> Explain
     Costs as much as the decisions of a compile.
     """
     wants = assign(cluster)
-    reconciled, found = reconcile(cluster, wants, lock, Consent(), today, locked=False)
+    reconciled, found = reconcile(
+        cluster, wants, lock, Consent(), today, locked=False, shared=shared_pools(cluster, wants)
+    )
     refused = [finding for finding in found if finding.severity is Severity.ERROR]
     placement = None if refused else place(cluster, wants, reconciled, today)
     decisions = _Decisions(cluster, lock, name, today, reconciled, placement)

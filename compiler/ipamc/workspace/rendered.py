@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ipamc.render.parts import KINDS, parts
+from ipamc.render.parts import FIRST, KINDS, parts
+from ipamc.render.targets.component import OPERATOR_ARGUMENT
+from ipamc.review.live.config import Assumed
+from ipamc.review.live.objects import POOL, identity
 from ipamc.workspace import disk
 from ipamc.workspace.trouble import Trouble
 
@@ -35,6 +38,36 @@ def objects_of(folder: str, part: str) -> list[dict[str, Any]]:
         }
         files = [name for name in files if name in named]
     return [document for name in files for document in documents(disk.read_text(str(where / name)))]
+
+
+def assumed(folder: str) -> Assumed:
+    """Return the flags that the compile assumed, as they are rendered for review. Raises Trouble without."""
+    where = f"{folder}/{disk.RENDERED}/{FIRST}"
+    found = documents(disk.read_text(f"{where}/configmap.yaml"))
+    if not found:
+        raise Trouble(f"there is no {where}/configmap.yaml: run ipamc compile")
+    return Assumed(
+        namespace=found[0]["metadata"]["namespace"],
+        data=found[0]["data"],
+        bystander=OPERATOR_ARGUMENT in (_values(folder).get("operator") or {}).get("extraArgs", ()),
+        applied=any(document["kind"] == "ConfigMap" for document in objects_of(folder, FIRST)),
+    )
+
+
+def identities(folder: str) -> set[str]:
+    """Return all objects of a cluster that somebody applies, also by hand (seeds) or by a flag (autoCreate)."""
+    seeds = sorted(Path(folder, disk.RENDERED, "seeds").glob("*.yaml"))
+    found = [document for part in parts_of(folder) for document in objects_of(folder, part)]
+    found += [document for path in seeds for document in documents(disk.read_text(str(path)))]
+    created = ((_values(folder).get("ipam") or {}).get("operator") or {}).get(
+        "autoCreateCiliumPodIPPools"
+    ) or {}
+    return {*map(identity, found), *(f"{POOL} {name}" for name in created)}
+
+
+def _values(folder: str) -> dict[str, Any]:
+    found = documents(disk.read_text(f"{folder}/{disk.RENDERED}/{FIRST}/helm-values.yaml"))
+    return found[0] if found else {}
 
 
 def nodes_of(folder: str, chosen: Iterable[str]) -> set[str]:

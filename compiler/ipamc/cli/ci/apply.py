@@ -1,31 +1,20 @@
-"""`ipamc ci apply`: what a pipeline does after the merge.
+"""`ipamc ci apply`: what a pipeline does after the merge, and what its scheduled job does (`--repair`).
 
-Every rendered object is applied, or the job fails; no field is taken by force.
+Here are the options and the choice of clusters; `apply_cluster` has the steps of one cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import click
 
+from ipamc.cli.ci.apply_cluster import Options, apply_cluster
 from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
-from ipamc.model.diagnostics import count, names
-from ipamc.render.parts import FIRST, is_part
+from ipamc.render.parts import is_part
 from ipamc.workspace import disk, git
-from ipamc.workspace.kubectl import Kube
-from ipamc.workspace.rendered import documents, nodes_of, objects_of, parts_of
 from ipamc.workspace.revision import known
 from ipamc.workspace.trouble import Trouble
-
-CRDS = {
-    "CiliumNode": "ciliumnodes.cilium.io",
-    "CiliumPodIPPool": "ciliumpodippools.cilium.io",
-    "CiliumNodeConfig": "ciliumnodeconfigs.cilium.io",
-}
 
 
 @click.command(
@@ -36,9 +25,11 @@ CRDS = {
             "cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to",
         ),
         ("ipamc ci apply lab/nodes/000 lab/nodes/001", "cilium/, then these two shards"),
+        ("ipamc ci apply lab --repair", "only the objects that are missing there or differ"),
+        ("ipamc ci apply lab --prune", "then delete what ipamc applied once and does not render any more"),
     ),
-    done="applied, and the operator reports no error",
-    refused="an object was lost or refused, the operator reports an error, or an I/O or environment error",
+    done="applied, and the operator reports no error that this apply caused",
+    refused="an object was lost, refused or withheld, flags are not as rendered, the operator reports an error, or an I/O or environment error",
 )
 @click.argument("targets", nargs=-1, required=True, metavar="CLUSTER[/PART]...")
 @click.option(
@@ -65,16 +56,43 @@ CRDS = {
     metavar="REV",
     help="Skip clusters that are newer in this revision than in HEAD.",
 )
-def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) -> int:
+@click.option("--repair", is_flag=True, help="Apply only objects that are missing in the cluster or differ.")
+@click.option(
+    "--prune", is_flag=True, help="Delete objects of ipamc that left the tree and that nothing uses."
+)
+@click.option(
+    "--before-flags",
+    is_flag=True,
+    help="Apply although cilium-config or the operator's arguments are not as rendered.",
+)
+def apply(
+    *,
+    targets: tuple[str, ...],
+    wait: float,
+    timeout: int,
+    trunk: str,
+    repair: bool,
+    prune: bool,
+    before_flags: bool,
+) -> int:
     """Apply the manifests of clusters, or of shards of them.
 
     CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
     never used, because it may be another cluster's. First every part is built, and must have as many objects
-    as its files. Then cilium/ is applied, then shard by shard, server-side as ipamc, without
-    --force-conflicts; the objects that the apiserver took are counted. At the end no CiliumNode may have an
-    error of the operator: of a shard none of its nodes, of a whole cluster none at all. With --trunk, a job
-    that is run again later does not undo a newer state. Builds with $KUSTOMIZE or kustomize, else with
-    kubectl; runs $KUBECTL or kubectl.
+    as its files. ConfigMap cilium-config and the arguments of Deployment cilium-operator must be what the
+    compile assumed. Then cilium/ is applied, then shard by shard, server-side as ipamc, without
+    --force-conflicts; the objects that the apiserver took are counted.
+
+    An object is withheld, and the others are applied, where it would take a block away from a node whose
+    pods still use it, or give a node a block that another CiliumNode has.
+
+    At the end no CiliumNode may have an error of the operator that this apply caused: of a shard none of its
+    nodes, of a whole cluster none at all. For a whole cluster, objects that ipamc applied once and that left
+    the tree are named; --prune deletes those that nothing uses.
+
+    With --repair only what is missing or differs is applied, and one object that is refused stops no other.
+    With --trunk, a job that is run again later does not undo a newer state. Builds with $KUSTOMIZE or
+    kustomize, else with kubectl; runs $KUBECTL or kubectl.
     """
     wanted: dict[str, list[str]] = {}
     for target in targets:
@@ -86,13 +104,14 @@ def apply(*, targets: tuple[str, ...], wait: float, timeout: int, trunk: str) ->
                 click.get_current_context(),
             )
         wanted.setdefault(name, []).append(part)
+    options = Options(wait=wait, timeout=timeout, repair=repair, prune=prune, before_flags=before_flags)
     done = True
     for name, given in wanted.items():
         try:
             if trunk and _is_old(name, trunk):
                 say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
                 continue
-            done &= _apply(name, [] if "" in given else given, wait, timeout)
+            done &= apply_cluster(name, [] if "" in given else given, options)
         except Trouble as trouble:  # clusters stand alone
             say(f"error: {name}: {trouble}")
             done = False
@@ -104,83 +123,3 @@ def _is_old(name: str, trunk: str) -> bool:
     newer, head = known(".", trunk), known(".", "HEAD")
     differ = git.changed(".", newer) or []
     return git.merge_base(".", newer, head) == head and name in touched(differ, f"{disk.CLUSTERS}/")
-
-
-def _apply(name: str, given: Sequence[str], wait: float, timeout: int) -> bool:
-    folder = f"{disk.CLUSTERS}/{name}"
-    there = parts_of(folder)
-    if FIRST not in there:
-        raise Trouble(f"nothing is rendered in {folder}: run ipamc compile {name}")
-    if missing := sorted(set(given) - set(there)):
-        raise Trouble(f"there is no {', '.join(missing)} in {folder}/{disk.RENDERED}")
-    chosen = [part for part in there if part in {FIRST, *given} or not given]
-    kube = Kube(context=name)
-    built = [(part, *_built(kube, folder, part)) for part in chosen]
-    kinds = {document["kind"] for _, _, objects in built for document in objects}
-    kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), timeout)
-    refused = []
-    for part, text, objects in built:
-        if problem := _send(kube, text, len(objects)):
-            refused.append(part)
-            say(f"error: {name}/{part}: {problem}")
-            if part == FIRST:  # pools and flags, which the shards need
-                return False
-        else:
-            say(
-                f"{name}/{part}: {count(len(objects), 'object')} applied"
-                if objects
-                else f"{name}/{part}: nothing to apply"
-            )
-    if refused:
-        say(f"error: {name}: {count(len(refused), 'part')} of {len(built)} not applied: {', '.join(refused)}")
-    return (
-        _operator_reports_none(kube, name, nodes_of(folder, given) if given else None, wait) and not refused
-    )
-
-
-def _built(kube: Kube, folder: str, part: str) -> tuple[str, list[dict[str, Any]]]:
-    """Build a part. Raises Trouble unless it builds to exactly the objects of its files."""
-    text = kube.build(f"{folder}/{disk.RENDERED}/{part}")
-    out, into = documents(text), objects_of(folder, part)
-    came, meant = set(map(_identity, out)), set(map(_identity, into))
-    if len(out) != len(into) or came != meant:
-        raise Trouble(
-            f"{folder}/{disk.RENDERED}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
-            + (f"; lost: {names(meant - came)}" if meant - came else "")
-            + ". Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
-        )
-    return text, out
-
-
-def _identity(document: dict[str, Any]) -> str:
-    metadata = document.get("metadata") or {}
-    parts = (document.get("kind"), metadata.get("namespace"), metadata.get("name"))
-    return " ".join(str(part) for part in parts if part)
-
-
-def _send(kube: Kube, text: str, objects: int) -> str:
-    """Apply the objects of a part; return what went wrong, or "".
-
-    Each part is a stream of its own, so that no object of another part is lost.
-    """
-    if not objects:
-        return ""
-    done = kube.apply(text)
-    if done.problem:
-        advice = (
-            "; another field manager owns these fields, and ipamc does not use force: find out which one, and remove the fields there"
-            if done.conflict
-            else ""
-        )
-        return f"{done.problem}{advice}"
-    return "" if done.objects == objects else f"{count(objects, 'object')} sent, {done.objects} applied"
-
-
-def _operator_reports_none(kube: Kube, name: str, only: set[str] | None, wait: float) -> bool:
-    """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is left."""
-    errors = kube.operator_errors(only, wait)
-    for node, error in sorted(errors.items())[:20]:
-        say(f"error: {name}: CiliumNode {node}: {error}")
-    if errors:
-        say(f"error: {name}: the operator reports errors for {count(len(errors), 'node')}: {names(errors)}")
-    return not errors

@@ -99,7 +99,9 @@ def github(planned: Sequence[Job]) -> str:
     return f"has_work={'true' if planned else 'false'}\nmatrix={json.dumps({'include': include}, separators=(',', ':'))}\n"
 
 
-def gitlab(planned: Sequence[Job], *, apply: bool, base: str, version: str) -> dict[str, object]:
+def gitlab(
+    planned: Sequence[Job], *, apply: bool, base: str, version: str, repair: bool = False
+) -> dict[str, object]:
     """Return the values for the template of the child pipeline.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
@@ -117,6 +119,7 @@ def gitlab(planned: Sequence[Job], *, apply: bool, base: str, version: str) -> d
         "version": version,
         "base": base,
         "apply": apply,
+        "repair": repair,
         "work": bool(planned),
         "targets": [(job.targets[0], job.environment) for job in planned] if alone else [],
         "jobs": [] if alone else several,

@@ -17,6 +17,9 @@ from ipamc.workspace.rendered import parts_of
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.trouble import Trouble
 
+LAST_SUCCESS = "last-success"
+"""The value of --base that the forge resolves."""
+
 
 @click.command(
     cls=Verb,
@@ -26,7 +29,7 @@ from ipamc.workspace.trouble import Trouble
             "write has_work, and the matrix for fromJSON",
         ),
         (
-            'ipamc ci matrix --format gitlab --stage apply --base "$BASE" --output child.yml',
+            "ipamc ci matrix --format gitlab --stage apply --base last-success --output child.yml",
             "write the child pipeline after a merge",
         ),
         ("ipamc ci matrix --format names --base origin/main", "one name on a line, for people and xargs"),
@@ -44,14 +47,14 @@ from ipamc.workspace.trouble import Trouble
     "--base",
     default="",
     metavar="REV",
-    help="List clusters that changed since HEAD branched off this revision.  [default: all clusters]",
+    help=f"List clusters that changed since HEAD branched off this revision, or, with '{LAST_SUCCESS}', that differ from the commit of the last successful pipeline.  [default: all clusters]",
 )
 @click.option(
     "--stage",
-    type=click.Choice(["compile", "apply"]),
+    type=click.Choice(["compile", "apply", "repair"]),
     default="compile",
     show_default=True,
-    help="What the jobs do; apply has a job for each shard of a large cluster.",
+    help="What the jobs do; apply and repair have a job for each shard of a large cluster.",
 )
 @click.option(
     "--large",
@@ -66,19 +69,22 @@ def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
     Where git cannot tell (no such revision here, a shallow clone, a first push), all clusters are listed, so
-    that none is missed. There are at most 256 jobs for GitHub and 200 for GitLab; where there are more
+    that none is missed. With --base last-success the forge is asked for the last pipeline of this branch
+    that was successful, so that a cluster whose apply failed is listed until one succeeds; where the forge
+    does not tell, all clusters are listed. There are at most 256 jobs for GitHub and 200 for GitLab; where there are more
     clusters, several share a job.
     """
     commit, names = changed(base)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
-    apply = stage == "apply"
+    apply = stage != "compile"
     planned = jobs(clusters, apply=apply, large=large, most=GITLAB_JOBS if form == "gitlab" else GITHUB_JOBS)
     if form == "names":
         text = "".join(f"{name}\n" for name in names)
     elif form == "github":
         text = github(planned)
     else:
-        text = rendered("gitlab-child", gitlab(planned, apply=apply, base=commit, version=__version__))
+        values = gitlab(planned, apply=apply, base=commit, version=__version__, repair=stage == "repair")
+        text = rendered("gitlab-child", values)
     say(f"{len(names)} of {count(len(there()), 'cluster')}, {count(len(planned), 'job')}")
     if output == "-":
         click.echo(text, nl=False)
@@ -117,17 +123,35 @@ def changed(base: str) -> tuple[str, list[str]]:
 
 
 def _since(base: str) -> tuple[str, list[str] | None]:
+    """Return the commit that `base` names, or "", and the files that changed since; None for all."""
     require_top()
-    commit = git.commit(".", base) if base else None
-    fork = git.merge_base(".", commit, "HEAD") if commit else None
     if not base:
         return "", None
-    paths = git.changed(".", fork) if fork else None
+    why = "git knows no such revision here"
+    if base == LAST_SUCCESS:
+        revision, why = _last_success()
+        commit = git.commit(".", revision) if revision else None
+        # Not where HEAD branched off: after a push by force, what was applied may be on no branch.
+        paths = git.changed(".", commit) if commit else None
+    else:
+        commit = git.commit(".", base)
+        fork = git.merge_base(".", commit, "HEAD") if commit else None
+        paths = git.changed(".", fork) if fork else None
+        if commit:
+            why = "it and HEAD have no common ancestor here: a shallow clone?"
     if paths is None:
-        why = (
-            "git knows no such revision here"
-            if commit is None
-            else "it and HEAD have no common ancestor here: a shallow clone?"
-        )
         say(f"all clusters are listed, because {base} cannot be compared: {why}")
     return commit or "", paths
+
+
+def _last_success() -> tuple[str, str]:
+    """Return the commit of the last successful pipeline, and why git may not know it; or "", and why not."""
+    from ipamc.workspace.forge import Nowhere, last_success
+
+    try:
+        found = last_success()
+    except Trouble as problem:
+        return "", str(problem)
+    if isinstance(found, Nowhere):
+        return "", found.reason
+    return found, f"git does not have its commit {found[:12]} here"

@@ -49,21 +49,38 @@ def gitlab(*, output: str | None) -> int:
     examples=(
         ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
         ("ipamc ci github --branch trunk", "apply a branch that is not called main"),
+        (
+            'ipamc ci github --schedule "*/15 * * * *"',
+            "look for what is missing in the clusters every 15 minutes",
+        ),
     ),
     refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @click.option(
     "--branch", default="main", show_default=True, metavar="NAME", help="The branch that is applied."
 )
+@click.option(
+    "--schedule",
+    default="17 * * * *",
+    show_default=True,
+    metavar="CRON",
+    help="When the workflow repairs what is missing in the clusters or differs, in UTC.",
+)
 @output_option
-def github(*, branch: str, output: str | None) -> int:
+def github(*, branch: str, schedule: str, output: str | None) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     """
-    return write(
-        "github", output or ".github/workflows/ipamc.yml", {"version": __version__, "branch": branch}
+    # A schedule runs on the default branch, whichever branch is applied.
+    quoted = branch.replace("'", "''")
+    condition = (
+        "github.event_name == 'pull_request' || github.event_name == 'push'"
+        f" || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
+        " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
     )
+    values = {"version": __version__, "branch": branch, "schedule": schedule, "condition": condition}
+    return write("github", output or ".github/workflows/ipamc.yml", values)
 
 
 @click.command(

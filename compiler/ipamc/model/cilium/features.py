@@ -38,7 +38,19 @@ class Capability(enum.Enum):
     ORPHAN_BLOCKS = (
         "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
     )
+    EXCHANGED_BLOCKS = (
+        "a block that is taken out of its CiliumPodIPPool stays with its node until the operator starts again; "
+        "before, until its agent writes next"
+    )
     NUMERIC_ALLOCATED = "the operator writes `pools.allocated` in order of address; before, of text"
+    EDITED_RANGES = (
+        "the operator keeps the books of a CIDR that is widened, divided or cut in a CiliumPodIPPool; before, "
+        "it gives out again what nodes have of it"
+    )
+    REMOVED_RANGES = (
+        "a CIDR may leave a CiliumPodIPPool wherever it stands; before, the operator crashes unless it is the "
+        "last one, and two neighbours at once only leave from 1.19 on"
+    )
     IMMUTABLE_MASK = "the apiserver refuses another `maskSize`; before, only the operator does"
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
     CRD_NATIVE_ONLY = "there is no tunnel routing"

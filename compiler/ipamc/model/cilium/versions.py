@@ -23,6 +23,11 @@ def known(version: Version, capability: Capability) -> Known:
     return _ROWS[capability].known(version)
 
 
+def shown(version: Version, capability: Capability) -> bool:
+    """Return whether a Cilium minor has a capability, and its server was run to see that."""
+    return can(version, capability) and known(version, capability) is Known.RUN
+
+
 def since(capability: Capability) -> Version:
     """Return the first supported minor that has a capability."""
     return 1, _ROWS[capability].since

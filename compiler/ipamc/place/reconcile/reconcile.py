@@ -27,7 +27,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import NodeState, Reconciled, Stale, StaleReason, Want
 from ipamc.model.range_index import RangeIndex
-from ipamc.place.candidates import shared_pools, unmatched
+from ipamc.place.candidates import unlisted_pools, unmatched
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.renumber import no_held_line, no_pending_line, renumber
 from ipamc.place.reconcile.transitions import (
@@ -47,7 +47,7 @@ from ipamc.place.reconcile.transitions import (
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def reconcile(
+def reconcile(  # noqa: PLR0913 - all that decides about a line
     cluster: Cluster,
     wants: tuple[Want, ...],
     lock: Lock,
@@ -55,15 +55,17 @@ def reconcile(
     today: str,
     *,
     locked: bool,
+    shared: frozenset[str] = frozenset(),
     rendered_uids: Mapping[str, str] = NOTHING,
 ) -> tuple[Reconciled, list[Diagnostic]]:
     """Bring every line of the lock to its state of today, and list what is still to be placed.
 
     `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons
-    by name (rule 7). `rendered_uids`: see `Run`. O(n log n).
+    by name (rule 7). `shared`: pools of which Cilium's operator gives out blocks, in multi-pool mode.
+    `rendered_uids`: see `Run`. O(n log n).
     """
     lock, found = apply_consent(cluster, lock, consent)
-    operator_pools = _operator_pools(cluster, wants)
+    operator_pools = shared | unlisted_pools(cluster)
     run = Run(
         cluster=cluster,
         lock=lock,
@@ -120,13 +122,6 @@ def reconcile(
         },
         stale=stale,
     ), found
-
-
-def _operator_pools(cluster: Cluster, wants: tuple[Want, ...]) -> frozenset[str]:
-    """Return the names of the pools whose blocks Cilium's operator gives out."""
-    if cluster.operator_adopts:
-        return frozenset(pool.name for pool in cluster.pools if pool.unlisted)
-    return shared_pools(cluster, wants)
 
 
 def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> list[Node]:

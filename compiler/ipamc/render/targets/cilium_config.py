@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ipamc.model.cilium.operator_list import operator_lists
 from ipamc.model.cluster import Mode
+from ipamc.model.pool_ranges import Given
 from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import shared_families
 
@@ -76,14 +77,15 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
 def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], int], ...]]:
     """Return (family, CIDRs, mask) by pool, for the shared pools that the operator creates by its flag."""
     cluster = layout.plan.cluster
-    if not cluster.shared_pools:
+    if not layout.shared.intersection(cluster.auto_create):
         return {}
+    given = Given(cluster, layout.plan.lock)
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):
-        if pool.name in cluster.auto_create:
+        if pool.name in cluster.auto_create and pool.name in layout.shared:
             families = tuple(
                 (family, texts(blocks), part.block_size)
-                for family, part, blocks in shared_families(layout.plan, pool)
+                for family, part, blocks in shared_families(layout, pool, given)
             )
             if families:
                 found[pool.name] = families

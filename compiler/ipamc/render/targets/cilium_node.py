@@ -31,7 +31,7 @@ def files(layout: Layout) -> Iterator[File]:
     cluster = layout.plan.cluster
     if cluster.mode is Mode.KUBERNETES:
         return  # there agents copy a Node's podCIDRs
-    values = _maker(cluster)
+    values = _maker(layout)
     seeds = cluster.mode is Mode.MULTI_POOL
     planned_too = can(cluster.cilium, Capability.DO_NOT_GC)  # else the operator would delete them
     by_operator = given_by_operator(cluster, layout.plan.lock.lines)
@@ -50,13 +50,20 @@ def files(layout: Layout) -> Iterator[File]:
             yield File(f"ciliumnodes/{shard}/ciliumnodes.yaml", TEMPLATE, {"nodes": nodes})
 
 
-def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
+def _maker(layout: Layout) -> Callable[[Node, tuple[Line, ...]], Values]:
     """Return the function from a node to the template's values, by mode.
 
     The operator must keep a planned node's CiliumNode. IPv4 comes first, as the operator writes it back.
     """
+    cluster = layout.plan.cluster
     if cluster.mode is Mode.MULTI_POOL:
-        return lambda node, lines: (node.name, node.planned, (), (), allocated(cluster, node, lines))
+        return lambda node, lines: (
+            node.name,
+            node.planned,
+            (),
+            (),
+            allocated(cluster, layout.shared, node, lines),
+        )
     if cluster.mode is Mode.CRD:
         return lambda node, lines: (
             node.name,
@@ -68,14 +75,13 @@ def _maker(cluster: Cluster) -> Callable[[Node, tuple[Line, ...]], Values]:
     return lambda node, lines: (node.name, node.planned, texts([line.block for line in lines]), (), ())
 
 
-def allocated(cluster: Cluster, node: Node, lines: tuple[Line, ...]) -> Allocated:
+def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:
     """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
     order = texts if can(cluster.cilium, Capability.NUMERIC_ALLOCATED) else _by_text
-    name = pinned_name if cluster.own_pools else lambda pool, _: pool
     return tuple(
         sorted(
             (
-                name(pool, node.name),
+                pool if pool in shared else pinned_name(pool, node.name),
                 tuple(cidr for _, blocks in sorted(families.items()) for cidr in order(blocks)),
             )
             for pool, families in of_node(lines).items()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan, Want
+from ipamc.model.pool_ranges import Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,10 @@ class Layout:
     """The plan, and which nodes are in which shard."""
 
     plan: Plan
+    shared: frozenset[str]
+    """In multi-pool mode the names of the pools that nodes share."""
+    published: Published
+    """What an earlier compile rendered."""
     shards: tuple[tuple[str, tuple[Want, ...]], ...]
     """Shards by name with nodes by name; no shard is empty."""
     held: Mapping[str, tuple[Line, ...]]

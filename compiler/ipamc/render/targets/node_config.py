@@ -53,14 +53,18 @@ def _of_pool(name: str, selector: LabelSelector) -> Values:
 
 
 def _of_node(layout: Layout, want: Want) -> Values | None:
-    """Return the config of one node, or None if it holds no block of a pool.
+    """Return the config of one node, or None if it holds no block of a pool of its own.
 
     Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more
     addresses than it uses, and waits for them when it starts; a smaller pre-allocation requests no more than
-    its blocks have.
+    its blocks have. Of pools that nodes share it pre-allocates nothing: blocks come as pods ask for them.
     """
     name, version = want.node.name, layout.plan.cluster.cilium
-    groups = of_node(layout.held.get(name, ()))
+    groups = {
+        pool: families
+        for pool, families in of_node(layout.held.get(name, ())).items()
+        if pool not in layout.shared
+    }
     if not groups:
         return None
     default = next(

@@ -150,7 +150,9 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     lines = compare_lines(before.lock.lines, plan, why, last_day(today, plan.cluster.quarantine_days))
     files, flags = compare_files(before.rendered, after.files), compare_flags(before.rendered, after.files)
-    changed = {path: after.files[path].encode() for path in {*files.written, CILIUM} if path in after.files}
+    changed = {
+        path: after.files[path].encode() for path in {*files.written, CILIUM, FLAGS} if path in after.files
+    }
     trees = Trees(before=before.rendered, after=changed, files=files)
     return Difference(
         lines=lines,

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ipamc.check.published import FLAGS
 from ipamc.review.diff.objects import Rendered, objects
 from ipamc.review.diff.rendered import Trees
 
@@ -57,13 +58,13 @@ class Leaving:
 def leaving(trees: Trees, nodes: Collection[str]) -> tuple[Leaving, ...]:
     """Return the objects of the base's tree that the head's tree does not have, by what they do and kind.
 
-    Only files that differ are read; an object that moved to another file does not leave. `nodes` are those
-    of the inventory. O(size of the files that differ).
+    Only files that differ are read, and the ConfigMap, which another file lists or not; an object that moved
+    to another file does not leave. `nodes` are those of the inventory. O(size of the files that differ).
     """
-    gone = objects(trees.before, (*trees.files.written, *trees.files.removed))
+    gone = objects(trees.before, (*trees.files.written, *trees.files.removed, FLAGS))
     if not gone:
         return ()
-    left = gone.keys() - objects(trees.after, trees.files.written).keys()
+    left = gone.keys() - objects(trees.after, (*trees.files.written, FLAGS)).keys()
     groups: dict[tuple[Stays, str], list[str]] = defaultdict(list)
     for identity in left:
         groups[_stays(gone[identity], nodes), gone[identity].kind].append(gone[identity].name)

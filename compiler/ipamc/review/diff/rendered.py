@@ -36,7 +36,7 @@ class Trees:
 
     before: Mapping[str, bytes]
     after: Mapping[str, bytes]
-    """Only the files that differ, and the kustomization of `cilium/`."""
+    """Only the files that differ, the kustomization of `cilium/`, and the ConfigMap that it may list."""
     files: Files
 
 

@@ -44,7 +44,7 @@ def _of_mode(old: Mode, before: Cluster | None, plan: Plan) -> Iterator[str]:
 
 
 def _to_cluster_pool(cluster: Cluster) -> Iterator[str]:
-    yield f"CiliumNodes before the flags: ipamc ci apply {cluster.name}; agents have written the same podCIDRs there"
+    yield f"CiliumNodes before the flags: ipamc ci apply {cluster.name} --before-flags; agents have written the same podCIDRs there"
     yield f"check that every node has its block: {_show('podCIDRs')}"
     yield _flags(cluster)
     yield f"{_restart(cluster)}; no drain: both modes give addresses out of the same block"
@@ -54,7 +54,7 @@ def _to_kubernetes(cluster: Cluster) -> Iterator[str]:
     field = "podCIDRs" if cluster.patch_nodes == "podCIDRs" else "annotations"
     column = ".spec.podCIDRs" if cluster.patch_nodes == "podCIDRs" else ".metadata.annotations"
     yield "kube-controller-manager must run with --allocate-node-cidrs=false before anything else"
-    yield f"{field} of Nodes before the flags: ipamc ci apply {cluster.name}; agents do not read them yet"
+    yield f"{field} of Nodes before the flags: ipamc ci apply {cluster.name} --before-flags; agents do not read them yet"
     yield f"check that every Node has its block: kubectl get nodes -o custom-columns=NODE:.metadata.name,BLOCKS:{column}"
     yield _flags(cluster)
     yield f"{_restart(cluster)}; no drain: both modes give addresses out of the same block"
@@ -63,7 +63,7 @@ def _to_kubernetes(cluster: Cluster) -> Iterator[str]:
 
 def _to_multi_pool(old: Mode, plan: Plan) -> Iterator[str]:
     cluster = plan.cluster
-    yield f"CiliumPodIPPools before the seeds: ipamc ci apply {cluster.name}; in {old} mode nobody reads them yet"
+    yield f"CiliumPodIPPools before the seeds: ipamc ci apply {cluster.name} --before-flags; in {old} mode nobody reads them yet"
     yield f"seeds before the flags, by hand, once, and under another field manager (under ipamc they would take the podCIDRs away): kubectl apply --server-side --field-manager={SEEDS} -f rendered/seeds/"
     yield f"check that every node has its block in both: {_show('podCIDRs,POOLS:.spec.ipam.pools.allocated[*].cidrs')}"
     if cluster.bgp == "control-plane":
@@ -108,7 +108,7 @@ def _of_settings(before: Cluster, after: Cluster) -> Iterator[str]:
 
 def _of_operator(before: Cluster, after: Cluster) -> Iterator[str]:
     if before.bystander and after.operator_adopts:
-        yield f"CiliumNodes before the flags: ipamc ci apply {after.name}; an operator that adopts gives a block to every CiliumNode without one"
+        yield f"CiliumNodes before the flags: ipamc ci apply {after.name} --before-flags; an operator that adopts gives a block to every CiliumNode without one"
         yield f"check that every node of the inventory has its block: {_show('podCIDRs')}"
         yield f"{_flags(after)}; agents do not restart"
     if before.operator_adopts and after.bystander:

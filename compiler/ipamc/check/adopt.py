@@ -1,0 +1,219 @@
+"""Rules about what Cilium's operator was told it may give out (cluster-pool mode, `operator: adopt`), and is now told.
+
+The operator reads its list when it starts, and gave out blocks of the list that was rendered before to nodes that
+may be in no input. It may run with that list for some time yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ipamc.check.published import FLAGS, VALUES
+from ipamc.model.address_sets import blocks_over, outermost, shared, subtract
+from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cilium.operator_list import operator_lists
+from ipamc.model.cluster import Cluster, PoolFamily, Range
+from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
+from ipamc.model.plan import Origin, Plan
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.yaml import yaml_documents
+
+BYSTANDER = "--ipam=kubernetes"
+DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What the operator was told before."""
+
+    lists: Mapping[int, tuple[Block, ...]]
+    """By family: the CIDRs, by address."""
+    masks: Mapping[int, int]
+    at: Span
+
+
+def check_adopt(plan: Plan, files: Mapping[str, bytes], folder: str) -> Iterator[Diagnostic]:
+    """Yield findings about a list that was rendered below `folder` and changes."""
+    cluster = plan.cluster
+    before = _before(files, folder) if cluster.operator_adopts else None
+    if before is None:
+        return
+    if not cluster.cilium_nodes:
+        yield from known_in_part(plan, before)
+    if not _has_every_pool(cluster, before):
+        taken = list(_taken_over(cluster, before))
+        yield from taken_from_the_operator(cluster, before, taken)
+        yield from still_given_out(plan, before)
+
+
+def known_in_part(plan: Plan, before: Before) -> Iterator[Diagnostic]:
+    """IPC0517: the operator's list changes so that the operator books every node as a whole.
+
+    It books all blocks of a node, or none: if it lacks the IPv4 block, it gives the IPv6 block to another node.
+    It books a block in one CIDR of its list only, and with a mask shorter than the block it takes the block
+    away from its node (from 1.19 on), or no longer books it. Blocks that would be booked in part are left out
+    of the list, if CiliumNodes in the input show them. So this is refused without any CiliumNode in the input:
+    in a cluster of two families, a list that loses some addresses (`reserved`, a smaller range) or gets back
+    some; in any cluster, a shorter mask, and a CIDR that is smaller than the blocks that the operator gave out.
+    Dump the CiliumNodes when no node is joining, and keep the file as long as these nodes have their blocks.
+    """
+    cluster = plan.cluster
+    masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
+    lists = operator_lists(cluster, plan.lock.lines, masks)
+    reason = next(_in_part(before, lists, masks), None)
+    if reason:
+        yield error(
+            "IPC0517",
+            cluster.field("spec", "ipam", "operator"),
+            f"the operator would book some of its nodes in part, and give the rest of their addresses to others: {reason}",
+            also=[Related(before.at, "rendered before")],
+            help=f"add CiliumNodes to the input, which show who has what: {DUMP}",
+        )
+
+
+def _in_part(
+    before: Before, lists: Mapping[int, tuple[Block, ...]], masks: Mapping[int, int]
+) -> Iterator[str]:
+    kept = set()
+    changed: dict[int, str] = {}
+    for family, old in before.lists.items():
+        new = sorted(block for block in lists.get(family, ()) if block.prefix <= masks[family])
+        both = [shared(block, other) for block in new for other in blocks_over(old, block)]
+        if both:
+            kept.add(family)
+            if masks[family] < before.masks[family]:
+                yield f"the IPv{family} mask was {before.masks[family]} and is {masks[family]}"
+        if cut := [block for block in both if block.prefix > before.masks[family]]:
+            yield f"{cut[0]} is smaller than a block of /{before.masks[family]}, which the operator gave out"
+        if lost := next((piece for block in old for piece in subtract(block, new)), None):
+            changed[family] = f"{lost} leaves the list of IPv{family}"
+        elif again := next(_filled(old, new), None):
+            changed[family] = f"{again} comes back into the list of IPv{family}"
+    yield from (change for family, change in changed.items() if kept - {family})
+
+
+def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
+    """Yield what new CIDRs have between old ones."""
+    for block in new:
+        if over := blocks_over(old, block):
+            around = _around(over[0], over[-1])
+            yield from (piece for piece in subtract(around, over) if block.contains(piece))
+
+
+def _around(first: Block, last: Block) -> Block:
+    """Return the smallest aligned block around two."""
+    while not first.contains(last):
+        prefix = first.prefix - 1
+        size = first.size * 2
+        first = Block(first.family, first.first // size * size, prefix)
+    return first
+
+
+def taken_from_the_operator(
+    cluster: Cluster, before: Before, taken: list[tuple[Block, str, Range]]
+) -> Iterator[Diagnostic]:
+    """IPC0518: what the operator gave out goes to another pool only with the nodes that have it.
+
+    The operator may have given blocks of a range to nodes that are in no inventory. If a pool that is not
+    `unlisted` takes the range over, ipamc would give the same blocks to other nodes. Add the CiliumNodes to the
+    input, and the nodes that have blocks there to the inventory: they keep them.
+    """
+    known = {node.name for node in cluster.nodes}
+    for block, pool, cidr in taken:
+        at = Related(before.at, f"the operator gave out blocks of {block}")
+        strangers = [
+            seen.name
+            for seen in cluster.cilium_nodes
+            if seen.name not in known and any(shown.overlaps(block) for shown, _ in seen.blocks)
+        ]
+        if not cluster.cilium_nodes:
+            yield error(
+                "IPC0518",
+                cidr.at,
+                f'{block} of pool "{pool}" was the operator\'s, and no CiliumNode in the input shows who has blocks of it',
+                also=[at],
+                help=f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}",
+            )
+        elif strangers:
+            yield error(
+                "IPC0518",
+                cidr.at,
+                f'{block} of pool "{pool}" was the operator\'s, and {count(len(strangers), "node")} outside the inventory has blocks of it: {names(strangers)}',
+                also=[at],
+                help="add these nodes to the inventory: they keep their blocks; or drain and delete them first",
+            )
+
+
+def still_given_out(plan: Plan, before: Before) -> Iterator[Diagnostic]:
+    """IPC0519: no new block lies in what the operator still gives out.
+
+    Until it restarts, the operator gives out blocks of the list that was rendered before. If ipamc gives a node
+    such a block in the same change, another node may get it before the node's CiliumNode is applied. Change the
+    pools first, without new nodes, apply that, restart cilium-operator, then add the nodes.
+    """
+    unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
+    found = [
+        line
+        for line in plan.lock.lines
+        if line.in_use
+        and line.pool not in unlisted
+        and plan.origins.get(line.block, Origin.ADOPTED) is not Origin.ADOPTED
+        and blocks_over(before.lists.get(line.block.family, ()), line.block)
+    ]
+    if found:
+        line = found[0]
+        place = next((node.at for node in plan.cluster.nodes if node.name == line.node), plan.cluster.at)
+        yield error(
+            "IPC0519",
+            place,
+            f"{count(len(found), 'new block')} of what the operator gives out until it restarts: "
+            f"{names(f'{line.block} of {line.node}' for line in found)}",
+            also=[Related(before.at, "the list that it runs with")],
+            help="compile and apply the change of pools without these nodes, restart cilium-operator, then add them",
+        )
+
+
+def _taken_over(cluster: Cluster, before: Before) -> Iterator[tuple[Block, str, Range]]:
+    """Yield what pools that are not `unlisted` have of the old list."""
+    for pool in cluster.pools:
+        for family, part in pool.families.items() if not pool.unlisted else ():
+            for cidr in part.ranges:
+                for other in blocks_over(before.lists.get(family, ()), cidr.block):
+                    yield shared(cidr.block, other), pool.name, cidr
+
+
+def _has_every_pool(cluster: Cluster, before: Before) -> bool:
+    """Tell whether the old list is that of an earlier ipamc: the ranges of all pools, as they still are.
+
+    It says nothing of what the operator gave out.
+    """
+
+    def ranges(part: PoolFamily) -> Iterator[Block]:
+        return (cidr.block for cidr in part.ranges)
+
+    every = [block for pool in cluster.pools for part in pool.families.values() for block in ranges(part)]
+    return sorted(block for blocks in before.lists.values() for block in blocks) == sorted(every)
+
+
+def _before(files: Mapping[str, bytes], folder: str) -> Before | None:
+    """Return what was rendered before; None if the operator was not to give out blocks, or it cannot be read."""
+    if BYSTANDER.encode() in files.get(VALUES, b""):
+        return None
+    try:
+        (document,) = yaml_documents(FLAGS, files.get(FLAGS, b"").decode())
+        data = document.value["data"]
+        told = [family for family in (4, 6) if f"cluster-pool-ipv{family}-cidr" in data]
+        masks = {family: int(data[f"cluster-pool-ipv{family}-mask-size"]) for family in told}
+        lists = {
+            family: tuple(
+                block
+                for block in outermost(map(parse_block, data[f"cluster-pool-ipv{family}-cidr"].split()))
+                if block.prefix <= masks[family]
+            )
+            for family in told
+        }
+    except (Unreadable, UnicodeDecodeError, CidrError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # it is written again
+    return Before(lists=lists, masks=masks, at=Span(f"{folder}/{FLAGS}")) if lists else None

@@ -1,0 +1,236 @@
+"""Rules about the CIDRs of CiliumPodIPPools that are published: what nodes share is given out already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import shown, text
+from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
+from ipamc.model.lock import Lock
+from ipamc.model.plan import Plan
+from ipamc.model.pool_ranges import (
+    Given,
+    Obstacle,
+    PoolRanges,
+    Published,
+    PublishedPool,
+    obstacle_to_leave,
+    pool_ranges,
+)
+
+DUMP = "add the nodes' CiliumNodes to the input: kubectl get nodes,ciliumnodes -o json"
+
+
+def check_published_ranges(plan: Plan, shared: frozenset[str], published: Published) -> Iterator[Diagnostic]:
+    """Yield the CIDRs that cannot leave their pool, and what a person has to do for other changes.
+
+    O(n log n) in CIDRs; lines and CiliumNodes count only where something is reserved or leaves.
+    """
+    cluster = plan.cluster
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    yield from pools_lost(cluster, shared, plan.lock, published)
+    given = Given(cluster, plan.lock)
+    pools = {pool.name: pool for pool in cluster.pools}
+    for name, before in sorted(published.pools.items()):
+        pool = pools.get(name)
+        if pool is None or name not in shared:
+            yield from _pool_leaves(cluster, pool, before, given)
+            continue
+        ranges = {
+            family: pool_ranges(cluster, pool, part, given, before.cidrs.get(family, ()))
+            for family, part in sorted(pool.families.items())
+            if family in cluster.families
+        }
+        if before.by_flag and name in cluster.auto_create:
+            yield from auto_created_changed(cluster, pool, before, ranges)
+        elif name in cluster.auto_create:
+            yield from _pool_leaves(cluster, pool, before, given)
+            yield from auto_created_changed(cluster, pool, before, ranges)
+        else:
+            yield from _pool_changes(cluster, pool, before, ranges)
+
+
+def _pool_changes(
+    cluster: Cluster, pool: Pool, before: PublishedPool, ranges: dict[int, PoolRanges]
+) -> Iterator[Diagnostic]:
+    """Yield the findings about a pool with a manifest."""
+    if before.by_flag:
+        yield needs_a_hand(
+            pool.at / "metadata" / "name",
+            f'pool "{pool.name}" gets a manifest, but cilium-operator created it and owns its CIDRs: the first apply that changes them is a conflict',
+            before.at,
+            f"then run once: kubectl apply --server-side --field-manager=ipamc --force-conflicts -f {before.at.path.replace('configmap', 'ippools')}",
+        )
+    gained = [family for family in ranges if family not in before.cidrs]
+    dropped = [family for family in before.cidrs if family in cluster.families and family not in ranges]
+    for family in gained:
+        yield needs_a_hand(
+            pool.families[family].at,
+            f'pool "{pool.name}" gets IPv{family}: the running operator goes on with the pool as it was until it restarts',
+            before.at,
+            f"after the apply: kubectl -n {cluster.namespace} rollout restart deployment cilium-operator",
+        )
+    for family in dropped:
+        yield cidr_taken_away(cluster, pool, before, Obstacle(cidr=before.cidrs[family][0], reason="family"))
+    for family, part in ranges.items():
+        refused = (*part.obstacles, *_with_a_family(part, gained))
+        for obstacle in refused:
+            yield cidr_taken_away(cluster, pool, before, obstacle)
+        for obstacle in part.kept:
+            yield needs_a_hand(
+                pool.families[family].at / "cidrs",
+                f'{obstacle.cidr} of pool "{pool.name}" is reserved, and stays in the CiliumPodIPPool: {_why(cluster, obstacle)}',
+                before.at,
+                DUMP if obstacle.reason == "unseen" else "write a new pool without it, and disable this one",
+            )
+        if not refused:
+            for cidr in part.leaving:
+                yield needs_a_hand(
+                    pool.families[family].at / "cidrs",
+                    f'{cidr} was published in pool "{pool.name}" and leaves it or is divided, because the CiliumNodes in the input lose nothing by that',
+                    before.at,
+                    "apply this before the operator gives out more of it",
+                )
+
+
+def _with_a_family(part: PoolRanges, gained: Sequence[int]) -> Iterator[Obstacle]:
+    """Yield the CIDRs that leave together with a change that the operator does not follow."""
+    if gained:
+        yield from (Obstacle(cidr=cidr, reason="family") for cidr in part.leaving)
+
+
+def _pool_leaves(
+    cluster: Cluster, pool: Pool | None, before: PublishedPool, given: Given
+) -> Iterator[Diagnostic]:
+    """Yield why a published CiliumPodIPPool cannot go: one reason."""
+    for cidrs in before.cidrs.values():
+        for cidr in cidrs:
+            if obstacle := obstacle_to_leave(cidr, given):
+                yield cidr_taken_away(cluster, pool, before, obstacle)
+                return
+
+
+def cidr_taken_away(
+    cluster: Cluster, pool: Pool | None, before: PublishedPool, obstacle: Obstacle
+) -> Diagnostic:
+    """IPC0538: a published CiliumPodIPPool keeps its CIDRs while nodes may have blocks of them.
+
+    The operator gives blocks of a shared pool to any node that asks, so the CiliumNodes show what is given
+    out, and the lock alone does not. Appending is always safe, and ipamc renders a widened range as the
+    missing pieces, appended. A CIDR that leaves, is divided or gets something reserved is another matter: up
+    to 1.18 the operator starts an empty book for what is left of it and gives blocks in use to other nodes,
+    and in every version a node loses a block that its pool does not have. It is allowed where no node has
+    something of the CIDR, from 1.19 on where no node loses a block, and only as far as the operator follows:
+    up to 1.17 it crashes unless only the last CIDR leaves, and in 1.18 two neighbours do not leave at once.
+    Otherwise write a new pool, and disable this one; or drain the nodes that have blocks there. If the pool
+    was never applied, bring back `rendered/` as it was, or delete it.
+    """
+    cidr = obstacle.cidr
+    reserved = next((other for other in pool.reserved if other.block.overlaps(cidr)), None) if pool else None
+    part = pool.families.get(cidr.family) if pool else None
+    if reserved:
+        at: Place | Span = reserved.at
+        change = f'{reserved.block} is reserved in {cidr}, which was published in pool "{before.name}"'
+    else:
+        at = part.at / "cidrs" if part else pool.at if pool else before.at
+        change = f'{cidr} was published in pool "{before.name}" and would not stay as it is'
+    if obstacle.reason == "unseen":
+        help_ = DUMP
+    elif obstacle.reason == "order" and shown(cluster.cilium, Capability.REMOVED_RANGES):
+        help_ = "take away one of the neighbours, apply, then take away the other"
+    else:
+        help_ = f"keep {cidr} as it was; write a new pool for what should change, and set disabled: true on this one"
+    return error(
+        "IPC0538",
+        at,
+        f"{change}: {_why(cluster, obstacle)}",
+        also=[Related(before.at, "published here")],
+        help=help_,
+    )
+
+
+def _why(cluster: Cluster, obstacle: Obstacle) -> str:
+    operator = f"the operator of Cilium {text(cluster.cilium)}"
+    if obstacle.reason == "unseen":
+        return f"node {obstacle.node} may have blocks of it, and its CiliumNode is not in the input"
+    if obstacle.reason == "given":
+        has = f"node {obstacle.node} has {obstacle.block} of it"
+        if shown(cluster.cilium, Capability.EDITED_RANGES):
+            return f"{has}, and would lose it"
+        return f"{has}, and {operator} may give that to another node"
+    if obstacle.reason == "family":
+        return "the operator goes on with it until it restarts, because a family comes or goes"
+    if shown(cluster.cilium, Capability.REMOVED_RANGES):
+        return f"{operator} goes on with one of two neighbours that leave at once"
+    return f"{operator} crashes, unless it is the last one and leaves alone"
+
+
+def auto_created_changed(
+    cluster: Cluster, pool: Pool, before: PublishedPool, ranges: dict[int, PoolRanges]
+) -> Iterator[Diagnostic]:
+    """IPC0539: a pool in `autoCreate` does not change after it was published.
+
+    The operator creates the pools of `auto-create-cilium-pod-ip-pools` at its start, and skips those that
+    exist: its flag never updates one. Take the pool out of `autoCreate`: ipamc then writes a manifest, with
+    the published CIDRs first, which is applied over the pool that the operator created, and the flag leaves
+    it alone from then on. cilium-operator owns the CIDRs up to then, so the first apply that changes them
+    needs --force-conflicts, once.
+    """
+    now = {family: part.cidrs for family, part in ranges.items() if part.cidrs}
+    published = {family: cidrs for family, cidrs in before.cidrs.items() if family in cluster.families}
+    if now != published:
+        changed = sorted(
+            {cidr for cidrs in now.values() for cidr in cidrs}
+            ^ {cidr for cidrs in published.values() for cidr in cidrs}
+        )
+        yield error(
+            "IPC0539",
+            pool.at / "metadata" / "name",
+            f'pool "{pool.name}" is in autoCreate and published; {", ".join(map(str, changed[:3]))} would change, and the operator skips a pool that exists',
+            also=[
+                Related(before.at, "published here"),
+                Related(cluster.field("spec", "ipam", "autoCreate"), "autoCreate is here"),
+            ],
+            help=f"remove {pool.name} from autoCreate: a manifest takes the pool over",
+        )
+
+
+def pools_lost(
+    cluster: Cluster, shared: frozenset[str], lock: Lock, published: Published
+) -> Iterator[Diagnostic]:
+    """Yield the finding about a rendered tree without the shared pools that nodes hold blocks of."""
+    lost = published.pools_lost
+    if not lost or published.of_nodes:
+        return
+    pools = {pool.name: pool for pool in cluster.pools if pool.name in shared - published.pools.keys()}
+    line = next((line for line in lock.written if line.in_use and line.pool in pools), None)
+    if line:
+        yield needs_a_hand(
+            pools[line.pool].at / "metadata" / "name",
+            f'the CIDRs of pool "{line.pool}" as they were published are lost, and node {line.node} holds {line.block}',
+            lost,
+            f"bring the file back: git checkout HEAD -- {lost.path}",
+            label="this file is missing",
+            make=error,
+        )
+
+
+def needs_a_hand(
+    at: Place,
+    message: str,
+    published: Span,
+    help_: str,
+    label: str = "published here",
+    make: Callable[..., Diagnostic] = warning,
+) -> Diagnostic:
+    """IPC0540: some changes of published pools need a person's hand, too.
+
+    A running operator goes on with a pool as it was when a family comes, until it restarts; it owns the CIDRs
+    of a pool that it created by its flag; and it may give out more of a CIDR between the day of the
+    CiliumNodes in the input and the apply that takes the CIDR away. What is reserved and was a node's stays
+    in the pool until it can leave. Without the file of what was published nothing can be kept as it was.
+    """
+    return make("IPC0540", at, message, also=[Related(published, label)], help=help_)

@@ -1,0 +1,202 @@
+"""The CIDRs of a CiliumPodIPPool that nodes share: what its pool has, and what was published before.
+
+Up to Cilium 1.18 the operator starts an empty book for every CIDR that it did not have: the blocks that nodes
+have of it are given out again (seen on running operators). So what was published stays as it is, in place and
+in order, while the pool still has all of it, and what the pool has beyond that is appended. A CIDR leaves the
+pool, or is divided, only where the minor was run to be safe and the CiliumNodes in the input show that no node
+loses a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+from ipamc.model.address_sets import blocks_over, covers, index_around, lines_over, outermost, subtract
+from ipamc.model.cidr import Block
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import shown
+from ipamc.model.cluster import Cluster, Pool, PoolFamily, Version
+from ipamc.model.diagnostics import Span
+from ipamc.model.lock import Lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedPool:
+    """A shared CiliumPodIPPool that an earlier compile rendered."""
+
+    name: str
+    at: Span
+    """The file."""
+    by_flag: bool
+    """The operator creates it by its flag, and never changes it; there is no manifest."""
+    cidrs: Mapping[int, tuple[Block, ...]]
+    """By family, in the order of the file."""
+    masks: Mapping[int, int]
+    """The maskSize by family."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What an earlier compile rendered: the cluster may run with it."""
+
+    pools: Mapping[str, PublishedPool] = field(default_factory=dict)
+    """The shared CiliumPodIPPools by name."""
+    of_nodes: Span | None = None
+    """The file that lists the CiliumPodIPPools of single nodes; None if there are none."""
+    pools_lost: Span | None = None
+    """The file of the shared pools, where the rendered tree is there without it."""
+
+
+class Given:
+    """The blocks that nodes have or are to have: of the lock, and of every CiliumNode in the input."""
+
+    def __init__(self, cluster: Cluster, lock: Lock) -> None:
+        self._cluster = cluster
+        self._lock = lock
+
+    @cached_property
+    def _shown(self) -> Mapping[Block, str]:
+        return {block: seen.name for seen in self._cluster.cilium_nodes for block, _ in seen.allocated}
+
+    @cached_property
+    def _shown_blocks(self) -> Sequence[Block]:
+        return outermost(self._shown)
+
+    @cached_property
+    def unseen(self) -> tuple[str, ...]:
+        """The nodes that may have more blocks than the lock says, by name: their CiliumNode is not in the input.
+
+        The operator gives nodes further blocks of pools that they share. A node without a line is not among
+        them: where it runs, it must have its CiliumNode in the input anyway.
+        """
+        seen = {node.name for node in self._cluster.cilium_nodes}
+        lines = {line.node for line in self._lock.written if line.in_use}
+        return tuple(
+            node.name
+            for node in self._cluster.nodes
+            if not node.planned and node.name in lines and node.name not in seen
+        )
+
+    def over(self, block: Block) -> dict[Block, str]:
+        """Return the blocks that share addresses with a block, each with its node. O(log n + result)."""
+        found = {shown: self._shown[shown] for shown in blocks_over(self._shown_blocks, block)}
+        found |= {line.block: line.node for line in lines_over(self._lock.lines, block) if line.in_use}
+        return found
+
+    def once_over(self, block: Block) -> bool:
+        """Tell whether a line shares addresses with a block of which the node has nothing any more."""
+        return any(not line.in_use for line in lines_over(self._lock.lines, block))
+
+
+Reason = Literal["given", "unseen", "order", "family"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a published CIDR cannot leave its pool."""
+
+    cidr: Block
+    reason: Reason
+    """`given`: a node has a block of it; `unseen`: the CiliumNode of a node is not in the input; `order` and
+    `family`: the operator would not follow."""
+    block: Block | None = None
+    node: str = ""
+    """The block that is given, and its node; or a node without its CiliumNode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRanges:
+    """The CIDRs of one family of a shared CiliumPodIPPool."""
+
+    cidrs: tuple[Block, ...]
+    """What is rendered: what stays as published, then what is new."""
+    leaving: tuple[Block, ...] = ()
+    """Published CIDRs that leave the pool, or are divided."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """Why CIDRs cannot leave."""
+    kept: tuple[Obstacle, ...] = ()
+    """Why CIDRs stay in the pool that are wholly reserved: a node had them, and gave them back."""
+
+
+def pool_ranges(
+    cluster: Cluster, pool: Pool, part: PoolFamily, given: Given, published: Sequence[Block] = ()
+) -> PoolRanges:
+    """Return the CIDRs of one family of a shared pool: its ranges without what is reserved.
+
+    What nodes have of reserved addresses stays in, or they would lose it. A piece smaller than a block is of
+    no use to the operator: it is left out, unless nodes have some of it. O(n log n) in the CIDRs.
+    """
+    wanted = tuple(_unreserved(pool, part, given))
+    by_address = sorted(wanted)
+    whole = {cidr for cidr in published if covers(blocks_over(by_address, cidr), cidr)}
+    leaving = [cidr for cidr in published if cidr not in whole]
+    obstacles = list(_obstacles(cluster.cilium, by_address, leaving, given, published))
+    remnants = {
+        obstacle.cidr
+        for obstacle in obstacles
+        if given.once_over(obstacle.cidr)
+        and not given.over(obstacle.cidr)
+        and not blocks_over(by_address, obstacle.cidr)
+        and any(cidr.block.contains(obstacle.cidr) for cidr in part.ranges)
+    }
+    stays = tuple(cidr for cidr in published if cidr in whole or cidr in remnants)
+    staying = outermost(stays)
+    new = (piece for block in wanted for piece in subtract(block, blocks_over(staying, block)))
+    return PoolRanges(
+        cidrs=(*stays, *(piece for piece in new if piece.prefix <= part.block_size or given.over(piece))),
+        leaving=tuple(cidr for cidr in leaving if cidr not in remnants),
+        obstacles=tuple(obstacle for obstacle in obstacles if obstacle.cidr not in remnants),
+        kept=tuple(obstacle for obstacle in obstacles if obstacle.cidr in remnants),
+    )
+
+
+def _unreserved(pool: Pool, part: PoolFamily, given: Given) -> Iterator[Block]:
+    """Yield a pool's ranges without what is reserved and no node has, in the order as written."""
+    reserved = outermost(cidr.block for cidr in pool.reserved if cidr.block.family == part.family)
+    removed = [piece for block in reserved for piece in subtract(block, given.over(block))]
+    for cidr in part.ranges:
+        yield from subtract(cidr.block, blocks_over(removed, cidr.block))
+
+
+def obstacle_to_leave(cidr: Block, given: Given, remaining: Sequence[Block] = ()) -> Obstacle | None:
+    """Return why no address of a published CIDR may leave the pools, or None.
+
+    `remaining` are the blocks that keep what nodes have of it, by address.
+    """
+    for block, node in sorted(given.over(cidr).items()):
+        if index_around(remaining, block) is None:
+            return Obstacle(cidr=cidr, reason="given", block=block, node=node)
+    if given.unseen:
+        return Obstacle(cidr=cidr, reason="unseen", node=given.unseen[0])
+    return None
+
+
+def _obstacles(
+    version: Version,
+    wanted: Sequence[Block],
+    leaving: Sequence[Block],
+    given: Given,
+    published: Sequence[Block],
+) -> Iterator[Obstacle]:
+    """Yield why published CIDRs cannot leave, at most one reason for each."""
+    edited = shown(version, Capability.EDITED_RANGES)
+    free = []
+    for cidr in leaving:
+        obstacle = obstacle_to_leave(cidr, given, wanted if edited else ())
+        if obstacle:
+            yield obstacle
+        else:
+            free.append(cidr)
+    if edited or not free:
+        return
+    places = [published.index(cidr) for cidr in free]
+    if shown(version, Capability.REMOVED_RANGES):
+        followed = all(later - place > 1 for place, later in pairwise(places))
+    else:
+        followed = places == [len(published) - 1]
+    if not followed:
+        yield from (Obstacle(cidr=cidr, reason="order") for cidr in free)

@@ -1,0 +1,210 @@
+"""Which objects must not be written now, because pods or another node use addresses that they are about.
+
+Nothing here stops the other objects: what is withheld is reported, and applied by a later run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ipamc.model.address_sets import blocks_over, nested, outermost, subtract
+from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import count, names
+from ipamc.review.live.objects import (
+    CILIUM_NODE,
+    NODE,
+    POOL,
+    Object,
+    address,
+    allocated,
+    cidrs,
+    identity,
+    ipam,
+    name_of,
+    node_of,
+    owned_addresses,
+    parsed,
+)
+
+Live = Mapping[str, Object]
+"""The cluster's objects by identity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that runs, with addresses of its own (not the host's)."""
+
+    node: str
+    addresses: tuple[str, ...]
+    stays: bool
+    """A drain leaves it: it belongs to a DaemonSet, or is a static pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """An object that must not be applied now."""
+
+    identity: str
+    reason: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """An object of one node that would take blocks away from it."""
+
+    identity: str
+    node: str
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    lost: tuple[Block, ...]
+    """Disjoint, by address."""
+
+
+def lost(live: Object, tree: Object) -> tuple[Block, ...]:
+    """Return the addresses that a live object gives, and would no longer give: disjoint, by address.
+
+    Single addresses that ipamc did not apply are entries of others, and stay.
+    """
+    gone = cidrs(live, tree) - cidrs(tree, tree)
+    if entries := ipam(live).get("pool") if live.get("kind") == CILIUM_NODE else None:
+        ours = owned_addresses(live)
+        gone -= {str(found) for entry in entries if entry not in ours if (found := address(entry))}
+    if not gone:
+        return ()
+    kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _all(tree)
+    return tuple(outermost(piece for block in parsed(gone) for piece in subtract(block, kept)))
+
+
+def _all(tree: Object) -> list[Block]:
+    return parsed(cidrs(tree, tree))
+
+
+def moves(tree: Iterable[Object], live: Live) -> list[Move]:
+    """Return the objects of single nodes that would take blocks away. O(objects) where none does.
+
+    An object that is missing, or has no block, takes none away.
+    """
+    found = []
+    for document in tree:
+        node, there = node_of(document), live.get(identity(document))
+        if node and there is not None and (pieces := lost(there, document)):
+            found.append(
+                Move(
+                    identity=identity(document),
+                    node=node,
+                    old=tuple(sorted(cidrs(there, document))),
+                    new=tuple(sorted(cidrs(document, document))),
+                    lost=pieces,
+                )
+            )
+    return found
+
+
+def used_by_pods(
+    found: Iterable[Move], pods: Mapping[str, Sequence[Pod]] | None, cordoned: Collection[str]
+) -> Iterator[Withheld]:
+    """Yield the moves that would take a block away from running pods.
+
+    `pods` are by node; None: they cannot be read, and every move is withheld. On a cordoned node, pods that
+    a drain leaves do not count: they take a new address after the agent's restart, when they are deleted.
+    """
+    for move in found:
+        change = f"{names(move.old)} would become {names(move.new)}"
+        if pods is None:
+            yield Withheld(
+                identity=move.identity,
+                reason=f"{change}, and it is not known whether pods use the old addresses: pods cannot be read",
+                help="grant list on pods",
+            )
+            continue
+        here = [pod for pod in pods.get(move.node, ()) if _uses(pod, move.lost)]
+        counted = [pod for pod in here if not (pod.stays and move.node in cordoned)]
+        if counted:
+            yield Withheld(
+                identity=move.identity,
+                reason=f"{change}, and {count(len(counted), 'pod')} of node {move.node} {'has an address' if len(counted) == 1 else 'have addresses'} of the old block",
+                help=f"kubectl drain {move.node} --ignore-daemonsets --delete-emptydir-data, and run this again",
+            )
+
+
+def _uses(pod: Pod, blocks: Sequence[Block]) -> bool:
+    found = (address(text) for text in pod.addresses)
+    return any(blocks_over(blocks, one) for one in found if one is not None)
+
+
+def taken(tree: Iterable[Object], live: Live) -> list[Withheld]:
+    """Return the objects of single nodes with a block that a live object gives to another node. O(n log n).
+
+    Node objects are compared with Nodes and CiliumNodes, all others with CiliumNodes.
+    """
+    written = [
+        (block, document, True)
+        for document in tree
+        if node_of(document)
+        for block in (
+            _all(document)
+            if document["kind"] != CILIUM_NODE
+            else parsed(ipam(document).get("podCIDRs") or ())
+        )
+    ]
+    pattern = next((document for _, document, _ in written if document["kind"] == NODE), None)
+    there = [
+        (block, document, False)
+        for document in live.values()
+        if document.get("kind") == CILIUM_NODE or (pattern and document.get("kind") == NODE)
+        for block in _claims(document, pattern)
+    ]
+    holders: dict[str, set[str]] = defaultdict(set)
+    for item, around in nested([*written, *there], lambda entry: entry[0]):
+        for other in around:
+            mine, theirs = (item, other) if item[2] else (other, item)
+            if mine[2] == theirs[2] or node_of(mine[1]) == node_of(theirs[1]):
+                continue
+            if theirs[1]["kind"] == NODE and mine[1]["kind"] != NODE:
+                continue
+            holders[identity(mine[1])].add(f"{theirs[0]} in {identity(theirs[1])}")
+    return [
+        Withheld(
+            identity=name,
+            reason=f"another node has these addresses in the cluster: {names(others)}",
+            help="if that node is gone, delete its CiliumNode; if this run moved it, run this again; else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json",
+        )
+        for name, others in sorted(holders.items())
+    ]
+
+
+def _claims(document: Object, pattern: Object | None) -> list[Block]:
+    """Return the blocks that a live object gives to its node. Single addresses only where it has no block."""
+    if document.get("kind") == NODE:
+        return parsed(cidrs(document, pattern)) if pattern else []
+    blocks = [*parsed(ipam(document).get("podCIDRs") or ()), *(block for _, block in allocated(document))]
+    return outermost(blocks or parsed(cidrs(document, {"kind": CILIUM_NODE})))
+
+
+def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld]:
+    """Yield the CiliumPodIPPools of many nodes that would lose CIDRs in which CiliumNodes have blocks."""
+    pieces: dict[str, tuple[str, tuple[Block, ...]]] = {}
+    for document in tree:
+        there = live.get(identity(document))
+        if document["kind"] == POOL and not node_of(document) and there is not None:
+            gone = lost(there, document)
+            if gone:
+                pieces[name_of(document)] = (identity(document), gone)
+    if not pieces:
+        return
+    users: dict[str, set[str]] = defaultdict(set)
+    for document in live.values():
+        if document.get("kind") == CILIUM_NODE:
+            for pool, block in allocated(document):
+                if pool in pieces and blocks_over(pieces[pool][1], block):
+                    users[pool].add(name_of(document))
+    for pool, nodes in sorted(users.items()):
+        name, gone = pieces[pool]
+        yield Withheld(
+            identity=name,
+            reason=f"{names(map(str, gone))} would be taken away, where {count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}",
+            help="keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, delete their CiliumNodes, restart their agents",
+        )

@@ -1,0 +1,132 @@
+"""Objects as kubectl prints them and as they are rendered: who they are, and which blocks they give.
+
+What somebody else wrote into a live object may be anything: a text that is no CIDR is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
+
+Object = Mapping[str, Any]
+
+NODE, CILIUM_NODE, POOL, NODE_CONFIG = "Node", "CiliumNode", "CiliumPodIPPool", "CiliumNodeConfig"
+
+MANAGER = "ipamc"
+"""The field manager of every apply."""
+
+_POD_CIDR = "-pod-cidr"
+"""The end of the annotations that hold a node's block, in every version of Cilium."""
+
+
+def identity(document: Object) -> str:
+    """Return kind, namespace and name: `CiliumNode n1`, `ConfigMap kube-system cilium-config`."""
+    metadata = document.get("metadata") or {}
+    parts = (document.get("kind"), metadata.get("namespace"), metadata.get("name"))
+    return " ".join(str(part) for part in parts if part)
+
+
+def name_of(document: Object) -> str:
+    """Return an object's name."""
+    return str((document.get("metadata") or {}).get("name", ""))
+
+
+def node_of(document: Object) -> str:
+    """Return the node that an object belongs to; "" for what nodes share.
+
+    The CiliumPodIPPool of one node is called POOL.NODE, and no name of a pool has a dot (IPC0530).
+    """
+    kind = document.get("kind")
+    if kind == POOL:
+        return name_of(document).partition(".")[2]
+    return name_of(document) if kind in {NODE, CILIUM_NODE} else ""
+
+
+def ipam(document: Object) -> Object:
+    """Return a CiliumNode's `spec.ipam`."""
+    return (document.get("spec") or {}).get("ipam") or {}
+
+
+def allocated(document: Object) -> Iterator[tuple[str, Block]]:
+    """Yield (pool, block) of a CiliumNode in multi-pool mode."""
+    for entry in (ipam(document).get("pools") or {}).get("allocated") or ():
+        for block in parsed(entry.get("cidrs") or ()):
+            yield str(entry.get("pool", "")), block
+
+
+def cidrs(document: Object, like: Object) -> set[str]:
+    """Return the blocks that an object gives, as texts; single addresses have a full prefix.
+
+    `like` is the rendered object: of a Node only those places count that ipamc writes, because podCIDRs
+    beside annotations are kube-controller-manager's.
+    """
+    spec = document.get("spec") or {}
+    kind = like.get("kind")
+    if kind == POOL:
+        families = (spec.get(family) or {} for family in ("ipv4", "ipv6"))
+        return {cidr for family in families for cidr in family.get("cidrs") or ()}
+    if kind == CILIUM_NODE:
+        addresses = {f"{address}/{_full(address)}" for address in ipam(document).get("pool") or ()}
+        return {*(ipam(document).get("podCIDRs") or ()), *addresses}
+    if kind == NODE:
+        given = pod_cidr_annotations(like)
+        if given:
+            there = pod_cidr_annotations(document)
+            return {there[key] for key in given if key in there}
+        return {*(spec.get("podCIDRs") or ()), *([spec["podCIDR"]] if spec.get("podCIDR") else ())}
+    return set()
+
+
+def pod_cidr_annotations(document: Object) -> dict[str, str]:
+    """Return the annotations of a Node that hold its blocks."""
+    found = (document.get("metadata") or {}).get("annotations") or {}
+    return {key: value for key, value in found.items() if key.endswith(_POD_CIDR)}
+
+
+def parsed(texts: Iterable[object]) -> list[Block]:
+    """Return the CIDRs among texts, sorted."""
+    found = []
+    for text in texts:
+        try:
+            found.append(parse_block(str(text), pods=False))
+        except CidrError:
+            continue
+    return sorted(found)
+
+
+def address(text: str) -> Block | None:
+    """Return a single address as a block; None where it is none."""
+    try:
+        family, number = parse_address(text)
+    except CidrError:
+        return None
+    return Block(family, number, BITS[family])
+
+
+def _full(address: str) -> int:
+    return BITS[6 if ":" in address else 4]
+
+
+def is_ours(document: Object) -> bool:
+    """Tell whether ipamc applied an object: it has the field manager."""
+    return _owned(document) is not None
+
+
+def owned_addresses(document: Object) -> Collection[str]:
+    """Return the entries of a CiliumNode's `spec.ipam.pool` that ipamc applied.
+
+    Those that others wrote stay, whatever ipamc applies.
+    """
+    fields: Any = _owned(document) or {}
+    for key in ("f:spec", "f:ipam", "f:pool"):
+        fields = fields.get(key) or {}
+    return {key.removeprefix("f:") for key in fields}
+
+
+def _owned(document: Object) -> Object | None:
+    for entry in (document.get("metadata") or {}).get("managedFields") or ():
+        if (entry.get("manager"), entry.get("operation")) == (MANAGER, "Apply"):
+            return entry.get("fieldsV1") or {}
+    return None

@@ -1,0 +1,135 @@
+"""What must not be written now: blocks that pods use, blocks of other nodes, pools in use."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipamc.review.live.blocks import Pod, lost, moves, shared_pools_in_use, taken, used_by_pods
+from tests.review.live.objects import Made, by_identity, cilium_node, node, ours, pool
+
+ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
+A, B, C = "10.0.0.0/27", "10.0.0.32/27", "10.0.0.64/27"
+SIX = "fd00::/123"
+
+
+@pytest.mark.parametrize(
+    ("live", "tree", "expected"),
+    [
+        pytest.param(cilium_node("n", A), cilium_node("n", A), [], id="the same"),
+        pytest.param(cilium_node("n"), cilium_node("n", A), [], id="live but empty"),
+        pytest.param(cilium_node("n", A), cilium_node("n", B), [A], id="another"),
+        pytest.param(cilium_node("n", A), cilium_node("n", "10.0.0.0/26"), [], id="a larger one around it"),
+        pytest.param(cilium_node("n", "10.0.0.0/26"), cilium_node("n", A), [B], id="a smaller one in it"),
+        pytest.param(cilium_node("n", A, SIX), cilium_node("n", A), [SIX], id="a family less"),
+        pytest.param(cilium_node("n", "fd00:0:0::/123"), cilium_node("n", SIX), [], id="another spelling"),
+        pytest.param(cilium_node("n", "nonsense"), cilium_node("n", A), [], id="no CIDR"),
+        pytest.param(pool("p.n", A, B), pool("p.n", B), [A], id="an own pool"),
+        pytest.param(node("n", A), node("n", B), [A], id="a Node"),
+        pytest.param(
+            node("n", A, annotations={ANNOTATION: B}),
+            {**node("n", annotations={ANNOTATION: C}), "spec": {}},
+            [B],
+            id="an annotated Node: podCIDRs are somebody else's",
+        ),
+        pytest.param(
+            cilium_node("n", addresses=["10.9.0.1", "10.9.0.2"], managed=ours("10.9.0.1")),
+            cilium_node("n", A, addresses=["10.0.0.1"]),
+            ["10.9.0.1/32"],
+            id="single addresses: what others wrote stays",
+        ),
+    ],
+)
+def test_what_an_object_would_take_away(live: Made, tree: Made, expected: list[str]) -> None:
+    assert [str(block) for block in lost(live, tree)] == expected
+
+
+def test_what_is_missing_or_shared_takes_nothing_away_from_a_node() -> None:
+    live = by_identity(pool("p", A, B))
+    assert moves([cilium_node("n", A), pool("p", A)], live) == []
+
+
+def pod(address: str, *, stays: bool = False) -> Pod:
+    return Pod(node="n", addresses=(address,), stays=stays)
+
+
+@pytest.mark.parametrize(
+    ("pods", "cordoned", "withheld"),
+    [
+        pytest.param([], (), False, id="drained"),
+        pytest.param([pod("10.0.0.9")], (), True, id="a pod of the old block"),
+        pytest.param([pod("10.0.0.9")], ("n",), True, id="a pod of the old block, cordoned"),
+        pytest.param([pod("10.0.0.40")], (), False, id="a pod of the new block"),
+        pytest.param([pod("nonsense")], (), False, id="no address"),
+        pytest.param([pod("10.0.0.9", stays=True)], (), True, id="of a DaemonSet"),
+        pytest.param([pod("10.0.0.9", stays=True)], ("n",), False, id="of a DaemonSet, cordoned"),
+        pytest.param(None, (), True, id="pods cannot be read"),
+    ],
+)
+def test_pods_hold_a_block(pods: list[Pod] | None, cordoned: tuple[str, ...], *, withheld: bool) -> None:
+    found = moves([cilium_node("n", B)], by_identity(cilium_node("n", A)))
+    by_node = None if pods is None else {"n": pods, "other": [pod("10.0.0.9")]}
+    reasons = [item.reason for item in used_by_pods(found, by_node, cordoned)]
+    assert [reason.partition(",")[0] for reason in reasons] == [f"{A} would become {B}"] * withheld
+
+
+@pytest.mark.parametrize(
+    ("tree", "live", "expected"),
+    [
+        pytest.param(cilium_node("n", A), cilium_node("n", A), "", id="its own"),
+        pytest.param(cilium_node("n", A), cilium_node("m", B), "", id="beside it"),
+        pytest.param(cilium_node("n", A), cilium_node("m", A), f"{A} in CiliumNode m", id="the same"),
+        pytest.param(
+            cilium_node("n", A),
+            cilium_node("m", "10.0.0.0/24"),
+            "10.0.0.0/24 in CiliumNode m",
+            id="around it",
+        ),
+        pytest.param(
+            cilium_node("n", "10.0.0.0/24"), cilium_node("m", A), f"{A} in CiliumNode m", id="inside of it"
+        ),
+        pytest.param(
+            cilium_node("n", A), cilium_node("m", pools={"p": [A]}), f"{A} in CiliumNode m", id="allocated"
+        ),
+        pytest.param(
+            cilium_node("n", A),
+            cilium_node("m", addresses=["10.0.0.7"]),
+            "10.0.0.7/32 in CiliumNode m",
+            id="a single address",
+        ),
+        pytest.param(
+            pool("p.n", A), cilium_node("m", pools={"p.m": [A]}), f"{A} in CiliumNode m", id="own pool"
+        ),
+        pytest.param(
+            pool("p", A), cilium_node("m", pools={"p": [A]}), "", id="a shared pool has all its nodes'"
+        ),
+        pytest.param(node("n", A), node("m", A), f"{A} in Node m", id="Nodes"),
+        pytest.param(node("n", A), cilium_node("m", A), f"{A} in CiliumNode m", id="Node and CiliumNode"),
+        pytest.param(
+            cilium_node("n", A), node("m", A), "", id="podCIDRs of Nodes mean nothing to CiliumNodes"
+        ),
+    ],
+)
+def test_blocks_of_other_nodes(tree: Made, live: Made, expected: str) -> None:
+    found = taken([tree], by_identity(live))
+    assert [item.reason.rpartition(": ")[2] for item in found] == [expected] * bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("cidrs", "users"),
+    [
+        (["10.0.0.0/24"], 0),
+        (["10.0.0.0/25"], 1),
+        (["10.0.0.0/25", "10.0.0.128/25"], 0),
+        (["10.1.0.0/24"], 2),
+    ],
+)
+def test_shared_pools_keep_what_nodes_have(cidrs: list[str], users: int) -> None:
+    live = by_identity(
+        pool("p", "10.0.0.0/24"),
+        cilium_node("a", pools={"p": ["10.0.0.0/27"]}),
+        cilium_node("b", pools={"p": ["10.0.0.160/27"]}),
+        cilium_node("c", pools={"another": ["10.0.0.192/27"]}),
+    )
+    found = list(shared_pools_in_use([pool("p", *cidrs)], live))
+    assert len(found) == bool(users)
+    assert all(f"where {users} node" in item.reason for item in found)
