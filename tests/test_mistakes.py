@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import copy
+from ipaddress import ip_network
+from typing import Any
 
 import pytest
 
@@ -98,6 +100,7 @@ def test_a_pool_disabled_and_enabled(mode: str) -> None:
     step = play.compile()
     assert step.errors == {"IPC0302"}
     assert "rack-a is disabled" in step.text
+    assert "enable pool rack-a, label the node" in step.text
     play.changes_nothing(before, play.mended(before))
 
 
@@ -386,3 +389,68 @@ def test_another_mode(mode: str) -> None:
     step = play.compile()
     assert "IPC0406" in step.errors, step.text
     play.changes_nothing(before, play.mended(before))
+
+
+@every_mode
+def test_a_renumber_agreed_to_and_cancelled(mode: str) -> None:
+    play = Play(mode)
+    before = play.start()
+    assert not play.compile(renumber=("a-1",)).errors
+    assert not play.compile(release=("a-1",)).errors
+    step = play.mended(before)
+    assert play.held == play.was(before).held
+    assert play.files == before.files
+    assert not play.since(before, step).lines.pending
+
+
+@every_mode
+def test_a_truncated_inventory_that_was_agreed_to(mode: str) -> None:
+    play = Play(mode)
+    before = play.start()
+    del play.nodes[1:]
+    assert play.compile().errors == {"IPC0418", "IPC0419"}
+    assert not play.compile(leave=("all",)).errors
+    assert len(play.quarantined) == 7
+    play.changes_nothing(before, play.mended(before))
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "multi-pool"])
+def test_the_dump_of_another_cluster_with_the_same_names(mode: str) -> None:
+    """In shared pools of multi-pool mode the operator decides, and the lines follow what it shows."""
+    play = Play(mode)
+    play.start()
+    blocks = {name: min(blocks) for name, blocks in play.held.items()}
+    show(play, blocks)
+    assert not play.compile().errors
+    before = play.keep()
+    racks = ("a", "b")
+    show(
+        play, {f"{rack}-{number}": blocks[f"{rack}-{5 - number}"] for rack in racks for number in range(1, 5)}
+    )
+    step = play.compile()
+    assert step.errors, step.text
+    assert "10.1.0.48/28" in step.text or "10.1.0.48 on" in step.text
+    assert "but the lock holds 10.1.0.0/28" in step.text
+    play.changes_nothing(before, play.mended(before))
+
+
+def show(play: Play, blocks: dict[str, str]) -> None:
+    """Have the running cluster show a block of each node: as podCIDRs of Nodes, or in CiliumNodes."""
+    for name, block in blocks.items():
+        pool = f"rack-{name[0]}.{name}"
+        ipam: Any = {
+            "kubernetes": {},
+            "cluster-pool": {"podCIDRs": [block]},
+            "crd": {"pool": {str(address): {} for address in ip_network(block)}},
+            "multi-pool pinned by node": {"pools": {"allocated": [{"pool": pool, "cidrs": [block]}]}},
+        }[play.mode]
+        if ipam:
+            metadata = {"name": name}
+            play.documents[f"CiliumNode {name}"] = {
+                "apiVersion": "cilium.io/v2",
+                "kind": "CiliumNode",
+                "metadata": metadata,
+                "spec": {"ipam": ipam},
+            }
+        else:
+            next(each for each in play.nodes if each["name"] == name)["podCIDRs"] = [block]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, DEPLOYMENTS, NODE_CONFIGS, NODES, POOLS, Api, Object
-from tests.e2e.objects import cilium_node, ip_pool
+from tests.e2e.objects import cilium_node, ip_pool, verdict
 from tests.e2e.operator import Operator
+from tests.e2e.processes import until
 from tests.e2e.site import Site
 from tests.e2e.test_clusters import fleet
 from tests.e2e.test_pipelines import Pipeline
@@ -19,6 +20,8 @@ FLEETS: dict[str, dict[str, Any]] = {
     "bystander": {"mode": "cluster-pool"},
     "adopt": {"mode": "cluster-pool", "ipam": {"operator": "adopt"}},
     "kubernetes": {"mode": "kubernetes"},
+    "annotated": {"mode": "kubernetes", "patchNodes": "annotations"},
+    "crd": {"mode": "crd"},
     "pinned": {"mode": "multi-pool", "ipam": {"pinning": "node"}},
     "shared": {"mode": "multi-pool", "ipam": {"pinning": "pool"}},
 }
@@ -327,6 +330,48 @@ def test_the_scheduled_job_gives_a_recreated_node_its_block_back(
     assert "nothing to repair" in pipeline.github(REPAIR="true")
 
 
+def test_an_operator_that_adopts_gives_a_recreated_node_another_block_at_once(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    pipeline = made(api, operator, tmp_path, "adopt")
+    node, ((_, held),) = min(pipeline.site.lock().items())
+    with operator.running(pipeline.site.config, *pipeline.site.arguments):
+        apply(pipeline)
+        api.delete(f"{CILIUM_NODES}/{node}")
+        api.create(CILIUM_NODES, cilium_node(node))
+        until(lambda: block(api, node), "the operator gives the node a block")
+        assert block(api, node) != [held]
+        assert "ipamc does not use force" in apply(pipeline, "--repair", code=1)
+        api.delete(f"{CILIUM_NODES}/{node}")
+        assert f"CiliumNode {node}: was missing, repaired" in apply(pipeline, "--repair")
+        assert block(api, node) == [held]
+
+
+def test_a_block_that_the_operator_does_not_let_go_fails_the_job(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    pipeline = made(api, operator, tmp_path, "bystander")
+    node = min(pipeline.site.lock())
+    with operator.running(pipeline.site.config):  # without the argument: it has all blocks in its books
+        apply(pipeline)
+        _, new = moved(pipeline, node)
+        said = apply(pipeline, code=1, wait="3")
+        assert "drain the node, delete its CiliumNode, run this again" in said
+        api.delete(f"{CILIUM_NODES}/{node}")
+        apply(pipeline, wait="3")
+        assert block(api, node) == [new]
+
+
+@pytest.mark.parametrize("kind", FLEETS)
+def test_after_an_apply_nothing_is_to_repair(api: Api, operator: Operator, tmp_path: Path, kind: str) -> None:
+    if operator.version < (1, 15) and kind in {"pinned", "shared"}:
+        pytest.skip("pinning is from 1.15 on")
+    pipeline = made(api, operator, tmp_path, kind)
+    with operator.running(pipeline.site.config, *pipeline.site.arguments):
+        apply(pipeline)
+        assert "nothing to repair" in apply(pipeline, "--repair")
+
+
 # Rights.
 
 
@@ -338,7 +383,7 @@ def test_without_rights_nothing_is_guessed(api: Api, operator: Operator, tmp_pat
     )
     api.delete(f"{bindings}/ci", f"{roles}/ci")
     file = pipeline.temporary / "kubeconfig"
-    environment = {"KUBECONFIG": str(file), "IPAMC_WAIT": "0.5", "KUBECTL": "kubectl --as=ci"}
+    environment: dict[str, Any] = {"KUBECONFIG": str(file), "IPAMC_WAIT": "0.5", "KUBECTL": "kubectl --as=ci"}
     said = pipeline.run("ipamc ci apply fleet", code=1, **environment)
     assert "configmaps cilium-config in kube-system cannot be read" in said
     rules = [
@@ -369,19 +414,16 @@ def test_errors_from_before_are_no_failure(api: Api, operator: Operator, tmp_pat
     assert f"CiliumNode {node}: was there before" in said
 
 
-def test_a_block_outside_the_operators_list_waits_for_its_restart(
+def test_an_operator_that_does_not_know_our_blocks_is_no_failure(
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:
     pipeline = made(api, operator, tmp_path, "adopt", "helm")
     config = pipeline.site.config
-    old = {**config, "cluster-pool-ipv4-cidr": "10.1.0.0/24"}
-    flags(api, old)
-    with operator.running(old):
-        said = apply(pipeline, wait="3")
-    assert "the operator reads its list of CIDRs when it starts, and lacks the blocks of 6 nodes" in said
     flags(api, config)
     with operator.running(config):
-        apply(pipeline)
+        assert "error" not in apply(pipeline, wait="3")
+        node = min(pipeline.site.lock())
+        assert "allocator not configured" in verdict(api.get(f"{CILIUM_NODES}/{node}"))
 
 
 # Objects that left the tree.

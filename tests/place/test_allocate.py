@@ -457,7 +457,7 @@ def test_five_hundred_nodes_without_room_are_one_finding() -> None:
         "2 quarantined (the next is free on 2026-11-25), 4 reserved, excluded or pinned, 1 free in pieces that are too small"
     )
     assert found.help == (
-        "add a CIDR to pool rack; or name a pool in its overflow; or if nothing uses it any more: ipamc lock lab --release 10.0.0.144/28"
+        "add a CIDR to the end of cidrs of pool rack; or name a pool in its overflow; or if nothing uses it any more: ipamc lock lab --release 10.0.0.144/28"
     )
     assert found.at == AT / "10.0.0.0/24"
 

@@ -12,6 +12,9 @@ from ipamc.model.pool_words import no_new_blocks
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import listing, nearest, shown
 
+MOST_COMPARISONS = 20_000
+"""How many words are compared to find the ones that were meant: more would take longer than a tenth of a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -46,7 +49,7 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     missing = _on_no_node(by_key, cluster.nodes)
     known = {key for node in cluster.nodes for key in node.labels} if missing else set()
     for key in sorted(missing):
-        near = _near_key(key, known)
+        near = _near_key(key, known) if len(missing) * len(known) <= MOST_COMPARISONS else ""
         several = [written for written in by_key[key] if near or written.pool.name not in stand_ins]
         if several:
             yield label_of_no_node(key, near, several, idle)
@@ -99,6 +102,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     present: dict[str, set[str]] = {key: set() for values in wanted.values() for key in values}
     for key, found in present.items():
         found.update(node.labels[key] for node in nodes if key in node.labels)
+    few = sum(len(present[key]) for values in wanted.values() for key in values) <= MOST_COMPARISONS
     for pool in pools:
         absent = {key: values for key, values in wanted[pool.name].items() if not values & present[key]}
         asked = listing(
@@ -109,7 +113,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
             pool.selector_at,
             f'pool "{pool.name}" selects no node: '
             + (f"no node has {asked}" if absent else f"none fits {shown(pool.selector.canonical)}"),
-            help=f"{_meant(absent, present)}until its nodes come, {no_new_blocks(pool)}",
+            help=f"{_meant(absent, present, few=few)}until its nodes come, {no_new_blocks(pool)}",
         )
 
 
@@ -144,9 +148,9 @@ def _wanted(selector: Selector) -> dict[str, frozenset[str]]:
     }
 
 
-def _meant(absent: Mapping[str, frozenset[str]], present: Mapping[str, set[str]]) -> str:
+def _meant(absent: Mapping[str, frozenset[str]], present: Mapping[str, set[str]], *, few: bool) -> str:
     """Return which value was probably meant, or which ones there are, as the first part of a help."""
-    for key, values in sorted(absent.items()):
+    for key, values in sorted(absent.items()) if few else ():
         for value in sorted(values):
             if found := nearest(value, present[key]):
                 return f"did you mean {key}={found}? If not, "

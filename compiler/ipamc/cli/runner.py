@@ -26,6 +26,7 @@ from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
+    from ipamc.pipeline import Inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,12 @@ def _run(task: ClusterRun, name: str) -> Outcome:
 
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
-    compilation = compile_cluster(inputs)
+    try:
+        compilation = compile_cluster(inputs)
+    except Refused:
+        if merged and "all" not in task.consent.leave:  # too many leavers, where the inputs were not merged
+            merged.refuse_unmerged(_absent(inputs) - task.consent.leave)
+        raise
     if merged and "all" not in task.consent.leave:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         merged.refuse_unmerged(leavers - task.consent.leave)
@@ -110,6 +116,14 @@ def _run(task: ClusterRun, name: str) -> Outcome:
         done=not (task.check and changes),
         line="\n".join((*(merged.lines if merged else ()), line, *(f"  {step}" for step in steps))),
     )
+
+
+def _absent(inputs: Inputs) -> set[str]:
+    """Return the nodes of the lock that are not in the inventory. Raises Refused."""
+    from ipamc.pipeline import load_cluster
+
+    cluster, lock = load_cluster(inputs)
+    return {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:

@@ -35,7 +35,7 @@ def lock_missing(path: str) -> Diagnostic:
         "IPC0401",
         Span(path),
         "no lock beside an existing rendered/: the record of which node has which block is lost",
-        help=f"git checkout -- {path}, or delete rendered/ too to start over",
+        help=f"git checkout -- {path}, or from the commit before it was deleted; only where nothing was ever applied: delete rendered/ too",
     )
 
 

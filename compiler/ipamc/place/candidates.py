@@ -118,12 +118,18 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     )
     for group in _alike(nodes, cluster.pools):
         first = group[0]
+        halted = [
+            pool.name
+            for pool in cluster.pools
+            if pool.disabled and pool.selector.matches(first.labels, first.name)
+        ]
+        enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
         yield error(
             "IPC0302",
             first.at,
             f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} ({labels}){seen}",
-            help="label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster",
+            help=f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster",
         )
 
 

@@ -11,7 +11,7 @@ from ipamc.model.wording import listing, shown
 def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str) -> Diagnostic:
     """IPC0012: a pool of Calico or a ClusterCIDR has no fields of ipamc's own IPPool.
 
-    Calico and node-ipam-controller have no such fields, so nothing would be reserved, pinned or put first.
+    In the dialects where these fields do not exist nothing would be reserved, pinned or put first by them.
     Write the pool as an IPPool of ipamc/v1alpha1 with the same name, ranges, block size and selector: nodes
     keep their blocks.
     """

@@ -156,7 +156,11 @@ class Kube:
                     "uid": uid,
                     "annotations": json.loads(annotations) if annotations.startswith("{") else {},
                 },
-                "spec": {"unschedulable": cordoned == "true", "podCIDRs": cidrs.split()},
+                "spec": {
+                    "unschedulable": cordoned == "true",
+                    "podCIDRs": cidrs.split(),
+                    "podCIDR": cidrs.split(" ")[0],  # the apiserver keeps it the first one
+                },
             }
             found[identity(node)] = node
         return found

@@ -106,7 +106,7 @@ def test_before_cilium_is_installed_nothing_differs(data: dict[str, str]) -> Non
         (POOL, {"cluster-pool-ipv4-cidr": "10.1.0.0/24 10.0.0.0/24"}, [], []),
         (POOL, {"cluster-pool-ipv4-cidr": "10.0.0.0/24,10.1.0.0/24"}, [], []),
         (POOL, {"cluster-pool-ipv4-cidr": "10.0.0.0/23 10.1.0.0/24"}, ["refused"], ["restart"]),
-        (POOL, {"cluster-pool-ipv4-cidr": "10.0.0.0/24 10.1.0.0/24 10.9.0.0/27"}, [], []),
+        (POOL, {"cluster-pool-ipv4-cidr": "10.0.0.0/24 10.1.0.0/24 10.9.0.0/27"}, ["later"], ["later"]),
         (POOL, {"cluster-pool-ipv4-cidr": "10.0.0.0/24"}, ["later"], ["later"]),
         (POOL, {"cluster-pool-ipv4-mask-size": "24"}, ["refused"], ["restart"]),
     ],

@@ -12,7 +12,10 @@ from ipamc.review.live.verdict import Written, judge
 EMPTY = 'failed to allocate ipv4 address for node "n" from pool "{}": pool empty'
 UNKNOWN = "allocator not configured for the requested CIDR {}"
 OWN: dict[str, Any] = {"own_pools": {"p.n", "p.m"}}
-ADOPT: dict[str, Any] = {"operator_list": parsed(["10.0.0.0/25", "10.0.0.128/25"])}
+ADOPT: dict[str, Any] = {
+    "operator_list": parsed(["10.0.0.0/25", "10.0.0.128/25"]),
+    "given": {"n": parsed(["10.5.0.0/27", "10.0.0.0/27"]), "m": parsed(["10.6.0.0/27"])},
+}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +40,9 @@ ADOPT: dict[str, Any] = {"operator_list": parsed(["10.0.0.0/25", "10.0.0.128/25"
         pytest.param(EMPTY.format("p"), OWN, "failures", id="shared"),
         pytest.param(UNKNOWN.format("10.0.0.0/27"), ADOPT, "restart", id="in the rendered list"),
         pytest.param(UNKNOWN.format("10.0.0.0/24"), ADOPT, "restart", id="in two CIDRs of it"),
-        pytest.param(UNKNOWN.format("10.9.0.0/27"), ADOPT, "failures", id="outside of it"),
+        pytest.param(UNKNOWN.format("10.5.0.0/27"), ADOPT, "", id="a block of ours, outside of it"),
+        pytest.param(UNKNOWN.format("10.6.0.0/27"), ADOPT, "failures", id="a block of another node"),
+        pytest.param(UNKNOWN.format("10.9.0.0/27"), ADOPT, "failures", id="a block of nobody"),
         pytest.param(UNKNOWN.format("10.0.0.0/27"), {}, "failures", id="a bystander"),
         pytest.param(UNKNOWN.format("nonsense"), ADOPT, "failures", id="no CIDR"),
         pytest.param("requested CIDR (10.0.0.0/27) is already allocated", ADOPT, "failures", id="taken"),

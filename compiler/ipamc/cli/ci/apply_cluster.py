@@ -9,28 +9,25 @@ import functools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ipamc.cli.ci.outcome import operator_is_content, stays, written
 from ipamc.cli.ci.prune import name_left_over
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.render.parts import FIRST
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
-from ipamc.review.live.config import Assumed, differences, running
+from ipamc.review.live.config import Assumed, Difference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
-    POOL,
     Object,
     allocated,
     cidrs,
     identity,
     name_of,
-    node_of,
     parsed,
 )
-from ipamc.review.live.verdict import Verdict, Written, judge
 from ipamc.workspace import disk
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
 from ipamc.workspace.rendered import assumed, documents, nodes_of, objects_of, parts_of
@@ -64,66 +61,64 @@ Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity, read when they are first asked for; None where they cannot be read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the cluster has before the apply."""
+
+    live: Live
+    """Its CiliumNodes, and its objects of the kinds that are rendered."""
+    flags: Running
+    nodes: Nodes
+
+
 def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not."""
     folder = f"{disk.CLUSTERS}/{name}"
-    there = parts_of(folder)
-    if FIRST not in there:
-        raise Trouble(f"nothing is rendered in {folder}: run ipamc compile {name}")
-    if missing := sorted(set(given) - set(there)):
-        raise Trouble(f"there is no {', '.join(missing)} in {folder}/{disk.RENDERED}")
     kube = Kube(context=name)
-    built = [_built(kube, folder, part) for part in there if part in {FIRST, *given} or not given]
-    every = [document for part in built for document in part.objects]
-    kinds = {document["kind"] for document in every}
+    parts = [_built(kube, folder, part) for part in _chosen(name, folder, given)]
+    every = [document for part in parts for document in part.objects]
     flags = assumed(folder)
-    config_map, deployment = kube.flags(flags.namespace)
-    kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), options.timeout)
-    nodes: Nodes = functools.cache(functools.partial(_nodes, kube))
-    live: dict[str, Object] = {}
-    for kind in sorted({CILIUM_NODE, *kinds & CRDS.keys()}):
-        live.update(kube.listed(kind))
-    if NODE in kinds:
-        live.update(kube.nodes())
-    if config_map:
-        live[identity(config_map)] = config_map
-    stop, restart = _flags(name, flags, config_map, deployment, live, options)
-    if stop:
+    seen = _seen(kube, flags.namespace, {document["kind"] for document in every}, options.timeout)
+    differ = _differ(name, flags, seen)
+    if any(item.level == "refused" for item in differ) and not options.before_flags:
+        say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
         return False
-    withheld = _withheld(kube, every, live, nodes)
-    for item in list(withheld.values())[:SHOWN]:
-        say(f"error: {name}: {item.identity}: not applied: {item.reason}; {item.help}")
-    if withheld:
-        say(f"error: {name}: {count(len(withheld), 'object')} not applied: {names(withheld)}")
-    known = nodes() if options.repair else None
-    drifts = list(drift(every, live, None if known is None else {name_of(node) for node in known.values()}))
-    done = not withheld
+    withheld = _withheld(kube, name, every, seen)
+    drifts = _drifts(every, seen, options)
+    restart = any(item.level == "restart" for item in differ) and not options.before_flags
     refused = []
-    for part in built:
-        if options.repair:
-            fine = _repair(kube, name, part, drifts, withheld)
-        else:
-            fine = _apply(kube, name, part, withheld)
+    for part in parts:
+        fine = (
+            _repair(kube, name, part, drifts, withheld)
+            if options.repair
+            else _apply(kube, name, part, withheld)
+        )
         if not fine:
             refused.append(part.name)
         if part.name == FIRST and (restart or (not fine and not options.repair)):
             return False  # flags and pools, which the shards need
     if refused:
-        say(f"error: {name}: {count(len(refused), 'part')} of {len(built)} not applied: {', '.join(refused)}")
-    if options.repair and done and not drifts:
+        say(f"error: {name}: {count(len(refused), 'part')} of {len(parts)} not applied: {', '.join(refused)}")
+    elif options.repair and not drifts:
         say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
     changed = [item.document for item in drifts if identity(item.document) not in withheld]
-    written = Written(
-        before=_errors(live),
-        nodes={node_of(document) for document in changed},
-        pools={name_of(document) for document in changed if document["kind"] == POOL},
-        own_pools={name_of(document) for document in every if document["kind"] == POOL and node_of(document)},
-        operator_list=flags.operator_list if flags.adopts else (),
-    )
-    well = _operator_is_content(kube, name, nodes_of(folder, given) if given else None, written, options.wait)
+    watched = nodes_of(folder, given) if given else None
+    well = operator_is_content(
+        kube, name, watched, written(every, changed, seen.live, flags), options.wait
+    ) and (bool(refused) or stays(kube, name, changed))
     if not given:
-        well &= name_left_over(kube, name, folder, live, nodes, prune=options.prune)
-    return well and done and not refused
+        well &= name_left_over(kube, name, folder, seen.live, seen.nodes, prune=options.prune)
+    return well and not withheld and not refused
+
+
+def _chosen(name: str, folder: str, given: Sequence[str]) -> list[str]:
+    """Return the parts to apply, in order; `cilium/` is always one."""
+    there = parts_of(folder)
+    if FIRST not in there:
+        raise Trouble(f"nothing is rendered in {folder}: run ipamc compile {name}")
+    if missing := sorted(set(given) - set(there)):
+        raise Trouble(f"there is no {', '.join(missing)} in {folder}/{disk.RENDERED}")
+    return [part for part in there if part in {FIRST, *given} or not given]
 
 
 def _built(kube: Kube, folder: str, part: str) -> Part:
@@ -140,6 +135,21 @@ def _built(kube: Kube, folder: str, part: str) -> Part:
     return Part(name=part, text=text, objects=out)
 
 
+def _seen(kube: Kube, namespace: str, kinds: Collection[str], timeout: int) -> Seen:
+    """Read what the cluster has, one list for each kind, after its CRDs are there."""
+    config_map, deployment = kube.flags(namespace)
+    kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), timeout)
+    live: dict[str, Object] = {}
+    for kind in sorted({CILIUM_NODE, *(kinds & CRDS.keys())}):
+        live.update(kube.listed(kind))
+    nodes: Nodes = functools.cache(functools.partial(_nodes, kube))
+    if NODE in kinds:
+        live.update(kube.nodes())
+    if config_map:
+        live[identity(config_map)] = config_map
+    return Seen(live=live, flags=running(config_map, deployment), nodes=nodes)
+
+
 def _nodes(kube: Kube) -> Mapping[str, Object] | None:
     try:
         return kube.nodes()
@@ -147,54 +157,49 @@ def _nodes(kube: Kube) -> Mapping[str, Object] | None:
         return None
 
 
-def _flags(
-    name: str,
-    flags: Assumed,
-    config_map: Object | None,
-    deployment: Object | None,
-    live: Live,
-    options: Options,
-) -> tuple[bool, bool]:
-    """Compare the flags; return whether nothing may be applied, and whether the operator must restart first."""
-    if config_map is None and deployment is None:
+def _differ(name: str, flags: Assumed, seen: Seen) -> list[Difference]:
+    """Compare the flags of the cluster with those that the compile assumed, and print what differs."""
+    if seen.flags.data is None and seen.flags.arguments is None:
+        say(f"{name}: no cilium-config in {flags.namespace}: Cilium is not installed yet")
+    elif seen.flags.arguments is None and flags.data.get("ipam") in {"cluster-pool", "multi-pool"}:
         say(
-            f"{name}: no cilium-config and no cilium-operator in {flags.namespace}: Cilium is not installed yet"
+            f"{name}: no Deployment cilium-operator in {flags.namespace}: the operator's arguments are not known"
         )
-        return False, False
-    if deployment is None and flags.data.get("ipam") in {"cluster-pool", "multi-pool"}:
-        say(
-            f"{name}: there is no Deployment cilium-operator in {flags.namespace}: its arguments are not known"
-        )
-    given = [
-        block for document in live.values() if document["kind"] == CILIUM_NODE for block in _blocks(document)
-    ]
-    found = differences(flags, running(config_map, deployment), given)
-    refused = [item for item in found if item.level == "refused"]
-    restart = [item for item in found if item.level == "restart"]
+    given = (
+        block
+        for document in seen.live.values()
+        if document["kind"] == CILIUM_NODE
+        for block in (*parsed(cidrs(document, document)), *(block for _, block in allocated(document)))
+    )
+    found = differences(flags, seen.flags, given)
     for item in found:
-        fatal = item.level != "later" and not options.before_flags
-        say(f"{'error' if fatal else 'warning'}: {name}: {item.text}; {item.help}")
-    stop = bool(refused) and not options.before_flags
-    if stop:
-        say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
-    return stop, bool(restart) and not options.before_flags
+        say(f"{'warning' if item.level == 'later' else 'error'}: {name}: {item.text}; {item.help}")
+    return found
 
 
-def _blocks(document: Object) -> list[Any]:
-    return [*parsed(cidrs(document, document)), *(block for _, block in allocated(document))]
-
-
-def _withheld(kube: Kube, every: Sequence[Object], live: Live, nodes: Nodes) -> dict[str, Withheld]:
-    """Return the objects that must not be applied now, by identity."""
-    found = [*shared_pools_in_use(every, live), *taken(every, live)]
-    if moved := moves(every, live):
+def _withheld(kube: Kube, name: str, every: Sequence[Object], seen: Seen) -> dict[str, Withheld]:
+    """Return the objects that must not be applied now, by identity, and print why."""
+    found = [*shared_pools_in_use(every, seen.live), *taken(every, seen.live)]
+    if moved := moves(every, seen.live):
         try:
             pods = kube.pods({move.node for move in moved})
         except Forbidden:
             pods = None
-        cordoned = {name_of(node) for node in (nodes() or {}).values() if node["spec"]["unschedulable"]}
+        nodes = seen.nodes() or {}
+        cordoned = {name_of(node) for node in nodes.values() if node["spec"]["unschedulable"]}
         found += used_by_pods(moved, pods, cordoned)
-    return {item.identity: item for item in found}
+    withheld = {item.identity: item for item in found}
+    for item in found[:SHOWN]:
+        say(f"error: {name}: {item.identity}: not applied: {item.reason}; {item.help}")
+    if withheld:
+        say(f"error: {name}: {count(len(withheld), 'object')} not applied: {names(withheld)}")
+    return withheld
+
+
+def _drifts(every: Sequence[Object], seen: Seen, options: Options) -> list[Drift]:
+    """Return what the cluster does not have as it is rendered. Whether Nodes are there only a repair asks."""
+    nodes = seen.nodes() if options.repair else None
+    return list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
 
 
 def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> bool:
@@ -261,37 +266,3 @@ def _advice(problem: str) -> str:
     if "uid" in problem:
         return "; a Node was re-created or left since the inventory was made: refresh the inventory"
     return ""
-
-
-def _errors(live: Live) -> dict[str, str]:
-    """Return the operator's errors as they were before."""
-    found = {}
-    for document in live.values():
-        status = ((document.get("status") or {}).get("ipam") or {}).get("operator-status") or {}
-        if document["kind"] == CILIUM_NODE and status.get("error"):
-            found[name_of(document)] = str(status["error"])
-    return found
-
-
-def _operator_is_content(
-    kube: Kube, name: str, only: Collection[str] | None, written: Written, wait: float
-) -> bool:
-    """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours."""
-
-    def verdict(errors: Mapping[str, str]) -> Verdict:
-        return judge({node: text for node, text in errors.items() if only is None or node in only}, written)
-
-    found = verdict(kube.watch(lambda errors: verdict(errors).failures, wait))
-    for node, error in sorted(found.failures.items())[:SHOWN]:
-        say(f"error: {name}: CiliumNode {node}: {error}")
-    for node, error in sorted(found.before.items())[:SHOWN]:
-        say(f"{name}: CiliumNode {node}: was there before, and this apply changed nothing of it: {error}")
-    if found.restart:
-        say(
-            f"{name}: the operator reads its list of CIDRs when it starts, and lacks the blocks of {count(len(found.restart), 'node')} until then: {names(found.restart)}. Their agents use them; restart the operator with the rendered list"
-        )
-    if found.failures:
-        say(
-            f"error: {name}: the operator reports errors for {count(len(found.failures), 'node')}: {names(found.failures)}"
-        )
-    return not found.failures

@@ -180,11 +180,18 @@ def _operator_list(
         if assumed.data.get(f"enable-ipv{family}") != "true":
             continue
         wanted, there = _list(assumed.data, family), _list(live, family)
-        if free := _without(there, [*wanted, *given]):
+        more = _without(there, wanted)
+        if free := _without(more, given):
             yield Difference(
                 level=level,
                 text=f"the operator may hand out {names(map(str, free))}, which cluster-pool-ipv{family}-cidr must not have",
                 help=restart if assumed.applied else f"{rollout}, and {restart}",
+            )
+        elif more:
+            yield Difference(
+                level="later",
+                text=f"cluster-pool-ipv{family}-cidr in the cluster has blocks that nodes use: {names(map(str, more))}",
+                help=f"{rollout}: the operator gives them away when these nodes are deleted",
             )
         if missing := _without(wanted, there):
             yield Difference(

@@ -1,7 +1,9 @@
 """The operator's errors after an apply, judged by what was written.
 
-Errors stay in `operator-status` after their cause is gone (cilium issue 28758), and a node that is pinned to
-its blocks is told `pool empty` whenever its agent asks for more than they hold: neither is a failure.
+Errors stay in `operator-status` after their cause is gone (cilium issue 28758). A node that is pinned to its
+blocks is told `pool empty` whenever its agent asks for more than they hold. An operator that adopts has no
+blocks of ours in its list, and says so of each of our nodes (model/cilium/operator_list.py). All three are no
+failures.
 """
 
 from __future__ import annotations
@@ -32,8 +34,14 @@ class Written:
     """The CiliumPodIPPools that this run changed."""
     own_pools: Collection[str] = ()
     """The CiliumPodIPPools of single nodes."""
+    given: Mapping[str, Collection[Block]] = field(default_factory=dict)
+    """With `adopt`, the blocks that are rendered for each node."""
     operator_list: Sequence[Block] = ()
-    """What the operator of cluster-pool mode (adopt) may give, as rendered."""
+    """With `adopt`, what the operator may give, as rendered."""
+
+    def knows(self, block: Block) -> bool:
+        """Tell whether the rendered list has a block."""
+        return covers(self.operator_list, block)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +60,11 @@ def judge(errors: Mapping[str, str], written: Written) -> Verdict:
     failures, before, restart = {}, {}, {}
     for node, text in errors.items():
         causes = [line.strip() for line in text.splitlines() if line.strip()]
-        left = [cause for cause in causes if not _is_pinned(cause, node, written)]
+        left = [
+            cause
+            for cause in causes
+            if not _is_pinned(cause, node, written) and not _is_ours_alone(cause, node, written)
+        ]
         if not left:
             continue
         changed = node in written.nodes or any(f'"{pool}"' in text for pool in written.pools)
@@ -71,8 +83,18 @@ def _is_pinned(cause: str, node: str, written: Written) -> bool:
     return bool(found and found[1] in written.own_pools and found[1].partition(".")[2] == node)
 
 
+def _is_ours_alone(cause: str, node: str, written: Written) -> bool:
+    """Tell whether the operator does not know a block that only ipamc gives: it is in no list of it."""
+    block = _unknown(cause)
+    return block is not None and block in written.given.get(node, ()) and not written.knows(block)
+
+
 def _is_unknown_yet(cause: str, written: Written) -> bool:
     """Tell whether the operator lacks a CIDR that the rendered list has: it reads the list when it starts."""
+    block = _unknown(cause)
+    return block is not None and written.knows(block)
+
+
+def _unknown(cause: str) -> Block | None:
     found = _UNKNOWN(cause)
-    blocks = parsed([found[1]]) if found else []
-    return bool(blocks) and covers(written.operator_list, blocks[0])
+    return next(iter(parsed([found[1]])), None) if found else None

@@ -1,0 +1,82 @@
+"""What came of an apply: the operator's errors, and whether it left what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ipamc.cli.terminal import say
+from ipamc.model.diagnostics import count, names
+from ipamc.review.live.blocks import Live
+from ipamc.review.live.config import Assumed
+from ipamc.review.live.drift import drift
+from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, cidrs, name_of, node_of, parsed
+from ipamc.review.live.verdict import Verdict, Written, judge
+from ipamc.workspace.kubectl import Kube
+
+SHOWN = 20
+"""Lines of one sort; then a number."""
+ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
+"""How a node gets another block where the operator has the old one in its books."""
+
+
+def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Written:
+    """Return what the operator's errors are judged by. `live` is what the cluster had before."""
+    before = {
+        name_of(document): (((document.get("status") or {}).get("ipam") or {}).get("operator-status") or {})
+        for document in live.values()
+        if document["kind"] == CILIUM_NODE
+    }
+    return Written(
+        before={node: str(status["error"]) for node, status in before.items() if status.get("error")},
+        nodes={node_of(document) for document in changed},
+        pools={name_of(document) for document in changed if document["kind"] == POOL},
+        own_pools={name_of(document) for document in every if document["kind"] == POOL and node_of(document)},
+        given={
+            name_of(document): parsed(cidrs(document, document))
+            for document in every
+            if flags.adopts and document["kind"] == CILIUM_NODE
+        },
+        operator_list=flags.operator_list if flags.adopts else (),
+    )
+
+
+def stays(kube: Kube, name: str, changed: Sequence[Object]) -> bool:
+    """Tell whether CiliumNodes are as this run wrote them; print those that are not.
+
+    Operators from 1.19 on write the block of their books back, and clear their error.
+    """
+    nodes = [document for document in changed if document["kind"] == CILIUM_NODE]
+    if not nodes:
+        return True
+    live = kube.listed(CILIUM_NODE)
+    back = [name_of(item.document) for item in drift(nodes, live, None) if item.state == "differs"]
+    if back:
+        say(
+            f"error: {name}: {count(len(back), 'CiliumNode')} changed back after the apply: {names(back)}; {ANEW}"
+        )
+    return not back
+
+
+def operator_is_content(
+    kube: Kube, name: str, only: Collection[str] | None, written: Written, wait: float
+) -> bool:
+    """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours."""
+
+    def verdict(errors: Mapping[str, str]) -> Verdict:
+        return judge({node: text for node, text in errors.items() if only is None or node in only}, written)
+
+    found = verdict(kube.watch(lambda errors: verdict(errors).failures, wait))
+    for node, error in sorted(found.failures.items())[:SHOWN]:
+        advice = f"; {ANEW}" if "conflict with requested" in error else ""
+        say(f"error: {name}: CiliumNode {node}: {error}{advice}")
+    for node, error in sorted(found.before.items())[:SHOWN]:
+        say(f"{name}: CiliumNode {node}: was there before, and this apply changed nothing of it: {error}")
+    if found.restart:
+        say(
+            f"{name}: the operator reads its list of CIDRs when it starts, and lacks the blocks of {count(len(found.restart), 'node')} until then: {names(found.restart)}. Their agents use them; restart the operator with the rendered list"
+        )
+    if found.failures:
+        say(
+            f"error: {name}: the operator reports errors for {count(len(found.failures), 'node')}: {names(found.failures)}"
+        )
+    return not found.failures
