@@ -85,6 +85,8 @@ def play(api: Api, operator: Operator, work: Path, mode: Mode, lines: Sequence[s
             for number in range(STEPS if lines is None else len(lines)):
                 done.append(draw(world, chance) if lines is None else lines[number])
                 do(world, done[-1])
+            done.append("mend")
+            do(world, "mend")
         except BrokenPromiseError as broken:
             history = "\n".join(f"    {line}" for line in done)
             where = f"{mode.name} on {operator.minor}, step {len(done)}"

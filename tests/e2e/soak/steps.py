@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from ipaddress import IPv4Network, ip_network
@@ -129,6 +130,31 @@ def refresh(world: World) -> None:
     world.export()
     if world.compiled_or_undone(before):
         _lock_is_true(world)
+
+
+def mend(world: World) -> None:
+    """Come to an end: export all, do what IPC0513 says where that is refused, and apply. The way out must lead out."""
+    for attempt in ("as it is", "healed"):
+        before = world.texts()
+        world.export()
+        if world.compiled_or_undone(before):
+            _lock_is_true(world)
+            world.apply()
+            return
+        codes = set(re.findall(r"^error\[(IPC\d{4})\]", why := world.refusal, re.MULTILINE))
+        if codes <= FULL:
+            return
+        if attempt == "healed" or "IPC0513" not in codes:
+            raise BrokenPromiseError(f"no way leads out of this:\n{why}")
+        held, shown = world.held(), world.live.shown()
+        for name in sorted(name for name, machine in world.live.machines.items() if machine.listed):
+            if name in held and shown.get(name) and held[name] != shown[name]:
+                heal(world, name)
+                world.check()
+
+
+FULL = {"IPC0302", "IPC0303"}
+"""A pool is disabled, or full: the edit before has to be undone."""
 
 
 def _lock_is_true(world: World) -> None:
@@ -299,6 +325,6 @@ STEPS: dict[str, Step] = {
             ask,
             drop,
         ),
-        *(renumber, drain, settle, release),
+        *(renumber, drain, settle, release, mend),
     )
 }
