@@ -157,7 +157,9 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
         ("10.0.2.65", ["blue 10.0.2.64/27 default later pinned clusters/blue/ippools.yaml:8"]),
         (
             "10.0.2.97",
-            ["blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1"],
+            [
+                "blue 10.0.2.96/27 default in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
+            ],
         ),
         ("10.0.8.1", ["blue 10.0.8.1/32 old free, but the pool is disabled clusters/blue/ippools.yaml:14"]),
         ("172.20.0.1", ["blue 172.16.0.0/12 excluded clusters/blue/cluster.yaml:8"]),
@@ -167,12 +169,14 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
                 "blue 10.0.2.0/25 default free clusters/blue/ippools.yaml:5",
                 "blue 10.0.2.0/28 default reserved clusters/blue/ippools.yaml:7",
                 "blue 10.0.2.64/27 default later pinned clusters/blue/ippools.yaml:8",
-                "blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1",
+                "blue 10.0.2.96/27 default in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1",
             ],
         ),
         (
             "10.0.2.96/28",
-            ["blue 10.0.2.96/27 default held by a CiliumNode without a node clusters/blue/seen.yaml:1"],
+            [
+                "blue 10.0.2.96/27 default in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
+            ],
         ),
         ("fd00::ff00", ["blue fd00::ff00/128 default free clusters/blue/ippools.yaml:6"]),
     ],

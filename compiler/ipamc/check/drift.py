@@ -61,9 +61,16 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
             if same
             else f"drain {first.name}, run kubectl delete node {first.name}, let it join again, and export it again"
             if make is warning
-            else f"if this lock was never applied, start again: delete {plan.lock.path} and rendered/, then ipamc compile; "
-            f"if it was: drain {first.name}, run kubectl delete node {first.name}, and let it join again",
+            else f"{_which_case(plan)}drain {first.name}, run kubectl delete node {first.name}, and let it join again",
         )
+
+
+def _which_case(plan: Plan) -> str:
+    """Return the beginning of a way out: what the evidence and the lock may be."""
+    return (
+        "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
+        f"start again: delete {plan.lock.path} and rendered/, then ipamc compile; if it was applied: "
+    )
 
 
 def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
@@ -116,10 +123,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
                     )
                 ),
             ],
-            help=drain
-            if make is warning
-            else f"if this lock was never applied, start again: delete {plan.lock.path} and rendered/, then ipamc compile; "
-            f"if it was: {drain}",
+            help=drain if make is warning else f"{_which_case(plan)}{drain}",
         )
 
 
@@ -138,8 +142,10 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
         if node is None or (cluster.mode is Mode.KUBERNETES and node.pod_cidrs):
             continue  # nobody's, or the Node counts
         mine = [*(line.block for line in plan.held.get(node.name, ())), *pending.get(node.name, ())]
-        strays = []
-        for shown in evidence.by(seen):
+        strays: list[ShownBlock] = []
+        others: list[ShownBlock] = []
+        every = evidence.by(seen)
+        for shown in every:
             if any(shown.fits(block) for block in mine):
                 continue
             found = ranges.of(shown.block)
@@ -147,8 +153,12 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
             foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
             # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
             followed = cluster.mode is Mode.MULTI_POOL and pool in plan.operator_pools
-            if not foreign and not followed:
+            if foreign:
+                others.append(shown)
+            elif not followed:
                 strays.append(shown)
+        if others and len(others) == len(every):  # a node may have blocks of other pools beside ours
+            strays = others
         if strays:
             yield node, seen, strays
 

@@ -16,6 +16,8 @@ from ipamc.model.plan import NodeState, ShownBlock
 
 PAIRS = 4
 """Of so many nodes in one finding, both places are shown."""
+FEW = 3
+"""So many nodes may always show none of their blocks."""
 
 
 def pod_cidrs_count(cluster: Cluster) -> bool:
@@ -90,6 +92,29 @@ def block_unknown(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[Diagnosti
             f"{names(node.name for node in nodes)}",
             help="kubectl get nodes,ciliumnodes -o json > nodes.json, in place of the nodes here; "
             f"if they have no pods of Cilium's yet: {lock} all, or {lock} NODE for each",
+        )
+
+
+def other_cluster(
+    cluster: Cluster, lock: Lock, strange: Sequence[NodeState], agreeing: int
+) -> Iterator[Diagnostic]:
+    """IPC0438: most nodes show at least one of the blocks that the lock has for them.
+
+    Where Cilium's operator decides, the lock follows the CiliumNodes in the input. A few nodes may have lost all
+    their blocks, as when they were created again. More than half of them look like a dump of another cluster,
+    with nodes and pools of the same names. If it is of this cluster: `ipamc lock --follow`.
+    """
+    if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
+        first = strange[0]
+        yield error(
+            "IPC0438",
+            first.shown[0].at,
+            f"{len(strange):,} of {len(strange) + agreeing:,} nodes show none of the blocks that the lock has for them: "
+            f"{names(node.name for node in strange)}",
+            also=[
+                Related(line_at(lock, first.written[0]), f"{first.name} has {first.written[0].block} here")
+            ],
+            help=f"is this dump of this cluster? Replace it if not; if it is: ipamc lock {cluster.name} --follow",
         )
 
 

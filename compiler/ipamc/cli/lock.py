@@ -80,6 +80,11 @@ TARGETED = ("renumber", "settle", "release", "rename")
     metavar="OLD=NEW",
     help="Give the blocks of a node that is gone to its replacement. Repeatable.",
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Let the lock follow CiliumNodes although most of them show none of its blocks.",
+)
 @click.option("--mode", is_flag=True, help="Let the lock switch to the Cluster's IPAM mode.")
 @click.option(
     "--onto",
@@ -139,6 +144,7 @@ def _consent(given: dict[str, Any]) -> Consent:
         settle=given["settle"],
         release=given["release"],
         rename=pairs,
+        follow=given["follow"],
         mode=given["mode"],
         reshard=given["reshard"],
     )

@@ -9,6 +9,7 @@ import click
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
 from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
+from ipamc.cli.terminal import say
 
 
 @click.command(
@@ -31,23 +32,30 @@ from ipamc.cli.options import at_option, clusters_argument, output_option, sourc
 def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: str, style: str) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
+    pool of which Cilium's operator gives out blocks, where no CiliumNode tells what the node has now.
     """
     from ipamc.lock.utilisation import utilisation
     from ipamc.pipeline import load_cluster
     from ipamc.report import utilisation as report_utilisation
+    from ipamc.report.findings import format_of
+    from ipamc.review.started import started_with
 
     problems = Problems()
-    tables, records = [], []
+    tables, records, notes = [], [], []
     source = source_of(clusters, at)
     for folder in source.folders:
         with problems.of(folder):
             cluster, lock = load_cluster(source.inputs(folder))
-            uses = utilisation(cluster, lock)
+            name, uses, started = cluster.name, utilisation(cluster, lock), started_with(cluster, lock)
             if output == "json":
-                records.append(report_utilisation.records(cluster.name, uses, lock, blocks=show_blocks))
+                records.append(
+                    report_utilisation.records(name, uses, lock, blocks=show_blocks, started=started)
+                )
             else:
-                tables.append(report_utilisation.table(cluster.name, uses, lock, blocks=show_blocks))
+                tables.append(report_utilisation.table(name, uses, lock, blocks=show_blocks, started=started))
+            if started:
+                notes.append(report_utilisation.about_started(name, started))
     if output == "json":
         click.echo(
             json.dumps(
@@ -61,5 +69,7 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
         )
     else:
         click.echo("\n".join(tables), nl=False)
+    for line in notes if not format_of(style).document else ():
+        say(line)
     print_findings(problems.findings, style, problems.failures)
     return REFUSED if problems else DONE

@@ -19,6 +19,7 @@ from ipamc.workspace.clusters import name_of
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
+    from ipamc.model.cidr import Block
     from ipamc.report.holders import InputAnswer, LockAnswer
     from ipamc.workspace.source import Source
 
@@ -73,6 +74,8 @@ def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, sty
         click.echo(report_holders.table(answers), nl=False)
     if not held and not format_of(style).document:
         say(search.not_held(answers))
+    for line in search.notes if not format_of(style).document else ():
+        say(line)
     # A lock that is refused is read twice, by holders() and by unheld().
     print_findings(list(dict.fromkeys(search.problems.findings)), style, search.problems.failures)
     return DONE if held and not search.problems else REFUSED
@@ -88,34 +91,62 @@ class _Search:
         self.problems = Problems()
         self.unread = False
         """Some lock could not be read."""
+        self.notes: list[str] = []
+        """What `held at start` is, for each cluster with such a line."""
 
     def holders(self) -> list[LockAnswer]:
         """Return the lines that answer, cluster by cluster.
 
-        Reads locks only, and decodes only the lines that answer.
+        Reads locks only, and decodes only the lines that answer. In multi-pool mode it reads the
+        input of a cluster whose lock answers, too: there Cilium's operator gives out blocks.
         """
         for folder in self.source.folders:
             with self.problems.of(folder):
                 lock = self.source.lock(folder)
                 if lock.text is not None:
-                    self.found += self._holders(name_of(folder), lock.path, lock.text)
+                    self.found += self._holders(folder, lock.path, lock.text)
         self.unread = bool(self.problems)
         return self.found
 
-    def _holders(self, name: str, path: str, text: bytes) -> Iterator[LockAnswer]:
+    def _holders(self, folder: str, path: str, text: bytes) -> Iterator[LockAnswer]:
         from ipamc.lock.file import named
         from ipamc.lock.lookup import of, over
         from ipamc.lock.rules import row_at
         from ipamc.report.holders import LockAnswer
+        from ipamc.report.utilisation import about_started
 
+        name = name_of(folder)
         found = set(over(text, path, self.query.block) if self.query.block else ())
         found.update(of(text, path, self.query.node) if self.query.node else ())
         if named(text) != name:
             raise Trouble(
                 f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
             )
+        started = (
+            self._started(folder, text) if any(written.line.in_use for written in found) else frozenset()
+        )
+        if started := started & {written.line.block for written in found}:
+            self.notes.append(about_started(name, started))
         for written in sorted(found, key=lambda written: written.number):
-            yield LockAnswer(cluster=name, line=written.line, at=row_at(path, written.number, b""))
+            line = written.line
+            at = row_at(path, written.number, b"")
+            yield LockAnswer(cluster=name, line=line, at=at, started=line.block in started)
+
+    def _started(self, folder: str, text: bytes) -> frozenset[Block]:
+        """Return the blocks that nodes started with.
+
+        The input is read in multi-pool mode only, and a refused one says nothing: the lock has the answer.
+        """
+        from ipamc.model.diagnostics import Refused
+        from ipamc.pipeline import load_cluster
+        from ipamc.review.started import started_with
+
+        if b'"mode":"multi-pool"' not in text[: text.find(b"\n")]:
+            return frozenset()
+        try:
+            return started_with(*load_cluster(self.source.inputs(folder)))
+        except Refused:
+            return frozenset()
 
     def unheld(self) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that no line of a lock overlaps."""

@@ -26,6 +26,7 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     settle: Iterable[str] = (),
     release: Iterable[str] = (),
     rename: Iterable[tuple[str, str]] = (),
+    follow: bool = False,
     mode: bool = False,
     reshard: bool = False,
 ) -> Consent:
@@ -37,6 +38,7 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
         settle=frozenset(settle),
         release=tuple(_scope(text, pools=False) for text in sorted(set(release))),
         rename=tuple(rename),
+        follow=follow,
         mode=mode,
         reshard=reshard,
     )

@@ -108,5 +108,7 @@ class Consent:
     """The shard count may grow to what `output.shardSize` needs."""
     mode: bool = False
     """The lock may switch to the Cluster's mode."""
+    follow: bool = False
+    """The lines may follow CiliumNodes most of which show none of the blocks of the lock."""
     no_pods: frozenset[str] = frozenset()
     """Names of running nodes without pods of Cilium's, or "all": their CiliumNodes need not be known."""

@@ -30,6 +30,8 @@ class LockAnswer:
     cluster: str
     line: Line
     at: Span
+    started: bool = False
+    """The node started with the block, and may not have it any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,8 @@ def table(answers: Sequence[LockAnswer | InputAnswer]) -> str:
 def _row(answer: LockAnswer | InputAnswer) -> Row:
     if isinstance(answer, LockAnswer):
         line = answer.line
-        block, pool, node, in_state = line.block, line.pool, line.node, state(line)
+        block, pool, node = line.block, line.pool, line.node
+        in_state = state(line, started=answer.started)
     else:
         block, pool, node, in_state, _ = answer.unheld
     cells = (answer.cluster, str(block), pool, node, in_state)
@@ -64,7 +67,8 @@ def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[
     for answer in answers:
         if isinstance(answer, LockAnswer):
             line = answer.line
-            lines.append(_record(answer, line.block, line.pool, line.node, state_record(line)))
+            in_state_of = state_record(line, started=answer.started)
+            lines.append(_record(answer, line.block, line.pool, line.node, in_state_of))
         else:
             block, pool, node, in_state, _ = answer.unheld
             unheld.append(_record(answer, block, pool, node, {"state": in_state}))

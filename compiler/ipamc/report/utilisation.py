@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ipamc.lock.utilisation import PoolUse, Use, lines_in
@@ -31,13 +31,21 @@ _NUMBERS = range(2, 9)
 """The columns that are flush right."""
 
 
-def table(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = False) -> str:
+def table(
+    name: str,
+    uses: Sequence[PoolUse],
+    lock: Lock,
+    *,
+    blocks: bool = False,
+    started: Collection[Block] = frozenset(),
+) -> str:
     """Return the table of one cluster: each pool and family with its ranges and, with `blocks`, their lines.
 
-    Released addresses count as free here: they can be given out at once.
+    Released addresses count as free here: they can be given out at once. `started`: blocks that nodes started
+    with, and may not have any more.
     """
     head = _HEAD + _BLOCK_HEAD if blocks else _HEAD
-    groups = [[_padded(row, len(head)) for row in _rows(use, lock, blocks=blocks)] for use in uses]
+    groups = [[_padded(row, len(head)) for row in _rows(use, lock, started, blocks=blocks)] for use in uses]
     return _title(name, uses, lock) + box(head, groups, numbers=_NUMBERS)
 
 
@@ -50,7 +58,7 @@ def _title(name: str, uses: Sequence[PoolUse], lock: Lock) -> str:
     return f"{visible(name)}: {nodes} with {count(len(held), 'block')}{others}\n"
 
 
-def _rows(use: PoolUse, lock: Lock, *, blocks: bool) -> Iterator[tuple[str, ...]]:
+def _rows(use: PoolUse, lock: Lock, started: Collection[Block], *, blocks: bool) -> Iterator[tuple[str, ...]]:
     yield ("IP Pool", f"{visible(use.pool.name)} /{use.family.block_size}", *_numbers(use.use))
     for part in use.ranges:
         yield ("Range", str(part.range.block), *_numbers(part.use))
@@ -61,7 +69,7 @@ def _rows(use: PoolUse, lock: Lock, *, blocks: bool) -> Iterator[tuple[str, ...]
                 number(line.block.size),
                 *[""] * 6,
                 visible(line.node),
-                state(line),
+                state(line, started=line.block in started),
             )
 
 
@@ -84,28 +92,47 @@ def number(value: int) -> str:
     return str(value) if value < 10_000_000 else f"{value:.5g}"
 
 
-def state(line: Line) -> str:
-    """Return the state of a line as text; of a quarantined one with the day, and whether its node moved."""
+def state(line: Line, *, started: bool = False) -> str:
+    """Return the state of a line as text; of a quarantined one with the day, and whether its node moved.
+
+    `started`: the node started with the block, and may not have it any more.
+    """
     day = f" {line.since}" if line.since else ""
-    return f"{line.state}{day}{', moved' if line.moved else ''}"
+    return f"{line.state}{day}{', moved' if line.moved else ''}{' at start' if started else ''}"
+
+
+def about_started(name: str, started: Collection[Block]) -> str:
+    """Return the line that explains `held at start`."""
+    return (
+        f"{visible(name)}: {count(len(started), 'block')} held at start: what a node started with. Cilium's operator gives out "
+        "the blocks of such pools, and the input has no CiliumNode that tells what the node has now "
+        "(kubectl get ciliumnodes -o json)"
+    )
 
 
 def _padded(row: tuple[str, ...], columns: int) -> tuple[str, ...]:
     return row + ("",) * (columns - len(row))
 
 
-def records(name: str, uses: Sequence[PoolUse], lock: Lock, *, blocks: bool = False) -> dict[str, Any]:
-    """Return the numbers of one cluster for JSON."""
-    return {"cluster": name, "pools": [_pool_record(use, lock, blocks=blocks) for use in uses]}
+def records(
+    name: str,
+    uses: Sequence[PoolUse],
+    lock: Lock,
+    *,
+    blocks: bool = False,
+    started: Collection[Block] = frozenset(),
+) -> dict[str, Any]:
+    """Return the numbers of one cluster for JSON. `started`: as for `table`."""
+    return {"cluster": name, "pools": [_pool_record(use, lock, started, blocks=blocks) for use in uses]}
 
 
-def _pool_record(use: PoolUse, lock: Lock, *, blocks: bool) -> dict[str, object]:
+def _pool_record(use: PoolUse, lock: Lock, started: Collection[Block], *, blocks: bool) -> dict[str, object]:
     ranges: list[dict[str, object]] = [
         {"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges
     ]
     if blocks:
         for record, part in zip(ranges, use.ranges, strict=True):
-            record["lines"] = _line_records(lock, part.range.block)
+            record["lines"] = _line_records(lock, part.range.block, started)
     family = f"IPv{use.family.family}"
     return {
         "pool": use.pool.name,
@@ -116,18 +143,26 @@ def _pool_record(use: PoolUse, lock: Lock, *, blocks: bool) -> dict[str, object]
     }
 
 
-def _line_records(lock: Lock, block: Block) -> list[dict[str, str | bool]]:
-    return [_line_record(line) for line in lines_in(lock, block)]
+def _line_records(lock: Lock, block: Block, started: Collection[Block]) -> list[dict[str, str | bool]]:
+    return [
+        {
+            "block": str(line.block),
+            "node": line.node,
+            **state_record(line, started=line.block in started),
+        }
+        for line in lines_in(lock, block)
+    ]
 
 
-def _line_record(line: Line) -> dict[str, str | bool]:
-    return {"block": str(line.block), "node": line.node, **state_record(line)}
+def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool]:
+    """Return the state of a line for JSON; of a quarantined one with the day, and whether its node moved.
 
-
-def state_record(line: Line) -> dict[str, str | bool]:
-    """Return the state of a line for JSON; of a quarantined one with the day, and whether its node moved."""
-    day: dict[str, str | bool] = {"since": line.since} if line.since else {}
-    return {"state": str(line.state), **day, **({"moved": True} if line.moved else {})}
+    `started`: the node started with the block, and may not have it any more.
+    """
+    record: dict[str, str | bool] = {"state": str(line.state)}
+    record |= {"since": line.since} if line.since else {}
+    record |= {"moved": True} if line.moved else {}
+    return record | ({"atStart": True} if started else {})
 
 
 def use_record(use: Use) -> dict[str, object]:

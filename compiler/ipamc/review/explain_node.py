@@ -24,6 +24,7 @@ from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
+from ipamc.review.started import started_with
 
 
 class NodeStatus(enum.StrEnum):
@@ -118,6 +119,7 @@ class _Decisions:
         self.after = {line.block: line for line in after if line.node == name}
         self.origins = placement.plan.origins if placement else reconciled.origins
         self.range_index = RangeIndex(cluster.pools)
+        self.started = started_with(cluster, lock)
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
         """Explain a node of the inventory."""
@@ -257,6 +259,8 @@ class _Decisions:
         if after.state is State.QUARANTINED:
             why = "its node moved to its pending block" if after.moved else "its node left the inventory"
             return f"the next compile puts it in quarantine: {why}"
+        if after.state is State.RELEASED:
+            return "the next compile releases it: Cilium's operator decides here, and the CiliumNodes say otherwise"
         return self._of_held(line, want)
 
     def _of_pending(self, after: Line) -> str:
@@ -286,6 +290,8 @@ class _Decisions:
         if found is None:
             return "a node keeps the block that it holds, although it is outside every pool now"
         pool = found.pool
+        if line.block in self.started:
+            return "what the node starts with: Cilium's operator gives out this pool's blocks, and the input has no CiliumNode that tells what the node has now"
         if any(pin.block == line.block for pin in pool.pins.get(self.name, ())):
             return "its pin, which it holds"
         offers = want.offers if want else ()

@@ -16,6 +16,7 @@ from ipamc.check.evidence import (
     cilium_node_without_node,
     no_pods_of_whom,
     node_and_cilium_node_differ,
+    other_cluster,
 )
 from ipamc.check.held_blocks import UNTIL_MOVED, Fault, Faulty
 from ipamc.check.leavers import leaver_findings, truncated_list
@@ -98,6 +99,9 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += node_and_cilium_node_differ(cluster)
     found += block_unknown(cluster, _running_blindly(nodes, evidence, run))
     found += no_pods_of_whom(cluster, lock, consent)
+    if operator_pools and not consent.follow:
+        agreeing = sum(map(evidence.has_cilium_node, idle))
+        found += other_cluster(cluster, lock, [node for node in nodes if _lost_all(node)], agreeing)
     found += [
         finding for group in _faulty(faults, with_lines, run) for finding in group.fault.rule(cluster, group)
     ]
@@ -122,6 +126,16 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         },
         stale=stale,
     ), found
+
+
+def _lost_all(node: NodeState) -> bool:
+    """Tell whether a node had blocks that it does not hold any more, by what it shows."""
+    had = {line.block for line in node.written if line.state is State.HELD}
+    return (
+        StaleReason.FOLLOWED in node.stale
+        and bool(had and node.shown)
+        and had.isdisjoint(line.block for line in node.held)
+    )
 
 
 def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> list[Node]:

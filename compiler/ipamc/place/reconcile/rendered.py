@@ -9,6 +9,8 @@ from ipamc.model.lock import Consent, Lock, State
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 
+FEW = 3
+"""So many Nodes may have joined again, whatever the share."""
 NODES = "nodes/"
 """The folder of shards of Nodes, below `rendered/`."""
 
@@ -19,13 +21,16 @@ def rendered_uids(
     """Return the uid that each Node was rendered with, by name.
 
     Nothing but in kubernetes mode with podCIDRs, where a renumber is pending or wanted: only there a
-    re-created Node tells that its pods are gone. O(rendered Nodes) there.
+    re-created Node tells that its pods are gone. Nothing either where more than half of the Nodes, and more than a few, have
+    another uid: that is the inventory of another cluster. O(rendered Nodes) there.
     """
     if cluster.mode is not Mode.KUBERNETES or cluster.patch_nodes != "podCIDRs":
         return {}
     if not consent.renumber and all(line.state is not State.PENDING for line in lock.lines):
         return {}
-    return dict(_uids(published))
+    uids = dict(_uids(published))
+    others = sum(uids.get(node.name, node.uid) != node.uid for node in cluster.nodes if node.uid)
+    return {} if others > max(FEW, len(uids) // 2) else uids
 
 
 def _uids(published: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
