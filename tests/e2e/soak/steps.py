@@ -290,41 +290,11 @@ def release(world: World, node: str) -> None:
         world.must("compile", world.site.name)
 
 
-STEPS: dict[str, Step] = {
-    step.__name__: step
-    for step in (
-        *(
-            append,
-            front,
-            widen,
-            shrink,
-            split,
-            reorder,
-            remove,
-            reserve,
-            unreserve,
-            disable,
-            enable,
-            prioritise,
-            rename,
-        ),
-        *(
-            label,
-            nodes,
-            refresh,
-            apply,
-            restart,
-            kill,
-            join,
-            scale,
-            leave,
-            recreate,
-            replace,
-            lose,
-            agent,
-            ask,
-            drop,
-        ),
-        *(renumber, drain, settle, release, mend),
-    )
-}
+_EDITS = (
+    append, front, widen, shrink, split, reorder, remove, reserve, unreserve, disable, enable, prioritise, rename
+)  # fmt: skip
+_EVENTS = (
+    label, nodes, refresh, apply, restart, kill, join, scale, leave, recreate, replace, lose, heal, agent, ask, drop,
+    renumber, drain, settle, release, mend,
+)  # fmt: skip
+STEPS: dict[str, Step] = {step.__name__: step for step in (*_EDITS, *_EVENTS)}
