@@ -34,6 +34,8 @@ def clusters(draw: st.DrawFn, *, mode: str | None = None) -> list[fleet.Document
     for index, rack in enumerate((*RACKS, "")):
         size = draw(st.integers(25, 27))
         body: dict[str, Any] = {"priority": draw(st.integers(0, 2))}
+        if not rack and spec.get("ipam", {}).get("pinning") == "node":
+            body["priority"] = -1  # a pool is the first candidate of all its nodes or of none (IPC0537)
         if "IPv4" in families:
             cut = draw(st.integers(19, 20))
             body["ipv4"] = {"cidrs": [f"10.{index}.0.0/{cut}", f"10.{index}.64.0/{cut}"], "blockSize": size}

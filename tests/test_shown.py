@@ -6,10 +6,13 @@ import re
 
 import tests.e2e.test_adopt
 import tests.e2e.test_controller_manager
+import tests.e2e.test_evidence
 import tests.e2e.test_mode_change
 import tests.e2e.test_multi_pool
+import tests.e2e.test_published_pools
 import tests.e2e.test_refused_by_the_apiserver
-import tests.e2e.test_refused_by_the_operator  # noqa: F401 - tests enter themselves into SHOWN
+import tests.e2e.test_refused_by_the_operator
+import tests.e2e.test_renumber  # noqa: F401 - tests enter themselves into SHOWN
 from ipamc.catalogue import catalogue
 from tests.e2e.rules import NO_SERVER_HERE, SHOWN
 

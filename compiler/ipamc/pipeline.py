@@ -123,11 +123,11 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         # What nodes need -> blocks.
         plan = log.keep(allocate(cluster, wants, state, inputs.today))
         # Capacity, maxPods, limits of the mode, drift.
-        log.add((*check_plan(plan, shared), *check_published_ranges(plan, shared, published)))
+        log.add((*check_plan(plan), *check_published_ranges(plan, published)))
         # What the operator was told it may give out, and still does.
         log.add(check_adopt(plan, inputs.published, folder))
         # Plan -> objects by file -> text by file.
-        arranged = arrange(plan, shared, published)
+        arranged = arrange(plan, published)
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         log.add(config_map_too_large(cluster, files))

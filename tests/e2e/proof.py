@@ -230,11 +230,12 @@ def expected_seeds(site: Site, operator: Operator) -> dict[str, list[Object]]:
     """Return `pools.allocated` as the operator writes it: pools by name; CIDRs in order of text before 1.20 (seen: 10.20.0.128/27 before 10.20.0.96/27)."""
     numeric = operator.version >= (1, 20)
     pinned = site.cluster["ipam"].get("pinning") == "node"
+    shared = {each["metadata"]["name"] for each in site.rendering("cilium/ippools.yaml")}
     found: dict[str, list[Object]] = {}
     for name, blocks in expected(site).items():
         pools: dict[str, list[str]] = defaultdict(list)
         for pool, block in blocks:
-            pools[f"{pool}.{name}" if pinned else pool].append(block)
+            pools[f"{pool}.{name}" if pinned and pool not in shared else pool].append(block)
         found[name] = [
             {"cidrs": by_address(some) if numeric else sorted(some), "pool": pool}
             for pool, some in sorted(pools.items())

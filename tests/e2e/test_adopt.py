@@ -416,3 +416,114 @@ def test_a_range_of_the_operator_goes_to_another_pool(api: Api, operator: Operat
         assert site.lock()["c"] == [("rack", "10.9.0.64/26")]
         assert ask(api, "s2") == {"s2": ["10.9.0.128/26"]}
         sound(site)
+
+
+# Blocks of the operator's pool, and the lock.
+
+
+def test_a_leavers_block_goes_to_another_node_and_the_line_follows(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    site = site_of(api, operator, tmp_path, rack(), spare("10.9.0.0/26"), nodes="a")
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "n9") == {"n9": ["10.9.0.0/26"]}
+        enlist(site, "n9")
+        dump(site)
+        site.compile()
+        assert site.lock()["n9"] == [("spare", "10.9.0.0/26")]
+
+        # n9 leaves; its line waits until somebody shows the block.
+        leave(api, "n9")
+        strike(site, "n9")
+        dump(site)
+        site.compile()
+        site.apply()
+        assert ask(api, "n10") == {"n10": ["10.9.0.0/26"]}
+        enlist(site, "n10")
+        dump(site)
+        site.compile()
+        assert site.lock()["n10"] == [("spare", "10.9.0.0/26")]
+        assert not site.lock("quarantined")
+
+        # n10 leaves and n11 has the block before anybody looks.
+        leave(api, "n10")
+        assert ask(api, "n11") == {"n11": ["10.9.0.0/26"]}
+        enlist(site, "n11")
+        strike(site, "n10")
+        dump(site)
+        site.compile()
+        assert site.lock()["n11"] == [("spare", "10.9.0.0/26")]
+        assert not site.lock("quarantined")
+        site.apply()
+        sound(site)
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "n12") == {"n12": []}
+        assert blocks(api)["n11"] == ["10.9.0.0/26"]
+
+
+def test_a_listed_node_that_comes_back_keeps_the_block_that_the_operator_gave_it_then(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    site = site_of(api, operator, tmp_path, rack(), spare("10.9.0.0/25"), nodes="a")
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "n9") == {"n9": ["10.9.0.0/26"]}
+        enlist(site, "n9")
+        dump(site)
+        site.compile()
+        leave(api, "n9")
+        assert ask(api, "n10", "n9") == {"n10": ["10.9.0.64/26"], "n9": ["10.9.0.0/26"]}
+        leave(api, "n9")
+        leave(api, "n10")
+        assert ask(api, "n9", "n10") == {"n9": ["10.9.0.64/26"], "n10": ["10.9.0.0/26"]}
+        site.apply()  # the lock has the block that n10 has now, and renders it for nobody
+        assert site.lock()["n9"] == [("spare", "10.9.0.0/26")]
+        assert blocks(api)["n9"] == ["10.9.0.64/26"]
+        assert twice(api) == []
+        dump(site)
+        site.compile()
+        assert site.lock()["n9"] == [("spare", "10.9.0.64/26")]
+        site.apply()
+        sound(site)
+
+
+def test_a_node_moves_from_the_operators_pool_to_ours(api: Api, operator: Operator, tmp_path: Path) -> None:
+    """Its CiliumNode is deleted before the new block is applied: up to 1.18 the operator books the old one else, from 1.19 on it undoes the new one."""
+    site = site_of(api, operator, tmp_path, rack(), spare("10.9.0.0/26"), nodes="a")
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "n9") == {"n9": ["10.9.0.0/26"]}
+        enlist(site, "n9")
+        dump(site)
+        site.compile()
+        site.run("lock", site.name, "--renumber", "n9")
+        site.compile()
+        site.apply()
+        assert blocks(api)["n9"] == ["10.9.0.0/26"]
+        site.run("lock", site.name, "--settle", "n9")
+        site.compile()
+        assert "conflict" in api.apply(site.build()).stderr  # the operator owns the list
+        leave(api, "n9")
+        api.create(NODES, {"metadata": {"name": "n9"}})
+        site.apply()
+        looked_at(api, "n9")
+        assert site.lock()["n9"] == [("rack", "10.0.0.64/26")]
+        assert ask(api, "s1") == {"s1": ["10.9.0.0/26"]}
+        (site.folder / "live.yaml").unlink()
+        dump(site)
+        site.compile()
+        sound(site)
+
+
+def test_a_manifest_with_the_block_that_a_node_had_once_gives_it_to_two(api: Api, operator: Operator) -> None:
+    """Why nothing is rendered for nodes that have their block from the operator: up to 1.18 it would stay so, from 1.19 on be undone each time."""
+    with operator.running({**IPV4, "cluster-pool-ipv4-cidr": "10.9.0.0/25"}):
+        assert ask(api, "n9", "n10") == {"n9": ["10.9.0.0/26"], "n10": ["10.9.0.64/26"]}
+        api.applied(json.dumps(cilium_node("n9", "10.9.0.64/26")), "--force-conflicts")
+        if operator.version < (1, 19):
+            until(lambda: "conflict" in verdicts(api)["n9"], "the operator says so")
+            assert twice(api) == ["10.9.0.64/26"]
+        else:
+            until(lambda: blocks(api)["n9"] == ["10.9.0.0/26"], "the operator undoes it")

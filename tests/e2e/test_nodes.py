@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.e2e.api import CILIUM_NODES, NODES, Api, Object
 from tests.e2e.objects import verdict
 from tests.e2e.operator import Operator
@@ -18,7 +16,6 @@ from tests.e2e.proof import (
     apply_seeds,
     applying_again_changes_nothing,
     at_rest,
-    everything,
     holds,
     node_blocks,
 )
@@ -214,73 +211,6 @@ def test_so_does_a_cilium_node(api: Api, operator: Operator, tmp_path: Path) -> 
 
 
 SPARE = {"ipv4": {"cidrs": ["10.9.0.0/24"], "blockSize": 26}, "unlisted": True}
-
-
-# Renumbered.
-
-
-@pytest.mark.parametrize("ipam", [{}, {"operator": "adopt"}], ids=["bystander", "adopt"])
-def test_a_renumber_touches_nothing_until_the_node_was_drained(
-    api: Api, operator: Operator, tmp_path: Path, ipam: dict[str, str]
-) -> None:
-    spare = [pool("spare", **SPARE)] if ipam else []
-    site = site_of(
-        api,
-        operator,
-        tmp_path,
-        cluster(ipam=ipam, cilium={"managedBy": "helm"}),
-        pool("pods", ipv4=FOUR),
-        *spare,
-    )
-    with operator.running(site.config, *site.arguments):
-        site.apply()
-        agents_start(site)
-        holds(site, operator)
-        before = everything(api)
-        site.run("lock", site.name, "--renumber", "b")
-        site.compile()
-        site.apply()
-        assert everything(api) == before  # pending: an ordinary apply moves nobody
-        assert site.lock("pending") == {"b": [("pods", "10.0.0.192/26")]}
-
-        site.run("lock", site.name, "--settle", "b")  # drained
-        site.compile()
-        api.delete(f"{CILIUM_NODES}/b")
-        site.apply()
-        agents_start(site)
-        assert at_rest(api, operator, site.config, handled=bool(ipam))["b"]["spec"]["ipam"]["podCIDRs"] == [
-            "10.0.0.192/26"
-        ]
-
-        # The cluster shows it
-        site.write("live.yaml", json.loads(api.kubectl("get", "ciliumnodes", "-o", "json").stdout))
-        site.compile()
-        assert site.lock()["b"] == [("pods", "10.0.0.192/26")]
-        assert site.lock("quarantined") == {"b": [("pods", "10.0.0.64/26")]}
-        holds(site, operator)
-        applying_again_changes_nothing(site)
-
-
-def test_a_renumber_in_kubernetes_mode_settles_when_the_node_is_re_created(
-    api: Api, operator: Operator, tmp_path: Path
-) -> None:
-    site = listed(api, operator, tmp_path)
-    site.export()
-    before = everything(api)
-    site.run("lock", site.name, "--renumber", "b")
-    site.compile()
-    site.apply()
-    assert everything(api) == before
-    api.delete(f"{NODES}/b")
-    api.create(NODES, {"metadata": {"name": "b"}})
-    site.export()
-    site.compile()
-    assert site.lock()["b"] == [("pods", "10.0.0.192/26")]
-    site.apply()
-    assert node_blocks(site)["b"] == ("10.0.0.192/26", "10.0.0.192/26")
-    site.export()
-    assert "0 renumbered" in site.compile()
-    applying_again_changes_nothing(site)
 
 
 def test_a_dump_of_the_live_cluster_agrees_with_the_lock(

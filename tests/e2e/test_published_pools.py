@@ -268,7 +268,7 @@ RESERVED = {"reserve": "10.1.24.0/24", "reserve in use": "10.1.8.0/24"}
 REFUSED = {
     "reserve": (1, 15),
     "reserve in use": (1, 19),
-    "shrink": (1, 15),
+    "shrink": (1, 19),
     "shrink in use": (9, 9),
 }
 """The first minor that accepts an edit with the CiliumNodes in the input; without them none does."""

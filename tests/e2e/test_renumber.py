@@ -5,6 +5,7 @@ No agent runs here: its part is played. A drain has nothing to do, as there are 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -19,6 +20,7 @@ from tests.e2e.objects import allocated, asks, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.proof import applying_again_changes_nothing, at_rest, everything, handled_by_operator, holds
+from tests.e2e.rules import shows
 from tests.e2e.site import Site, dumped
 from tests.support.fleet import cluster, inventory, pool
 
@@ -46,6 +48,12 @@ class Lab:
     def join(self, name: str) -> None:
         """Merge something else: a node joins, is compiled and applied, and its agent starts."""
         self.api.create(NODES, {"metadata": {"name": name}})
+        self.enlist(name)
+        self.site.apply()
+        self.agent_starts(name)
+
+    def enlist(self, name: str, *, evidence: bool = False) -> None:
+        """Take a live node into the inventory, with the CiliumNodes where they are evidence, and compile."""
 
         def add(document: Object) -> None:
             if document["kind"] == "NodeInventory":
@@ -53,9 +61,15 @@ class Lab:
 
         self.site.edit(add)
         self.site.export()
+        if evidence:
+            self.dump()
         self.site.compile()
-        self.site.apply()
-        self.agent_starts(name)
+
+    def dump(self) -> Path:
+        """Export the CiliumNodes into the inputs; return the file."""
+        live = json.loads(self.api.kubectl("get", "ciliumnodes", "-o", "json").stdout)
+        self.site.write("live.yaml", live)
+        return self.site.folder / "live.yaml"
 
     def agent_starts(self, *names: str) -> None:
         """Let agents start: each makes its CiliumNode where there is none, without a block (pkg/nodediscovery)."""
@@ -176,16 +190,16 @@ def started(lab: Lab) -> None:
 
 
 def restart_agent(lab: Lab) -> None:
-    """Kubernetes mode with annotations, bystander, crd."""
+    """Kubernetes mode with annotations, cluster-pool, crd: where only ipamc wrote the block."""
     lab.site.apply()
     lab.agent_starts("b")
 
 
-def delete_then_apply(lab: Lab) -> None:
-    """Adopt: the operator books the old block until the CiliumNode is gone."""
-    lab.api.delete(f"{CILIUM_NODES}/b")
+def delete_then_apply(lab: Lab, node: str = "b") -> None:
+    """Where the apply is refused, or leaves something of the old block: somebody else wrote it too."""
+    lab.api.delete(f"{CILIUM_NODES}/{node}")
     lab.site.apply()
-    lab.agent_starts("b")
+    lab.agent_starts(node)
 
 
 def apply_then_delete(lab: Lab) -> None:
@@ -209,7 +223,7 @@ STEPS: dict[str, Callable[[Lab], None]] = {
     "kubernetes": join_again,
     "annotations": restart_agent,
     "bystander": restart_agent,
-    "adopt": delete_then_apply,
+    "adopt": restart_agent,
     "crd": restart_agent,
     "pinning-node": apply_then_delete,
 }
@@ -247,6 +261,8 @@ def test_the_whole_flow(api: Api, operator: Operator, tmp_path: Path, mode: str)
         assert lab.site.lock()["e"] == [("default", "10.0.0.160/27")]  # not the old block
         holds(lab.site, operator)
         applying_again_changes_nothing(lab.site)
+    lab.dump()
+    assert "IPC0513" not in lab.site.compile("--locked")
 
 
 def test_what_was_rendered_for_a_node_does_not_touch_the_one_that_joined_again(
@@ -280,27 +296,31 @@ def test_a_node_that_is_settled_before_it_joins_again(api: Api, operator: Operat
 # Wrong orders.
 
 
-def test_adopt_without_the_deletion(api: Api, operator: Operator, tmp_path: Path) -> None:
-    """Up to 1.18 the operator complains and books the old block; from 1.19 it writes it back. Nobody gets either."""
+def test_a_node_that_the_operator_served(api: Api, operator: Operator, tmp_path: Path) -> None:
+    """Adopt: of a block that the operator gave out it is the owner, so the apply is refused until the CiliumNode is deleted."""
     lab = begin("adopt", api, operator, tmp_path)
     with operator.running(lab.site.config):
         started(lab)
-        lab.renumber()
-        lab.settle()
+        stranger(lab, "v")
+        given = lab.blocks()["v"]
+        assert in_spare(given)
+        lab.enlist("v", evidence=True)
+        assert lab.site.lock()["v"] == [("spare", given[0])]
+        lab.site.run("lock", lab.site.name, "--renumber", "v")
+        lab.site.compile()
         lab.site.apply()
-        stranger(lab, "s1")
-        assert in_spare(lab.blocks()["s1"])
-        if operator.version < (1, 19):
-            assert lab.blocks()["b"] == [NEW]
-            assert f"node has CIDRs allocated ([{OLD}]) that conflict" in verdict(lab.rest()["b"])
-        else:
-            assert lab.blocks()["b"] == [OLD]
-            assert "conflict" in api.apply(lab.site.build()).stderr  # the next apply does not pass over it
+        assert lab.blocks()["v"] == given
+        lab.site.run("lock", lab.site.name, "--settle", "v")
+        assert "warning[IPC0513]" in lab.site.compile()  # the evidence is out of date
+        (lab.site.folder / "live.yaml").unlink()
+        assert lab.site.lock()["v"] == [("default", NEW)]
+        assert "conflict" in api.apply(lab.site.build()).stderr
+        assert lab.blocks()["v"] == given
     with operator.running(lab.site.config):
-        assert lab.blocks()["b"] == ([NEW] if operator.version < (1, 19) else [OLD])
-        assert not verdict(lab.rest()["b"])
-        delete_then_apply(lab)
-        assert (lab.blocks()["b"], verdict(lab.rest()["b"])) == ([NEW], "")
+        assert lab.blocks()["v"] == given
+        delete_then_apply(lab, "v")
+        assert lab.blocks()["v"] == [NEW]
+        holds(lab.site, operator)
         applying_again_changes_nothing(lab.site)
 
 
@@ -413,12 +433,12 @@ def test_an_older_commit_after_a_newer_one(api: Api, operator: Operator, tmp_pat
         done = api.apply(older)
         if mode == "kubernetes":
             assert "metadata.uid" in done.stderr
-        if mode == "bystander":
+        if mode in {"bystander", "adopt", "crd"}:
             assert lab.blocks()["b"] == [OLD]
         lab.join("d")  # applies the newer one
         assert lab.site.lock()["d"] == [("default", NEXT)]
         lab.blocks()
-        if mode not in {"kubernetes", "adopt"}:
+        if mode != "kubernetes":
             STEPS[mode](lab)
         holds(lab.site, operator)
         applying_again_changes_nothing(lab.site)
@@ -427,6 +447,7 @@ def test_an_older_commit_after_a_newer_one(api: Api, operator: Operator, tmp_pat
 # Pools that nodes share.
 
 
+@shows("IPC0435")
 @pytest.mark.parametrize("pinning", ["pool", "none"])
 def test_in_shared_pools_the_operator_decides(
     api: Api, operator: Operator, tmp_path: Path, pinning: str
@@ -439,6 +460,9 @@ def test_in_shared_pools_the_operator_decides(
         lab.agent_starts(*"abc")
         holds(lab.site, operator)
         lab.renumber()
+        live = lab.dump()
+        assert "IPC0435" in lab.site.run("lock", lab.site.name, "--settle", "b", code=1)
+        live.unlink()
         lab.settle()
         before = everything(api)
         lab.site.apply()

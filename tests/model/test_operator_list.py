@@ -76,6 +76,12 @@ def test_held_blocks_of_other_pools_are_not_in_the_list() -> None:
     }
 
 
+def test_a_pending_block_waits_for_its_node() -> None:
+    of = cluster(pool("a", "10.0.0.0/25", unlisted=True))
+    assert lists(of, line("10.0.0.0/26", "n1", "a", State.PENDING)) == {4: "10.0.0.64/26"}
+    assert lists(of, line("10.0.0.0/26", "n1", "a", State.QUARANTINED)) == {4: "10.0.0.0/25"}
+
+
 def test_a_node_that_the_operator_does_not_book_as_a_whole_keeps_its_blocks_out_of_the_list() -> None:
     pools = [
         pool("a", "10.0.0.0/25", "fd00::/120", unlisted=True),

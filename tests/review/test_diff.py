@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
-from ipamc.review.diff.lock_lines import LineChanges, compare_lines
+from ipamc.review.diff.line_changes import LineChanges
+from ipamc.review.diff.lock_lines import compare_lines
 from tests.support import builders
 
 POOLS = (builders.pool("a", "10.0.0.0/28", size=30), builders.pool("b", "10.0.0.16/28", size=30))

@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_line
 
 from ipamc.lock.file import dumps
 from ipamc.model.cluster import Mode
+from ipamc.model.lock import State
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation
+from ipamc.report.plan.sections import headline
 from ipamc.review.diff import ClusterBase, Difference, compare
 from ipamc.review.diff.leaving import Leaving, Stays
 from ipamc.review.diff.misplaced import misplaced
@@ -142,13 +145,41 @@ def test_annotations_restart_all_agents_alone() -> None:
     assert [(who, nodes) for who, nodes, _ in found] == [("all agents", ())]
 
 
+def settled(**to: str) -> Plan:
+    """Make the plan in which these nodes have another block, and the lock says that they moved."""
+    plan = made(held={**HELD, **to})
+    old = [
+        replace_line(line, state=State.QUARANTINED, since="2026-11-20", moved=True)
+        for line in made().lock.lines
+        if line.node in to
+    ]
+    lines = tuple(sorted((*plan.lock.lines, *old), key=lambda line: line.block))
+    return replace(plan, lock=replace(plan.lock, lines=lines))
+
+
 def test_agents_restart_whose_block_changes_and_does_not_show_yet() -> None:
-    moved = made(held={**HELD, "n1": "10.1.0.64/26"})
+    moved = settled(n1="10.1.0.64/26")
     assert [(who, nodes) for who, nodes, _ in restarted(made(), moved)] == [("agents", ("n1",))]
     shown = replace(
         moved, cluster=replace(moved.cluster, cilium_nodes=(builders.seen("n1", "10.1.0.64/26"),))
     )
     assert restarted(made(), shown) == []
+
+
+def test_nodes_that_move_have_steps() -> None:
+    moved = compared(made(), settled(n1="10.1.0.64/26"))
+    assert [step.split()[:2] for step in moved.steps[:3]] == [
+        ["drain", "n1,"],
+        ["merge,", "and"],
+        ["kubectl", "delete"],
+    ]
+    assert moved.steps[-1] == "kubectl uncordon n1"
+    two = compared(made(), settled(n1="10.1.0.64/26", n2="10.2.0.64/26"))
+    assert two.steps[0].startswith("drain n1, n2,")
+    assert two.steps[-1] == "kubectl uncordon NODE"
+    without_consent = compared(made(), made(held={**HELD, "n1": "10.1.0.64/26"}))
+    assert without_consent.lines.vanished
+    assert without_consent.steps == ()
 
 
 @pytest.mark.parametrize("pinning", ["pool", "node"])
@@ -272,6 +303,14 @@ def test_it_fails_no_gate() -> None:
     assert report.clusters[0].difference.misplaced
     assert not report.clusters[0].changed
     assert list(refusals(report, GATES)) == []
+
+
+def test_a_change_of_mode_stands_in_the_headline() -> None:
+    one = ClusterReport(name="one", difference=compared(made(), made("kubernetes")))
+    assert headline((one,)).startswith("mode cluster-pool → kubernetes · 0 renumbered")
+    same = ClusterReport(name="same", difference=compared(made(), made()))
+    assert headline((one, same)).startswith("1 change of mode · 0 renumbered")
+    assert "mode" not in headline((same,))
 
 
 # A mistake, and how it is mended.

@@ -14,7 +14,7 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
 from ipamc.model.selector.selector import EVERY, parse_calico
-from ipamc.place.candidates import assign
+from ipamc.place.candidates import assign, shared_pools
 from ipamc.render.arrange import arrange
 from ipamc.render.yaml import emit
 from ipamc.workspace.disk import assets
@@ -116,7 +116,15 @@ def plan(
         if line.state is State.HELD:
             by_node[line.node] = (*by_node.get(line.node, ()), line)
     lock = Lock(cluster="built", mode=built.mode, shards=shards, lines=lines)
-    return Plan(cluster=built, wants=wants, lock=lock, origins={}, stale=(), held=by_node)
+    return Plan(
+        cluster=built,
+        wants=wants,
+        lock=lock,
+        origins={},
+        stale=(),
+        held=by_node,
+        operator_pools=shared_pools(built, wants),
+    )
 
 
 def _line(pools: Iterable[Pool], name: str, text: str) -> Line:

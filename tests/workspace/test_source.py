@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,6 +77,17 @@ def everything(source: Source, folder: str) -> tuple[object, ...]:
 @pytest.mark.parametrize("folder", [BLUE, RED])
 def test_a_commit_that_is_checked_out_is_read_as_the_disk(commit: Commit, folder: str) -> None:
     assert everything(commit, folder) == everything(Disk((BLUE, RED)), folder)
+
+
+def test_a_rendered_tree_that_was_deleted_counts_as_committed(commit: Commit) -> None:
+    """The cluster still runs with it: only a commit without it says that it was never applied."""
+    shutil.rmtree(Path(BLUE, disk.RENDERED))
+    found = Disk().inputs(BLUE)
+    assert not found.rendered
+    assert found.published == {path: commit.rendered(BLUE)[path] for path in found.published}
+    assert set(found.published) == {"cilium/configmap.yaml", "kustomization.yaml"}
+    Path(BLUE, disk.LOCK).unlink()
+    assert Disk().inputs(BLUE).published == {}
 
 
 def test_a_commit_does_not_see_the_work_tree(commit: Commit) -> None:

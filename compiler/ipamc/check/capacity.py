@@ -146,7 +146,7 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
             )
 
 
-def pre_allocation_too_large(plan: Plan, shared: frozenset[str]) -> Iterator[Diagnostic]:
+def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1.
 
     The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and
@@ -158,7 +158,7 @@ def pre_allocation_too_large(plan: Plan, shared: frozenset[str]) -> Iterator[Dia
     for want in plan.wants:
         lines = plan.held.get(want.node.name, ())
         default = want.offers[0].pool.name if want.offers else ""
-        for name in sorted(({line.pool for line in lines} & pools.keys()) - shared):
+        for name in sorted(({line.pool for line in lines} & pools.keys()) - plan.operator_pools):
             blocks = [line.block for line in lines if line.pool == name]
             if pre_allocation(plan.cluster.cilium, blocks, default=name == default) is None:
                 tiny[name].append((want.node.name, pools[name]))
@@ -172,7 +172,7 @@ def pre_allocation_too_large(plan: Plan, shared: frozenset[str]) -> Iterator[Dia
         )
 
 
-def pinned_mask_changed(plan: Plan, shared: frozenset[str]) -> Iterator[Diagnostic]:
+def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
     """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
     pools = {pool.name: pool for pool in plan.cluster.pools}
     places = {node.name: node.at for node in plan.cluster.nodes}
@@ -181,7 +181,8 @@ def pinned_mask_changed(plan: Plan, shared: frozenset[str]) -> Iterator[Diagnost
         if not any(line.block in plan.origins for line in lines):
             continue
         for key in sorted(
-            {(line.pool, line.block.family) for line in lines if line.pool not in shared} - reported
+            {(line.pool, line.block.family) for line in lines if line.pool not in plan.operator_pools}
+            - reported
         ):
             mine = [line for line in lines if (line.pool, line.block.family) == key and line.pool in pools]
             before = max((line.block.prefix for line in mine if line.block not in plan.origins), default=0)

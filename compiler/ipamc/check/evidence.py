@@ -102,7 +102,8 @@ def other_cluster(
 
     Where Cilium's operator decides, the lock follows the CiliumNodes in the input. A few nodes may have lost all
     their blocks, as when they were created again. More than half of them look like a dump of another cluster,
-    with nodes and pools of the same names. If it is of this cluster: `ipamc lock --follow`.
+    with nodes and pools of the same names. If it is of this cluster, as where the seeds were not applied:
+    `ipamc lock --follow`.
     """
     if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
         first = strange[0]

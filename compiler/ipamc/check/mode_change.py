@@ -59,8 +59,9 @@ def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -
 
     From kubernetes and cluster-pool mode to each other and to multi-pool mode that is possible, in the order
     that `ipamc plan` shows. From multi-pool mode Cilium knows no way back: nodes may have several blocks, and
-    the operator gives away what leaves `pools.allocated` while pods still use it. In crd mode agents lose
-    their addresses with the entries of `spec.ipam.pool`. Set the mode again; or build a new cluster and move
+    the operator gives away what leaves `pools.allocated` while pods still use it. Out of crd mode, agents
+    lose their addresses with the entries of `spec.ipam.pool`; into crd mode, nothing shows that running pods
+    keep theirs. Set the mode again; or build a new cluster and move
     the workloads. If nothing was applied yet, delete `ipam.lock` and `rendered/`, and compile.
     """
     nodes = sorted({line.node for line in held})

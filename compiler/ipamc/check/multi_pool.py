@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
@@ -24,6 +24,7 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from default_pool_lacks_family(
             cluster, (pool for pool in cluster.pools if pool.name == "default")
         )
+    yield from one_size_a_pool(cluster)
     yield from dotted_pool_name(cluster)
     yield from auto_create_pinned(cluster)
     if cluster.pinning != "none":
@@ -109,37 +110,29 @@ def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Ite
             )
 
 
-def one_size_a_pool(cluster: Cluster, shared: Container[str]) -> Iterator[Diagnostic]:
+def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0528: with `pinning: pool` a pool has one block size and `blocksPerNode: 1`.
 
     The operator gives out blocks of the pool's maskSize, as many as a node requests, so it keeps no other
-    size and no fixed number. With `pinning: node` both are possible for pools that are first candidates:
-    further ones are shared as with `pinning: pool`.
+    size and no fixed number. With `pinning: node` both are possible.
     """
-    if cluster.pinning == "none":
+    if cluster.pinning != "pool":
         return
-    instead = "make it the first candidate of its nodes" if cluster.own_pools else "set pinning: node"
     for pool in cluster.pools:
-        if pool.name not in shared:
-            continue
         if pool.block_sizes:
             yield error(
                 "IPC0528",
                 pool.at / "spec" / "blockSizes",
-                f'pool "{pool.name}" has blockSizes, which {_shared_by(cluster)} does not allow',
-                help=f"{instead}, or write one pool for each size",
+                f'pool "{pool.name}" has blockSizes, which pinning: pool does not allow',
+                help="set pinning: node, or write one pool for each size",
             )
         if pool.blocks_per_node > 1:
             yield error(
                 "IPC0528",
                 pool.at / "spec" / "blocksPerNode",
-                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but {_shared_by(cluster)} allows 1',
-                help=f"{instead}, or blocksPerNode: 1",
+                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but pinning: pool allows 1',
+                help="set pinning: node, or blocksPerNode: 1",
             )
-
-
-def _shared_by(cluster: Cluster) -> str:
-    return "a further candidate" if cluster.own_pools else "pinning: pool"
 
 
 def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:

@@ -29,8 +29,8 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.plan import Plan
 
 
-def check_plan(plan: Plan, shared: frozenset[str] = frozenset()) -> Iterator[Diagnostic]:
-    """Yield the findings about a plan. `shared` are the pools that nodes share in multi-pool mode."""
+def check_plan(plan: Plan) -> Iterator[Diagnostic]:
+    """Yield the findings about a plan."""
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
     yield from several_pod_cidrs(plan)
@@ -52,5 +52,5 @@ def check_plan(plan: Plan, shared: frozenset[str] = frozenset()) -> Iterator[Dia
         firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
         yield from default_pool_lacks_family(plan.cluster, firsts.values())
     if plan.cluster.own_pools:
-        yield from pre_allocation_too_large(plan, shared)
-        yield from pinned_mask_changed(plan, shared)
+        yield from pre_allocation_too_large(plan)
+        yield from pinned_mask_changed(plan)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ipamc.check.multi_pool import first_and_further, mask_size_changed, one_size_a_pool
+from ipamc.check.multi_pool import first_and_further, mask_size_changed
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
@@ -99,7 +99,6 @@ def check_published(
     if cluster.mode is not Mode.MULTI_POOL:
         return
     yield from first_and_further(cluster, wants)
-    yield from one_size_a_pool(cluster, shared)
     changed = list(_roles_changed(cluster, shared, lock, published))
     yield from changed
     if not changed:

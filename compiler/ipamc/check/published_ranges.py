@@ -23,7 +23,7 @@ from ipamc.model.pool_ranges import (
 DUMP = "add the nodes' CiliumNodes to the input: kubectl get nodes,ciliumnodes -o json"
 
 
-def check_published_ranges(plan: Plan, shared: frozenset[str], published: Published) -> Iterator[Diagnostic]:
+def check_published_ranges(plan: Plan, published: Published) -> Iterator[Diagnostic]:
     """Yield the CIDRs that cannot leave their pool, and what a person has to do for other changes.
 
     O(n log n) in CIDRs; lines and CiliumNodes count only where something is reserved or leaves.
@@ -31,6 +31,7 @@ def check_published_ranges(plan: Plan, shared: frozenset[str], published: Publis
     cluster = plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
         return
+    shared = plan.operator_pools
     yield from pools_lost(cluster, shared, plan.lock, published)
     given = Given(cluster, plan.lock)
     pools = {pool.name: pool for pool in cluster.pools}

@@ -92,6 +92,8 @@ def command(
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
 
+    And what the running cluster does with it: steps of a change of mode, restarts, objects that leave.
+
     CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
     has. The base is read as it was committed, or as it lies on the disk; it is not compiled again. It is
     compared with the result of a compile now. Writes nothing.

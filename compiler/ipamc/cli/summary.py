@@ -40,7 +40,9 @@ def _renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
     if before is None or before == after.encode():
         return set()
     old, new = before.splitlines()[1:], after.encode().splitlines()[1:]
-    return renumbered(map(decode, set(old) - set(new)), map(decode, set(new) - set(old)), plan.held)
+    return renumbered(
+        map(decode, set(old) - set(new)), map(decode, set(new) - set(old)), plan.held, plan.operator_pools
+    )
 
 
 def written(changes: Changes) -> str:

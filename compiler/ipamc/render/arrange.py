@@ -16,23 +16,18 @@ from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, Want
 from ipamc.model.pool_ranges import Published
-from ipamc.place.candidates import shared_pools
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.kustomization import files as kustomizations
 
 
-def arrange(
-    plan: Plan, shared: frozenset[str] | None = None, published: Published | None = None
-) -> tuple[File, ...]:
+def arrange(plan: Plan, published: Published | None = None) -> tuple[File, ...]:
     """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines).
 
-    `shared` are the pools that nodes share in multi-pool mode, and `published` is what was rendered before;
-    without them, as if nothing was.
+    `published` is what was rendered before; without it, nothing was.
     """
     layout = Layout(
         plan=plan,
-        shared=shared_pools(plan.cluster, plan.wants) if shared is None else shared,
         published=published or Published(),
         shards=_shards(plan),
         held=_held(plan),

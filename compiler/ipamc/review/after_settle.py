@@ -20,33 +20,31 @@ def after_settle(cluster: Cluster, nodes: Sequence[str]) -> tuple[str, ...]:
         return ()
     node = nodes[0] if len(nodes) == 1 else "NODE"
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
-    return (
-        f"next: compile, merge and apply this{each}; the apply may fail for the node until step 1 is done",
-        *(f"{number}. {step}" for number, step in enumerate(_steps(cluster, node), 1)),
-    )
+    steps = enumerate(after_apply(cluster, node), 1)
+    return (f"next: compile, merge and apply this{each}:", *(f"{number}. {step}" for number, step in steps))
 
 
-def _steps(cluster: Cluster, node: str) -> Iterator[str]:
+def after_apply(cluster: Cluster, node: str) -> Iterator[str]:
+    """Yield the steps for a drained node, after its new block was applied."""
     if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs":
         yield f"kubectl delete node {node}, and restart its kubelet: podCIDRs cannot be changed, so it joins again"
         yield f"export the inventory again (kubectl get nodes -o yaml), then ipamc compile {cluster.name}, merge and apply"
         return
-    if cluster.mode is not Mode.KUBERNETES:
-        yield f"kubectl delete ciliumnode {node}{_then(cluster)}"
+    yield from _of_cilium_node(cluster, node)
     yield f"kubectl -n {cluster.namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={node}: agents read their block at their start"
     yield f"kubectl delete pods -A --field-selector spec.nodeName={node}, once the agent is ready: DaemonSets' pods, which a drain leaves, have addresses of the old block"
     yield f"kubectl uncordon {node}"
 
 
-def _then(cluster: Cluster) -> str:
-    """Return what follows the deletion of a CiliumNode, and why it is deleted."""
-    if cluster.own_pools:
-        return ": the agent asks anew, and the operator gives what the node's CiliumPodIPPool has"
-    if cluster.shared_pools:
-        return ", and apply its document of rendered/seeds/ at once: else the operator gives it any block"
-    again = f" && ipamc ci apply {cluster.name}"
-    if cluster.mode is Mode.CRD:
-        return f"{again}: addresses that others wrote would stay beside the new ones"
-    if not cluster.operator_adopts:
-        return f"{again}: podCIDRs that an operator wrote once are not changed by an apply"
-    return f"{again}: as long as the operator knows the CiliumNode it books the old block, and from 1.19 on writes it back"
+def _of_cilium_node(cluster: Cluster, node: str) -> Iterator[str]:
+    """Yield why and when the CiliumNode is deleted before the agent restarts."""
+    delete = f"kubectl delete ciliumnode {node}"
+    again = f"{delete} && ipamc ci apply {cluster.name}"
+    if cluster.mode is Mode.CLUSTER_POOL:
+        yield f"{again}, if the apply is refused as a conflict: an operator wrote the podCIDRs, as of adopted nodes"
+    elif cluster.mode is Mode.CRD:
+        yield f"{again}: addresses that others wrote, as of adopted nodes, would stay beside the new ones"
+    elif cluster.own_pools:
+        yield f"{delete}: the agent asks anew, and the operator gives what the node's CiliumPodIPPool has"
+    elif cluster.shared_pools:
+        yield f"{delete}, and apply its document of rendered/seeds/ at once: else the operator gives it any block"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -86,13 +86,16 @@ class Disk:
         lock = self.lock(folder)
         paths = (*BINDING, *disk.rendered_nodes(folder))
         published = {path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}") for path in paths}
+        rendered = disk.is_folder(f"{folder}/{disk.RENDERED}")
+        if lock.text is not None and not rendered:
+            published = _committed(folder, BINDING)
         return Inputs(
             name=name_of(folder),
             folder=folder,
             sources=sources,
             lock_path=lock.path,
             lock=lock.text,
-            rendered=disk.is_folder(f"{folder}/{disk.RENDERED}"),
+            rendered=rendered,
             published={path: data for path, data in published.items() if data is not None},
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
@@ -221,6 +224,21 @@ def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tupl
     paths = {folder: f"{_below(top, folder)}/{disk.LOCK}" for folder in folders}
     texts = git.blobs(top, commit, list(paths.values()))
     return MappingProxyType({folder: (path, texts.get(path)) for folder, path in paths.items()})
+
+
+def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
+    """Return files of a cluster's `rendered/` as the last commit has them; nothing outside of git.
+
+    Somebody deleted the tree, and the cluster may still run with it.
+    """
+    from ipamc.workspace import git
+
+    top = git.root(folder)
+    if top is None or git.commit(top, "HEAD") is None:
+        return {}
+    names = {path: f"{_below(top, folder)}/{disk.RENDERED}/{path}" for path in paths}
+    found = git.blobs(top, "HEAD", list(names.values()))
+    return {path: found.get(name) for path, name in names.items()}
 
 
 def _is_source(path: str) -> bool:

@@ -3,15 +3,15 @@
 The list holds `unlisted` pools, and of these only what the operator may give. Blocks of other pools are not in
 it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that hold
 them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an error,
-but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of 1.15,
-1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
+but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of 1.12,
+1.15, 1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
 
 - the unlisted pool is full, a listed node is re-created: before its CiliumNode is applied again, another node
   gets its block.
 - the unlisted pool is full and a node waits; the list with a newcomer's block is applied before the
   newcomer's CiliumNode: the node that waits gets that block.
 
-A block is free for the operator that cannot book it. It books a node as a whole, or not at all: if the IPv4
+What the operator cannot book is free for it. It books a node as a whole, or not at all: if the IPv4
 block of a node is in no CIDR of the list, another node gets its IPv6 block. It books a block in the first CIDR
 of the list that has a part of it, and nothing in the next one. With a mask shorter than the block it books the
 addresses beside it too. So a block in use is in the list only if the operator books it and nothing but it.
@@ -36,7 +36,8 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
 
     A piece that is smaller than a block is of no use to the operator and left out. A family in which nothing
     is left has one address in the list: the operator does not start with an empty list, and a CIDR with a
-    prefix longer than the mask is always full. O(n log n) in blocks in use.
+    prefix longer than the mask is always full. Quarantined blocks of `unlisted` pools are in the list: the
+    operator keeps no quarantine. O(n log n) in blocks in use.
     """
     pools = sorted(_unlisted(cluster), key=lambda pool: pool.name)
     excluded = [cidr.block for cidr in cluster.excluded]
@@ -91,12 +92,14 @@ def _useful(pieces: Iterable[Block], mask: int) -> tuple[Block, ...]:
 def _not_booked(
     cluster: Cluster, lines: Iterable[Line], lists: Lists, masks: Mapping[int, int]
 ) -> Iterator[Block]:
-    """Yield the blocks of the nodes that the operator does not book exactly."""
+    """Yield pending blocks, and the blocks of the nodes that the operator does not book exactly."""
     ranges = sorted(block for blocks in lists.values() for block in blocks)
     used: dict[str, set[Block]] = defaultdict(set)
     for line in lines:
         if line.state is State.HELD:
             used[line.node].add(line.block)
+        elif line.state is State.PENDING:
+            yield line.block
     for seen in cluster.cilium_nodes:
         used[seen.name].update(block for block, _ in seen.blocks)
     for blocks in used.values():

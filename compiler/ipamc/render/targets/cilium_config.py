@@ -77,12 +77,12 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
 def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], int], ...]]:
     """Return (family, CIDRs, mask) by pool, for the shared pools that the operator creates by its flag."""
     cluster = layout.plan.cluster
-    if not layout.shared.intersection(cluster.auto_create):
+    if not layout.plan.operator_pools.intersection(cluster.auto_create):
         return {}
     given = Given(cluster, layout.plan.lock)
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):
-        if pool.name in cluster.auto_create and pool.name in layout.shared:
+        if pool.name in cluster.auto_create and pool.name in layout.plan.operator_pools:
             families = tuple(
                 (family, texts(blocks), part.block_size)
                 for family, part, blocks in shared_families(layout, pool, given)

@@ -62,7 +62,7 @@ def _maker(layout: Layout) -> Callable[[Node, tuple[Line, ...]], Values]:
             node.planned,
             (),
             (),
-            allocated(cluster, layout.shared, node, lines),
+            allocated(cluster, layout.plan.operator_pools, node, lines),
         )
     if cluster.mode is Mode.CRD:
         return lambda node, lines: (

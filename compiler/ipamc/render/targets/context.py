@@ -30,8 +30,6 @@ class Layout:
     """The plan, and which nodes are in which shard."""
 
     plan: Plan
-    shared: frozenset[str]
-    """In multi-pool mode the names of the pools that nodes share."""
     published: Published
     """What an earlier compile rendered."""
     shards: tuple[tuple[str, tuple[Want, ...]], ...]

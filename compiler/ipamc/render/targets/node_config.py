@@ -63,7 +63,7 @@ def _of_node(layout: Layout, want: Want) -> Values | None:
     groups = {
         pool: families
         for pool, families in of_node(layout.held.get(name, ())).items()
-        if pool not in layout.shared
+        if pool not in layout.plan.operator_pools
     }
     if not groups:
         return None

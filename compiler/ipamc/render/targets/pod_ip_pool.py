@@ -30,7 +30,7 @@ def files(layout: Layout) -> Iterator[File]:
     shared = tuple(
         (pool.name, _labels(pool), families)
         for pool in cluster.pools
-        if pool.name in layout.shared
+        if pool.name in layout.plan.operator_pools
         and pool.name not in cluster.auto_create
         and (families := tuple(_families(layout, pool, given)))
     )
@@ -89,7 +89,7 @@ def _pinned(
 ) -> Iterator[Values]:
     """Yield the CiliumPodIPPools of one node, by pool name."""
     for name, families in of_node(lines).items():
-        if name not in layout.shared:
+        if name not in layout.plan.operator_pools:
             yield (
                 pinned_name(name, node),
                 _labels(pools[name]) if name in pools else (),

@@ -10,7 +10,7 @@ from ipamc.model.lock import Line
 from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
 from ipamc.review.diff import Difference, Setting
-from ipamc.review.diff.lock_lines import AddedBlock, Counts, FormerBlock, Renumber
+from ipamc.review.diff.line_changes import AddedBlock, Counts, FormerBlock, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 from ipamc.review.diff.pools import Capacity, Field
 from ipamc.review.diff.rendered import Flag
@@ -48,6 +48,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "added": [_added(block) for block in lines.added],
         "left": [_former(block) for block in lines.left],
         "released": [_former(block) for block in lines.released],
+        "takenBack": [_former(block) for block in lines.taken_back],
         "renumbered": [
             *(_renumber(renumber, "settled") for renumber in lines.completed),
             *(_renumber(renumber, "pending") for renumber in lines.pending),

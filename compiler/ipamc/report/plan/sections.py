@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.lock_lines import FormerBlock, Renumber
+from ipamc.review.diff.line_changes import FormerBlock, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
@@ -66,7 +66,11 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
         f"{vanished:,} vanished" if vanished else "",
-        modes[0] if len(clusters) == 1 and modes else f"{len(modes):,} change their mode" if modes else "",
+        modes[0]
+        if len(clusters) == 1 and modes
+        else f"{count(len(modes), 'change')} of mode"
+        if modes
+        else "",
         f"{sum(nodes.renumbered for nodes in counts):,} renumbered",
         f"+{sum(nodes.added for nodes in counts):,}",
         f"−{sum(nodes.left for nodes in counts) + deleted:,}",  # noqa: RUF001 - a minus is as wide as a plus
@@ -129,6 +133,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield from _configuration(difference)
     yield _former("quarantined", lines.left)
     yield _former("released", lines.released)
+    yield _former("taken back by Cilium's operator", lines.taken_back)
     yield Section(
         title="added",
         head=("node", "block", "pool", "origin"),
@@ -151,7 +156,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
 def _cluster(difference: Difference) -> Iterator[Section]:
     """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
     files = difference.files
-    nothing = (files.written or files.removed) and not difference.flags
+    nothing = (files.written or files.removed) and not difference.flags and not difference.lines.completed
     yield Section(
         title="restarts",
         head=("who", "why", "how"),

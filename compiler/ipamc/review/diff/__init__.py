@@ -21,13 +21,14 @@ from ipamc.place.allocate.reuse import last_day
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.read import read
 from ipamc.review.diff.leaving import Leaving, leaving
-from ipamc.review.diff.lock_lines import LineChanges, compare_lines
+from ipamc.review.diff.line_changes import LineChanges
+from ipamc.review.diff.lock_lines import compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.objects import CILIUM
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import Files, Flag, Trees, compare_files, compare_flags
 from ipamc.review.diff.restarts import Restart, restarts
-from ipamc.review.diff.steps import steps
+from ipamc.review.diff.steps import moves, steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ class Difference:
             or lines.completed
             or lines.vanished
             or lines.pool_transfers
+            or lines.taken_back
         )
         return bool(
             moved or self.settings or self.flags or self.pools or self.files.written or self.files.removed
@@ -149,6 +151,7 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     known = frozenset(line.node for line in before.lock.lines)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     lines = compare_lines(before.lock.lines, plan, why, last_day(today, plan.cluster.quarantine_days))
+    moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     files, flags = compare_files(before.rendered, after.files), compare_flags(before.rendered, after.files)
     changed = {
         path: after.files[path].encode() for path in {*files.written, CILIUM, FLAGS} if path in after.files
@@ -157,8 +160,8 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     return Difference(
         lines=lines,
         misplaced=misplaced_lines,
-        steps=in_order,
-        restarts=restarts(trees, plan, flags, lines.completed, known, ordered=bool(in_order))
+        steps=(*in_order, *moves(plan.cluster, moved)),
+        restarts=restarts(trees, plan.cluster, flags, moved, known, ordered=bool(in_order))
         if FLAGS in before.rendered
         else (),
         leaving=leaving(trees, {want.node.name for want in plan.wants}),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
@@ -20,92 +20,26 @@ from ipamc.model.cidr import Block
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Origin, Plan
+from ipamc.review.diff.line_changes import (
+    AddedBlock,
+    Counts,
+    FormerBlock,
+    LineChanges,
+    PoolTransfer,
+    Renumber,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedBlock:
-    """A block that its node did not hold before."""
-
-    line: Line
-    origin: Origin
-    """Any but RENUMBER."""
-    of: str = ""
-    """Another node that has these addresses in the base's lock."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormerBlock:
-    """A block that its node no longer has."""
-
-    line: Line
-    """Its line in the head; in the base if the head has none."""
-    before: Line | None
-    """Its line in the base, if there is one."""
-    to: str = ""
-    """The node that has its addresses now, if the head has no such line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renumber:
-    """A node whose block changes, or is to change."""
-
-    node: str
-    old: tuple[Line, ...]
-    """The blocks that it holds until it moves, or held. By family and address, as `new`."""
-    new: tuple[Line, ...]
-    """Empty if the node lost a block and got none."""
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolTransfer:
-    """Lines whose range belongs to another pool now, or to one of another name: no node moves."""
-
-    before: str
-    after: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Nodes, each counted once."""
-
-    renumbered: int
-    """As `renumbered` counts them."""
-    added: int
-    """They have a new block, and are not renumbered."""
-    left: int
-    """They held a block at the base and hold none now.
-
-    Without renamed nodes, and those whose line vanished.
-    """
-    vanished: int
-    unchanged: int
-    """They hold the same blocks as at the base."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineChanges:
-    """What became of every line. Tuples are in order of family and address, renumbers in order of node."""
-
-    added: tuple[AddedBlock, ...] = ()
-    left: tuple[FormerBlock, ...] = ()
-    released: tuple[FormerBlock, ...] = ()
-    pending: tuple[Renumber, ...] = ()
-    """New pending lines."""
-    still_pending: tuple[Renumber, ...] = ()
-    """Lines that were pending in the base: no change, but every plan lists them."""
-    completed: tuple[Renumber, ...] = ()
-    """The node no longer holds its old block."""
-    vanished: tuple[Line, ...] = ()
-    pool_transfers: tuple[PoolTransfer, ...] = ()
-    counts: Counts
-
-
-def renumbered(ended: Iterable[Line], begun: Iterable[Line], present: Collection[str]) -> set[str]:
+def renumbered(
+    ended: Iterable[Line],
+    begun: Iterable[Line],
+    present: Collection[str],
+    operator_pools: Collection[str] = frozenset(),
+) -> set[str]:
     """Return the nodes whose blocks change: compile, lock and plan call these renumbered.
 
     A node is renumbered if it no longer holds a block that it held, or if a block is newly pending for it.
+    Where Cilium's operator decides, in `operator_pools`, only the latter counts: the lock follows the operator.
     `ended` are the lines of the base that the head does not have, `begun` those of the head that the base did
     not have; a line that is the same in both may be in both. `present` are the nodes of the inventory: a node
     that left it is not renumbered.
@@ -114,7 +48,13 @@ def renumbered(ended: Iterable[Line], begun: Iterable[Line], present: Collection
     ended = tuple(ended)
     holds = {(line.node, line.block) for line in begun if line.state is State.HELD}
     waited = {(line.node, line.block) for line in ended if line.state is State.PENDING}
-    moved = {line.node for line in ended if line.state is State.HELD and (line.node, line.block) not in holds}
+    moved = {
+        line.node
+        for line in ended
+        if line.state is State.HELD
+        and (line.node, line.block) not in holds
+        and line.pool not in operator_pools
+    }
     coming = {
         line.node for line in begun if line.state is State.PENDING and (line.node, line.block) not in waited
     }
@@ -134,7 +74,7 @@ def compare_lines(
     added = tuple(comparison.added())
     left, released, vanished = comparison.former(quarantined_after)
     renamed = {block.of for block in added if block.origin is Origin.RENAMED}
-    moved = renumbered(comparison.ended, comparison.begun, comparison.present)
+    moved = renumbered(comparison.ended, comparison.begun, comparison.present, plan.operator_pools)
     joined = {block.line.node for block in added} - moved
     lost = {line.node for line in vanished if line.node not in comparison.present}
     return LineChanges(
@@ -146,6 +86,7 @@ def compare_lines(
         completed=tuple(comparison.completed()),
         vanished=vanished,
         pool_transfers=comparison.pool_transfers(),
+        taken_back=comparison.former_of_operator(),
         counts=Counts(
             renumbered=len(moved),
             added=len(joined),
@@ -176,11 +117,27 @@ class _Comparison:
         self.begun = [
             line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))
         ]
-        self.lost = self._by_group(
-            line for line in self.ended if line.state is State.HELD and line.node in self.present
-        )
+        left = [line for line in self.ended if line.state is State.HELD and line.node in self.present]
+        back = {line.block for line in left if line.pool in plan.operator_pools and not self._moved(line)}
+        self.lost = self._by_group(line for line in left if line.block not in back)
         self.gained = self._by_group(line for line in self.begun if line.state is State.HELD)
         self.replaced = {line.block for some in self.lost.values() for line in some}
+        freed = (self.old.get(line.block) for line in self.begun if line.state is State.RELEASED)
+        back |= {line.block for line in freed if line and line.pool in plan.operator_pools}
+        given = (line for line in self.ended if line.since and line.pool in plan.operator_pools)
+        back |= {line.block for line in given if self._of_others(line)}
+        self.taken_back = [line for line in before if line.block in back]
+        self.replaced |= back
+
+    def _of_others(self, line: Line) -> bool:
+        """Tell whether another node has a block now."""
+        now = self.new.get(line.block)
+        return now is not None and now.node != line.node
+
+    def _moved(self, line: Line) -> bool:
+        """Tell whether the node moved away from a block by consent."""
+        now = self.new.get(line.block)
+        return now is not None and now.node == line.node and now.moved
 
     def _by_group(self, lines: Iterable[Line]) -> dict[Key, list[Line]]:
         groups: dict[Key, list[Line]] = defaultdict(list)
@@ -191,22 +148,34 @@ class _Comparison:
         return groups
 
     def completed(self) -> Iterator[Renumber]:
+        planned = {node.name for node in self.plan.cluster.nodes if node.planned} if self.lost else ()
         for group, old in sorted(self.lost.items()):
             new = self.gained.get(group, [])
-            yield Renumber(
-                node=group[0], old=tuple(old), new=tuple(new), why=self._why_completed(old[0], new)
-            )
+            shown = {(line.node, line.block) for line in new} <= self._shown
+            moves = self._is_settled(old[0], new) and not shown and group[0] not in planned
+            why = self._why_completed(old[0], new, moves=moves)
+            yield Renumber(node=group[0], old=tuple(old), new=tuple(new), why=why, moves=moves)
 
-    def _why_completed(self, old: Line, new: list[Line]) -> str:
-        now = self.new.get(old.block)
-        if any(
+    def _was_pending(self, new: list[Line]) -> bool:
+        return any(
             (was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node
             for line in new
-        ):
-            return "it was pending, and the node has moved"
+        )
+
+    def _is_settled(self, old: Line, new: list[Line]) -> bool:
+        """Return whether the lines record that a node has left its block by consent."""
+        now = self.new.get(old.block)
+        return self._was_pending(new) or bool(now and now.moved)
+
+    def _why_completed(self, old: Line, new: list[Line], *, moves: bool) -> str:
+        now = self.new.get(old.block)
+        if self._was_pending(new):
+            return "it was pending, and is settled" + (
+                ": the node moves with the next apply" if moves else ""
+            )
         if now and now.state is State.QUARANTINED:
             return (
-                "renumbered by consent since the base, and the node has moved"
+                f"renumbered by consent since the base{': the node moves with the next apply' if moves else ''}"
                 if now.moved
                 else "its block is in quarantine"
             )
@@ -255,14 +224,13 @@ class _Comparison:
         )
 
     def added(self) -> Iterator[AddedBlock]:
-        shown = self._shown()
         for group, lines in self.gained.items():
             for line in lines if group not in self.lost else ():
                 had = [was for was in lines_over(self.before, line.block) if was.node != line.node]
-                origin = self._origin(line, had, shown)
+                origin = self._origin(line, had)
                 yield AddedBlock(line=line, origin=origin, of=had[0].node if had else "")
 
-    def _origin(self, line: Line, had: list[Line], shown: set[tuple[str, Block]]) -> Origin:
+    def _origin(self, line: Line, had: list[Line]) -> Origin:
         decided = self.plan.origins.get(line.block)
         if decided and decided is not Origin.RENUMBER:
             return decided
@@ -273,10 +241,11 @@ class _Comparison:
             return Origin.RENAMED
         if self._pinned(line):
             return Origin.PIN
-        if (line.node, line.block) in shown:
+        if (line.node, line.block) in self._shown:
             return Origin.ADOPTED
         return Origin.RE_USED if had else Origin.FIRST_FIT
 
+    @cached_property
     def _shown(self) -> set[tuple[str, Block]]:
         """Return the blocks that the inventory shows, each with its node."""
         evidence = Evidence(self.plan.cluster)
@@ -304,12 +273,26 @@ class _Comparison:
             over = lines_over(self.plan.lock.lines, line.block)
             if not over:
                 vanished.append(line)
+            elif line.block in self.replaced:
+                continue
             elif line.since > quarantined_after and over[0].node != line.node:
                 released.append(FormerBlock(line=line, before=line, to=over[0].node))
             elif line.block not in self.new and line.block not in self.replaced and line.in_use:
                 some = released if line.node in self.present else left
                 some.append(FormerBlock(line=line, before=line, to=over[0].node))
         return _in_order(left), _in_order(released), tuple(vanished)
+
+    def former_of_operator(self) -> tuple[FormerBlock, ...]:
+        """Return the blocks that the operator took back, each with the node that has its addresses now."""
+        found = []
+        for line in self.taken_back:
+            over = [
+                other for other in lines_over(self.plan.lock.lines, line.block) if other.node != line.node
+            ]
+            now = self.new.get(line.block)
+            mine = now if now and now.node == line.node else line
+            found.append(FormerBlock(line=mine, before=line, to=over[0].node if over else ""))
+        return _in_order(found)
 
     def pool_transfers(self) -> tuple[PoolTransfer, ...]:
         groups: dict[tuple[str, str], list[Line]] = defaultdict(list)

@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
-from ipamc.model.evidence import Evidence
-from ipamc.model.plan import Plan
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.review.diff.lock_lines import Renumber
 from ipamc.review.diff.objects import objects
 from ipamc.review.diff.rendered import Flag, Trees
 
 _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cilium-operator ").match
 _AGENTS_ONLY = frozenset({"annotate-k8s-node"})
 _CONFIGS = "nodeconfigs.yaml"
+_AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +38,19 @@ class Restart:
 
 def restarts(
     trees: Trees,
-    plan: Plan,
+    cluster: Cluster,
     flags: Iterable[Flag],
-    moved: Iterable[Renumber],
+    moved: tuple[str, ...],
     known: frozenset[str],
     *,
     ordered: bool,
 ) -> tuple[Restart, ...]:
     """Return the restarts that a change takes, the operator first. () if none.
 
-    `ordered`: the plan has steps, which say when and how agents restart. `known` are the nodes with a line in the base: an agent that starts for the first time restarts nothing.
+    `moved` are the nodes that are to move to another block now. `known` are the nodes with a line in the
+    base: an agent that starts for the first time restarts nothing. `ordered`: the plan has steps, which say
+    when and how all agents restart.
     """
-    cluster = plan.cluster
     names = [flag.name for flag in flags]
     found = [*_of_flags(cluster, names, ordered=ordered)]
     everybody = any(not _OPERATOR_ONLY(name) for name in names)
@@ -62,13 +61,11 @@ def restarts(
                 who="agents", nodes=nodes, why="their CiliumNodeConfig sets another default pool", how=how
             )
         )
-    if nodes := _moved(plan, moved):
-        how = f"drain first, restart after the apply: {_AGENT.format(namespace=cluster.namespace)}; uncordon"
-        found.append(Restart(who="agents", nodes=nodes, why="their block changes", how=how))
+    if moved:
+        found.append(
+            Restart(who="agents", nodes=moved, why="their block changes", how="drained, as the steps say")
+        )
     return tuple(found)
-
-
-_AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
 
 
 def _of_flags(cluster: Cluster, names: list[str], *, ordered: bool) -> Iterator[Restart]:
@@ -89,22 +86,6 @@ def _of_flags(cluster: Cluster, names: list[str], *, ordered: bool) -> Iterator[
 
 def _list(names: list[str]) -> str:
     return ", ".join(name.replace("cilium-operator --ipam", "the argument --ipam") for name in names)
-
-
-def _moved(plan: Plan, moved: Iterable[Renumber]) -> tuple[str, ...]:
-    """Return the nodes that have another block now, and do not show it yet."""
-    evidence, nodes = Evidence(plan.cluster), {want.node.name: want.node for want in plan.wants}
-    return tuple(
-        sorted(
-            {
-                renumber.node
-                for renumber in moved
-                if renumber.node in nodes
-                and not {line.block for line in renumber.new}
-                <= {shown.block for shown in evidence.of(nodes[renumber.node])}
-            }
-        )
-    )
 
 
 def _other_defaults(trees: Trees, cluster: Cluster, known: frozenset[str]) -> tuple[str, ...]:

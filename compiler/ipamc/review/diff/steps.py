@@ -1,17 +1,19 @@
-"""The order in which a change of `mode`, `operator`, `pinning` or `patchNodes` is brought to a running cluster.
+"""The order in which a change is brought to a running cluster: of settings, and of blocks that move.
 
-What the new mode reads must be there before the flags, because an operator or an agent that starts without it
+With another `mode`, `operator` or `pinning`, what is read then must be there before the flags, because an operator or an agent that starts without it
 takes or gives another block. tests/e2e/test_mode_change.py runs these orders on real operators; the pairs of
 modes without such an order are refused (`check.mode_change`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.diagnostics import names
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
+from ipamc.review.after_settle import after_apply
 
 SEEDS = "ipamc-seeds"
 """The field manager of seeds. Under the one of the tree, the seeds would take a CiliumNode's podCIDRs away."""
@@ -30,9 +32,20 @@ def steps(lock: Lock, before: Cluster | None, plan: Plan) -> tuple[str, ...]:
     return tuple(_of_settings(before, after)) if before else ()
 
 
+def moves(cluster: Cluster, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return the steps for nodes whose renumber is settled, and that are still to move; () for no nodes."""
+    if not nodes:
+        return ()
+    return (
+        f"drain {names(nodes)}, if that was not done before: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data",
+        "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs pods of the old one",
+        *after_apply(cluster, nodes[0] if len(nodes) == 1 else "NODE"),
+    )
+
+
 def _of_mode(old: Mode, before: Cluster | None, plan: Plan) -> Iterator[str]:
     cluster = plan.cluster
-    yield "between these steps restart no agent and no operator, and apply nothing else: in this order every node keeps its block"
+    yield "between these steps restart no agent and no operator, and apply nothing else (a pipeline's apply refuses until the flags are there): in this order every node keeps its block"
     if before and before.operator_adopts:
         yield "list every node that is not in the inventory, with its CiliumNode: the new mode knows no block that is not in the lock"
     if cluster.mode is Mode.KUBERNETES:

@@ -1,0 +1,92 @@
+"""What became of the lines of a lock since the base: the values that `lock_lines` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ipamc.model.lock import Line
+from ipamc.model.plan import Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedBlock:
+    """A block that its node did not hold before."""
+
+    line: Line
+    origin: Origin
+    """Any but RENUMBER."""
+    of: str = ""
+    """Another node that has these addresses in the base's lock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerBlock:
+    """A block that its node no longer has."""
+
+    line: Line
+    """Its line in the head; in the base if the head has none."""
+    before: Line | None
+    """Its line in the base, if there is one."""
+    to: str = ""
+    """The node that has its addresses now, if the head has no such line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renumber:
+    """A node whose block changes, or is to change."""
+
+    node: str
+    old: tuple[Line, ...]
+    """The blocks that it holds until it moves, or held. By family and address, as `new`."""
+    new: tuple[Line, ...]
+    """Empty if the node lost a block and got none."""
+    why: str
+    moves: bool = False
+    """Of a completed one: the node runs, and nothing shows its new blocks yet, so it is still to move."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTransfer:
+    """Lines whose range belongs to another pool now, or to one of another name: no node moves."""
+
+    before: str
+    after: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Nodes, each counted once."""
+
+    renumbered: int
+    """As `renumbered` counts them."""
+    added: int
+    """They have a new block, and are not renumbered."""
+    left: int
+    """They held a block at the base and hold none now.
+
+    Without renamed nodes, and those whose line vanished.
+    """
+    vanished: int
+    unchanged: int
+    """They hold the same blocks as at the base."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChanges:
+    """What became of every line. Tuples are in order of family and address, renumbers in order of node."""
+
+    added: tuple[AddedBlock, ...] = ()
+    left: tuple[FormerBlock, ...] = ()
+    released: tuple[FormerBlock, ...] = ()
+    pending: tuple[Renumber, ...] = ()
+    """New pending lines."""
+    still_pending: tuple[Renumber, ...] = ()
+    """Lines that were pending in the base: no change, but every plan lists them."""
+    completed: tuple[Renumber, ...] = ()
+    """The node no longer holds its old block."""
+    vanished: tuple[Line, ...] = ()
+    pool_transfers: tuple[PoolTransfer, ...] = ()
+    taken_back: tuple[FormerBlock, ...] = ()
+    """Blocks of pools where Cilium's operator decides, which their node no longer shows, or another shows."""
+    counts: Counts

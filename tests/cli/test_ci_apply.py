@@ -1,0 +1,236 @@
+"""`ipamc ci apply` with a kubectl that answers from files: the steps, their order and the exit codes.
+
+Real servers are in `tests/e2e/test_ci_apply.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.review.live.objects import Made, cilium_node, config, ours, pool
+from tests.support.pipelines import Repository, inventory
+
+KUBECTL = """\
+#!{python}
+import json, pathlib, sys
+
+state = pathlib.Path("{state}")
+arguments = sys.argv[1:]
+if arguments[0] == "build":
+    folder = pathlib.Path(arguments[1])
+    lines = (folder / "kustomization.yaml").read_text().partition("resources:")[2].split()
+    print("---".join((folder / name).read_text() for name in lines if name.endswith(".yaml")))
+    sys.exit()
+verb, *rest = arguments[2:]
+with (state / "calls").open("a") as calls:
+    calls.write(" ".join([verb, *rest]) + "\\n")
+cluster = json.loads((state / "cluster.json").read_text())
+if verb == "get" and rest[0] in cluster["forbidden"]:
+    sys.exit("Error from server (Forbidden): " + rest[0])
+if verb == "get":
+    found = cluster.get(rest[0])
+    if rest[-1].startswith("jsonpath") and rest[0] == "ciliumnodes.cilium.io":
+        for item in found:
+            status = item.get("status", {{}}).get("ipam", {{}}).get("operator-status")
+            print(item["metadata"]["name"], json.dumps(status) if status else "", sep="\\t")
+    elif rest[-1].startswith("jsonpath"):
+        print("".join(row + "\\n" for row in found), end="")
+    elif rest[0] in ("configmaps", "deployments.apps"):
+        print(json.dumps(found) if found else "")
+    else:
+        print(json.dumps({{"items": found}}))
+if verb == "apply":
+    text = sys.stdin.read()
+    with (state / "sent").open("a") as sent:
+        sent.write("---\\n" + text)
+    for document in ("\\n" + text).split("\\n---\\n"):
+        if '"kind": "CiliumNode"' in document or "kind: CiliumNode" in document:
+            name = document.partition('"name": "')[2].partition('"')[0] or document.partition("  name: ")[2].split()[0]
+            print("ciliumnode.cilium.io/" + name + " serverside-applied")
+        elif "ConfigMap" in document:
+            print("configmap/cilium-config serverside-applied")
+"""
+
+
+class Cluster:
+    """A repository with a cluster of three nodes, and a kubectl that answers for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repository = Repository(folder)
+        self.repository.write("clusters/red/nodes.yaml", inventory("n1", "n2", "n3"))
+        self.repository.run("ipamc", "compile", "red")
+        self.repository.commit("three nodes")
+        self.state = folder / "state"
+        self.state.mkdir()
+        script = folder / "kubectl"
+        script.write_text(KUBECTL.format(python=sys.executable, state=self.state))
+        script.chmod(0o755)
+        self.program = str(script)
+        self.has: dict[str, Any] = {}
+
+    def reset(self) -> None:
+        """Forget what a test before may have changed."""
+        self.repository.run("git", "reset", "-q", "--hard")
+        self.repository.run("git", "clean", "-fdq", "clusters")
+        self.has = {
+            "forbidden": [],
+            "configmaps": None,
+            "deployments.apps": None,
+            "ciliumnodes.cilium.io": [],
+            "ciliumpodippools.cilium.io": [],
+            "ciliumnodeconfigs.cilium.io": [],
+            "nodes": ["n1\tu1\t\t\t", "n2\tu2\t\t\t", "n3\tu3\t\t\t"],
+            "pods": [],
+        }
+
+    def apply(self, *options: str, code: int = 0) -> str:
+        """Run `ipamc ci apply red`."""
+        (self.state / "cluster.json").write_text(json.dumps(self.has))
+        for name in ("calls", "sent"):
+            (self.state / name).write_text("")
+        variables = {"KUBECTL": self.program, "KUSTOMIZE": self.program, "IPAMC_WAIT": "0"}
+        return self.repository.run("ipamc", "ci", "apply", "red", *options, code=code, **variables)
+
+    def calls(self, verb: str) -> list[str]:
+        """Return the calls of the last apply."""
+        return [line for line in (self.state / "calls").read_text().splitlines() if line.startswith(verb)]
+
+    def sent(self) -> list[str]:
+        """Return the names of what was applied."""
+        found = yaml.safe_load_all((self.state / "sent").read_text())
+        return [document["metadata"]["name"] for document in found if document]
+
+    def flags(self, *arguments: str) -> None:
+        """Let the cluster have the rendered ConfigMap, and an operator with arguments."""
+        path = self.repository.folder / "clusters/red/rendered/cilium/configmap.yaml"
+        self.has["configmaps"] = yaml.safe_load(path.read_text())
+        containers = [{"name": "cilium-operator", "args": list(arguments)}]
+        self.has["deployments.apps"] = {"spec": {"template": {"spec": {"containers": containers}}}}
+
+    def rendered(self) -> list[Made]:
+        """Let the cluster have the rendered CiliumNodes, and return them."""
+        path = self.repository.folder / "clusters/red/rendered/ciliumnodes/000/ciliumnodes.yaml"
+        nodes = [document for document in yaml.safe_load_all(path.read_text()) if document]
+        for node in nodes:
+            node["metadata"]["managedFields"] = ours()
+        self.has["ciliumnodes.cilium.io"] = nodes
+        return nodes
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    return Cluster(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def cluster(made: Cluster) -> Cluster:
+    made.reset()
+    return made
+
+
+def test_everything_is_sent_and_each_kind_is_listed_once_before(cluster: Cluster) -> None:
+    said = cluster.apply()
+    assert "red: no cilium-config in kube-system: Cilium is not installed yet" in said
+    assert "red/ciliumnodes/000: 3 objects applied" in said
+    assert cluster.sent() == ["cilium-config", "n1", "n2", "n3"]
+    assert not [call for call in cluster.calls("get") if call.startswith(("get nodes", "get pods"))]
+    cluster.flags("--ipam=kubernetes")
+    cluster.apply()
+    assert len(cluster.sent()) == 4
+
+
+def test_flags_that_are_not_as_rendered_are_refused_before_anything_is_sent(cluster: Cluster) -> None:
+    cluster.flags()
+    said = cluster.apply(code=1)
+    assert "error: red: the operator runs with no --ipam" in said
+    assert "nothing was applied" in said
+    assert cluster.sent() == []
+    cluster.apply("--before-flags")
+    assert len(cluster.sent()) == 4
+
+
+@pytest.mark.parametrize("kind", ["configmaps", "deployments.apps", "ciliumnodes.cilium.io"])
+def test_what_may_not_be_read_is_not_guessed(cluster: Cluster, kind: str) -> None:
+    cluster.has["forbidden"] = [kind]
+    assert "cannot be read: Error from server (Forbidden)" in cluster.apply(code=1)
+    assert cluster.sent() == []
+
+
+def test_a_block_that_pods_use_is_withheld_and_the_others_are_sent(cluster: Cluster) -> None:
+    first, *_ = cluster.rendered()
+    first["spec"]["ipam"]["podCIDRs"] = ["10.0.3.0/27"]
+    cluster.has["pods"] = ["n1\t\tDaemonSet\t10.0.3.7\t10.0.3.7", "n1\ttrue\t\t10.0.3.8\t10.0.3.8"]
+    said = cluster.apply(code=1)
+    assert "CiliumNode n1: not applied: 10.0.3.0/27 would become 10.0.0.0/27, and 1 pod of node n1" in said
+    assert cluster.sent() == ["cilium-config", "n2", "n3"]
+    assert len(cluster.calls("get pods")) == 1
+    cluster.has["nodes"][0] = "n1\tu1\ttrue\t\t"
+    said = cluster.apply(
+        code=1
+    )  # cordoned, and what a drain leaves does not count; the fake forgets what is sent
+    assert cluster.sent() == ["cilium-config", "n1", "n2", "n3"]
+    assert "1 CiliumNode changed back after the apply: n1" in said
+
+
+def test_many_nodes_that_change_cost_one_list_of_pods(cluster: Cluster) -> None:
+    names = [f"m{number}" for number in range(9)]
+    cluster.repository.write("clusters/red/more.yaml", inventory(*names))
+    cluster.repository.run("ipamc", "compile", "red")
+    for number, node in enumerate(cluster.rendered()):
+        node["spec"]["ipam"]["podCIDRs"] = [f"10.9.{number}.0/27"]
+    cluster.apply(code=1)
+    assert [call for call in cluster.calls("get pods") if "spec.nodeName=" in call] == []
+    assert len(cluster.calls("get pods")) == 1
+
+
+def test_a_repair_sends_only_what_is_missing_or_differs(cluster: Cluster) -> None:
+    cluster.flags("--ipam=kubernetes")
+    one, _, three = cluster.rendered()
+    assert "nothing to repair, 4 objects as rendered" in cluster.apply("--repair")
+    assert cluster.sent() == []
+    cluster.has["ciliumnodes.cilium.io"] = [one, {**three, "spec": {"ipam": {}}}]
+    said = cluster.apply("--repair", code=1)  # the fake forgets what is sent
+    assert "CiliumNode n2: was missing, repaired" in said
+    assert "CiliumNode n3: differed, repaired" in said
+    assert cluster.sent() == ["n2", "n3"]
+    cluster.has["nodes"] = cluster.has["nodes"][:1]
+    cluster.has["ciliumnodes.cilium.io"] = [one, three]
+    assert "CiliumNode n2: its Node is not in the cluster" in cluster.apply("--repair")
+    assert cluster.sent() == []
+
+
+def test_errors_of_the_operator(cluster: Cluster) -> None:
+    node, *_ = cluster.rendered()
+    node["status"] = {"ipam": {"operator-status": {"error": "of\nlast year"}}}
+    assert "CiliumNode n1: was there before" in cluster.apply()
+    del node["spec"]["ipam"]["podCIDRs"]  # this run gives it its block
+    assert "error: red: the operator reports errors for 1 node: n1" in cluster.apply(code=1)
+
+
+def test_what_left_the_tree_goes_in_order_by_consent(cluster: Cluster) -> None:
+    nodes = cluster.rendered()
+    nodes += [cilium_node("dead", pools={"old": ["10.8.0.0/27"]}, managed=ours()), cilium_node("by-hand")]
+    cluster.has["ciliumpodippools.cilium.io"] = [
+        pool("old", "10.8.0.0/24"),
+        pool("free", managedFields=ours()),
+    ]
+    cluster.has["ciliumnodeconfigs.cilium.io"] = [config("old", managedFields=ours())]
+    said = cluster.apply()
+    assert "1 CiliumNode left the tree: dead" in said
+    assert "--prune deletes 3 objects that nothing uses" in said
+    assert not cluster.calls("delete")
+    cluster.apply("--prune")
+    assert [call.split()[1] + " " + call.split()[-1] for call in cluster.calls("delete")] == [
+        "ciliumnodeconfigs.cilium.io old",
+        "ciliumnodes.cilium.io dead",
+        "ciliumpodippools.cilium.io free",
+    ]
+    del nodes[:3]
+    assert "may be another cluster's: nothing is deleted" in cluster.apply("--prune", code=1)
+    assert not cluster.calls("delete")
