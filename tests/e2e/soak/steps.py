@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from ipaddress import IPv4Network, ip_network
@@ -131,6 +132,31 @@ def refresh(world: World) -> None:
         _lock_is_true(world)
 
 
+def mend(world: World) -> None:
+    """Come to an end: export all, do what IPC0513 says where that is refused, and apply. The way out must lead out."""
+    for attempt in ("as it is", "healed"):
+        before = world.texts()
+        world.export()
+        if world.compiled_or_undone(before):
+            _lock_is_true(world)
+            world.apply()
+            return
+        codes = set(re.findall(r"^error\[(IPC\d{4})\]", why := world.refusal, re.MULTILINE))
+        if codes <= FULL:
+            return
+        if attempt == "healed" or "IPC0513" not in codes:
+            raise BrokenPromiseError(f"no way leads out of this:\n{why}")
+        held, shown = world.held(), world.live.shown()
+        for name in sorted(name for name, machine in world.live.machines.items() if machine.listed):
+            if name in held and shown.get(name) and held[name] != shown[name]:
+                heal(world, name)
+                world.check()
+
+
+FULL = {"IPC0302", "IPC0303"}
+"""A pool is disabled, or full: the edit before has to be undone."""
+
+
 def _lock_is_true(world: World) -> None:
     held, shown = world.held(), world.live.shown()
     for name, machine in world.live.machines.items():
@@ -204,6 +230,14 @@ def lose(world: World, node: str) -> None:
     world.apply()
 
 
+def heal(world: World, node: str) -> None:
+    """Do as IPC0513 says where a CiliumNode has another block than the lock: drain the node, delete its CiliumNode, apply, restart its agent."""
+    drain(world, node)
+    world.api.delete(f"{CILIUM_NODES}/{node}")
+    world.apply()
+    agent(world, node)
+
+
 def agent(world: World, node: str) -> None:
     """Let an agent restart: it comes up with the block that its objects show."""
     machine = world.live.machines[node]
@@ -256,41 +290,11 @@ def release(world: World, node: str) -> None:
         world.must("compile", world.site.name)
 
 
-STEPS: dict[str, Step] = {
-    step.__name__: step
-    for step in (
-        *(
-            append,
-            front,
-            widen,
-            shrink,
-            split,
-            reorder,
-            remove,
-            reserve,
-            unreserve,
-            disable,
-            enable,
-            prioritise,
-            rename,
-        ),
-        *(
-            label,
-            nodes,
-            refresh,
-            apply,
-            restart,
-            kill,
-            join,
-            scale,
-            leave,
-            recreate,
-            replace,
-            lose,
-            agent,
-            ask,
-            drop,
-        ),
-        *(renumber, drain, settle, release),
-    )
-}
+_EDITS = (
+    append, front, widen, shrink, split, reorder, remove, reserve, unreserve, disable, enable, prioritise, rename
+)  # fmt: skip
+_EVENTS = (
+    label, nodes, refresh, apply, restart, kill, join, scale, leave, recreate, replace, lose, heal, agent, ask, drop,
+    renumber, drain, settle, release, mend,
+)  # fmt: skip
+STEPS: dict[str, Step] = {step.__name__: step for step in (*_EDITS, *_EVENTS)}

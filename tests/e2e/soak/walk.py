@@ -21,7 +21,7 @@ WEIGHTS = {
     "append": 4, "front": 2, "widen": 4, "shrink": 2, "split": 2, "reorder": 2, "remove": 1, "reserve": 5, "unreserve": 1,
     "disable": 2, "enable": 2, "prioritise": 1, "rename": 1, "label": 2, "nodes": 4, "refresh": 6, "apply": 14, "restart": 6,
     "kill": 3, "join": 10, "scale": 6, "leave": 4, "recreate": 3, "replace": 2, "lose": 1, "agent": 3, "ask": 6, "drop": 4,
-    "renumber": 3, "drain": 3, "settle": 3, "release": 1,
+    "heal": 3, "renumber": 3, "drain": 3, "settle": 3, "release": 1,
 }  # fmt: skip
 
 
@@ -69,8 +69,17 @@ def _words(world: World, chance: random.Random, verb: str) -> tuple[str, ...] | 
             )
         case "leave" | "recreate":
             return (chance.choice(sorted(machines)),) if len(machines) > 2 else None
-        case "replace" | "lose":
+        case "replace":
             return (chance.choice(listed),) if listed else None
+        case "lose" | "heal":
+            held, shown = world.held(), world.live.shown()
+            agrees = verb == "lose"
+            names = [
+                name
+                for name in listed
+                if name in held and shown.get(name) and (held[name] == shown[name]) == agrees
+            ]
+            return (chance.choice(names),) if names and mode.ipam in {"cluster-pool", "crd"} else None
         case "agent":
             return (chance.choice(sorted(machines)),) if machines else None
         case "ask" | "drop":

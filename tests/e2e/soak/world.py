@@ -55,6 +55,9 @@ class World:
         return {name for name, blocks in self.seen.items() if not blocks}
 
     refused: Counter[str] = field(default_factory=Counter)
+    """How often which rule refused."""
+    refusal: str = ""
+    """What was said of the last edit that was undone."""
 
     @classmethod
     def begin(cls, api: Api, operator: Operator, work: Path, mode: Mode) -> Self:
@@ -145,7 +148,7 @@ class World:
         """Compile; if that is refused, put the files back, with which it must not be."""
         if self.tried("compile", self.site.name):
             return True
-        why = self.site.said
+        why = self.refusal = self.site.said
         self.restore(before)
         if not self.tried("compile", self.site.name):
             raise BrokenPromiseError(

@@ -2,8 +2,8 @@
 
 A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the
 server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
-neither, and it follows from other minors. The tests with real servers run no agent, so the behaviour of
-agents is read at best. After a run of a server add its minor to the row's `run`, and run `pytest
+neither, and it follows from other minors. The tests with real servers run no agent: of agents, that is run
+which functions of theirs show that a small program can call (tests/e2e/servers/agent). After a run of a server add its minor to the row's `run`, and run `pytest
 tests/model/test_versions.py tests/test_cases.py --update`.
 """
 
@@ -69,13 +69,27 @@ class Row:
 _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"
 
 TABLE = (
-    Row(Capability.POD_CIDRS, _KUBERNETES, "pkg/k8s/node.go, ParseNode", decides="`nodes/`"),
-    Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, "pkg/annotation/k8s.go", since=13, decides="`nodes/`"),
+    Row(
+        Capability.POD_CIDRS,
+        _KUBERNETES,
+        "pkg/k8s/node.go, ParseNode",
+        run=(12, 15, 16, 17, 18, 19),
+        decides="`nodes/`",
+    ),
+    Row(
+        Capability.NETWORK_ANNOTATIONS,
+        _KUBERNETES,
+        "pkg/annotation/k8s.go",
+        since=13,
+        run=(12, 15, 16, 17, 18, 19),
+        decides="`nodes/`",
+    ),
     Row(
         Capability.ANNOTATIONS_ASKED_FOR,
         _KUBERNETES,
         "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
         since=12,
+        run=(12, 15, 16, 17, 18, 19),
     ),
     Row(
         Capability.HELM_ANNOTATE_NODE,
@@ -224,6 +238,7 @@ TABLE = (
         f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
         "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in github.com/cilium/ipam up to 1.13",
         since=17,
+        run=(12, 15, 16, 17, 18, 19),
         decides="IPC0552, pre-allocation",
     ),
     Row(

@@ -1,0 +1,11 @@
+package main
+
+import (
+	"net"
+
+	"github.com/cilium/cilium/pkg/ipam/service/ipallocator"
+)
+
+func usable(block *net.IPNet) int {
+	return ipallocator.NewCIDRRange(block).Free()
+}
