@@ -12,7 +12,8 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import NodeState, Origin, ShownBlock
-from ipamc.place.reconcile.transitions import Run, as_state
+from ipamc.place.reconcile.run import Run
+from ipamc.place.reconcile.transitions import as_state
 
 
 def give_way(run: Run, evidence: Evidence) -> Run:

@@ -32,8 +32,8 @@ from ipamc.model.range_index import RangeIndex
 from ipamc.place.candidates import unlisted_pools, unmatched
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.renumber import no_held_line, no_pending_line, renumber
+from ipamc.place.reconcile.run import Run
 from ipamc.place.reconcile.transitions import (
-    Run,
     adopt,
     ask,
     come_back,

@@ -12,7 +12,8 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
-from ipamc.place.reconcile.transitions import Run, complete, has_arrived, needed
+from ipamc.place.reconcile.run import Run
+from ipamc.place.reconcile.transitions import complete, has_arrived, needed
 
 
 def renumber(node: NodeState, want: Want, run: Run) -> NodeState:

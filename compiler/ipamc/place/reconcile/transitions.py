@@ -7,46 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
 from ipamc.check.evidence import settled_elsewhere
 from ipamc.check.held_blocks import ILLEGAL, Fault, classify
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Node, Pool
-from ipamc.model.lock import Consent, Key, Line, Lock, State
+from ipamc.model.cluster import Node, Pool
+from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
-from ipamc.model.range_index import RangeIndex
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What all nodes of a compile have in common."""
-
-    cluster: Cluster
-    lock: Lock
-    """With the consent applied, and the names that the pools had at the last compile."""
-    consent: Consent
-    today: str
-    ranges: RangeIndex
-    one_block: bool
-    """The cluster's mode gives a node one block a family."""
-    operator_pools: frozenset[str] = frozenset()
-    """Names of the pools whose blocks Cilium's operator gives out: their lines follow what nodes show."""
-    overtaken: frozenset[str] = frozenset()
-    """Names of the nodes with lines over blocks that the operator gave to others: these lines are released."""
-    rendered_uids: Mapping[str, str] = field(default_factory=dict)
-    """The uid that a Node was rendered with, by name, of nodes with pending blocks (kubernetes mode)."""
-
-    def pool_of(self, block: Block) -> Pool | None:
-        """Return the pool whose range contains a block. O(log ranges)."""
-        found = self.ranges.of(block)
-        return found.pool if found else None
-
-    def faults(self, want: Want, line: Line) -> tuple[Fault, ...]:
-        """Return what is wrong with a line's block."""
-        return classify(self.cluster, want, line, self.pool_of(line.block))
+from ipamc.place.reconcile.run import Run
 
 
 def faults_if_idle(
@@ -72,39 +42,12 @@ def faults_if_idle(
     if (
         not held
         or any(line.block.family not in families and line.state is State.QUARANTINED for line in lines)
-        or (shown and not _agrees(shown, held, run))
+        or (shown and not run.agrees(shown, held))
         or any(scope.matches(line) for scope in run.consent.renumber for line in held)
-        or needs(want, held, (), run, follows=_follows(shown, run))
+        or needs(want, held, (), run, follows=run.follows(shown))
     ):
         return None
     return faults
-
-
-def _agrees(shown: tuple[ShownBlock, ...], held: Iterable[Line], run: Run) -> bool:
-    """Tell whether a node shows only blocks that it holds, and all those that the operator decides about."""
-    return all(any(block.fits(line.block) for line in held) for block in shown) and not (
-        run.operator_pools and any(_taken_back(line, shown, run) for line in held)
-    )
-
-
-def _follows(shown: Iterable[ShownBlock], run: Run) -> bool:
-    """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
-    return bool(run.operator_pools) and any(_shared(block, run) for block in shown)
-
-
-def _shared(shown: ShownBlock, run: Run) -> bool:
-    """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name."""
-    pool = run.pool_of(shown.block)
-    return (pool.name if pool else shown.pool) in run.operator_pools
-
-
-def _taken_back(line: Line, shown: Iterable[ShownBlock], run: Run) -> bool:
-    """Tell whether a node no longer has a block about which the operator decides."""
-    if line.pool not in run.operator_pools or any(block.fits(line.block) for block in shown):
-        return False
-    if run.one_block:
-        return any(block.block.family == line.block.family for block in shown)
-    return _follows(shown, run)
 
 
 def state_of(
@@ -134,7 +77,7 @@ def _is_empty(node: Node, shown: Iterable[ShownBlock], run: Run) -> bool:
 
     A planned node that has blocks of the operator is not as planned.
     """
-    return _is_recreated(node, run) or (node.planned and not _follows(shown, run))
+    return _is_recreated(node, run) or (node.planned and not run.follows(shown))
 
 
 def _is_recreated(node: Node, run: Run) -> bool:
@@ -245,7 +188,7 @@ def follow(node: NodeState, run: Run) -> NodeState:
     """
     if not node.shown or not run.operator_pools:
         return node
-    gone = [line for line in node.held if _taken_back(line, node.shown, run)]
+    gone = [line for line in node.held if run.taken_back(line, node.shown)]
     settled = {line.block for line in node.written if line.state is State.PENDING}
     if refused := [line for line in gone if line.block in settled]:
         found = settled_elsewhere(run.lock, node, refused[0])
@@ -256,7 +199,7 @@ def follow(node: NodeState, run: Run) -> NodeState:
         shown
         for shown in node.shown
         if shown.block not in have
-        and (shown.block.family in families if run.one_block else _shared(shown, run))
+        and (shown.block.family in families if run.one_block else run.shared(shown))
     ]
     if gone:
         node = _changed(
@@ -320,7 +263,7 @@ def ask(node: NodeState, want: Want, run: Run) -> NodeState:
     """List what a node still needs to be placed as held."""
     held = node.held
     replaced = () if run.one_block else replaced_keys(node, one_block=False)
-    demands = needs(want, held, replaced, run, follows=_follows(node.shown, run))
+    demands = needs(want, held, replaced, run, follows=run.follows(node.shown))
     if not demands:
         return node
     known = any(line.block not in node.origins for line in held)

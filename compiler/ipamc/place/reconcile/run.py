@@ -1,0 +1,65 @@
+"""What all nodes of a compile have in common, and where Cilium's operator decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ipamc.check.held_blocks import Fault, classify
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.lock import Consent, Line, Lock
+from ipamc.model.plan import ShownBlock, Want
+from ipamc.model.range_index import RangeIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What all nodes of a compile have in common."""
+
+    cluster: Cluster
+    lock: Lock
+    """With the consent applied, and the names that the pools had at the last compile."""
+    consent: Consent
+    today: str
+    ranges: RangeIndex
+    one_block: bool
+    """The cluster's mode gives a node one block a family."""
+    operator_pools: frozenset[str] = frozenset()
+    """Names of the pools whose blocks Cilium's operator gives out: their lines follow what nodes show."""
+    overtaken: frozenset[str] = frozenset()
+    """Names of the nodes with lines over blocks that the operator gave to others: these lines are released."""
+    rendered_uids: Mapping[str, str] = field(default_factory=dict)
+    """The uid that a Node was rendered with, by name, of nodes with pending blocks (kubernetes mode)."""
+
+    def pool_of(self, block: Block) -> Pool | None:
+        """Return the pool whose range contains a block. O(log ranges)."""
+        found = self.ranges.of(block)
+        return found.pool if found else None
+
+    def faults(self, want: Want, line: Line) -> tuple[Fault, ...]:
+        """Return what is wrong with a line's block."""
+        return classify(self.cluster, want, line, self.pool_of(line.block))
+
+    def agrees(self, shown: tuple[ShownBlock, ...], held: Iterable[Line]) -> bool:
+        """Tell whether a node shows only blocks that it holds, and all those that the operator decides about."""
+        return all(any(block.fits(line.block) for line in held) for block in shown) and not (
+            self.operator_pools and any(self.taken_back(line, shown) for line in held)
+        )
+
+    def follows(self, shown: Iterable[ShownBlock]) -> bool:
+        """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
+        return bool(self.operator_pools) and any(map(self.shared, shown))
+
+    def shared(self, shown: ShownBlock) -> bool:
+        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name."""
+        pool = self.pool_of(shown.block)
+        return (pool.name if pool else shown.pool) in self.operator_pools
+
+    def taken_back(self, line: Line, shown: Iterable[ShownBlock]) -> bool:
+        """Tell whether a node no longer has a block about which the operator decides."""
+        if line.pool not in self.operator_pools or any(block.fits(line.block) for block in shown):
+            return False
+        if self.one_block:
+            return any(block.block.family == line.block.family for block in shown)
+        return self.follows(shown)
