@@ -62,9 +62,12 @@ def check_published_ranges(plan: Plan, published: Published) -> Iterator[Diagnos
 def _unpublished_in_use(plan: Plan, published: Published) -> Iterator[Diagnostic]:
     """Yield the shared pools that nodes have blocks of, though nothing of them was ever rendered here.
 
-    The first compile of a cluster that runs: its pools were made by hand.
+    The first compile of a cluster that runs: its pools were made by hand. A lock with lines and without a
+    rendered tree says nothing about that.
     """
     started = {line.pool for line in plan.lock.written if line.in_use}
+    if started and not published.pools:
+        return
     made = {
         name: seen for seen in reversed(plan.cluster.cilium_nodes) for _, name in reversed(seen.allocated)
     }
