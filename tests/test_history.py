@@ -15,19 +15,20 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.support import fleet
 from tests.support.history.branches import Branches
+from tests.support.history.live import LiveHistory
 from tests.support.history.machine import History
 from tests.support.history.model import MODES
 
 STEPS = 50
 """Of one history, at the most."""
 HISTORIES = int(os.environ.get("IPAMC_HISTORIES", "80"))
-"""A mode: some 12,000 steps in all four."""
+"""A mode: some 12,000 steps in all five."""
 SOAK = "IPAMC_HISTORIES" in os.environ
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_the_lock_promises_holds_after_every_step(mode: str) -> None:
-    steps = histories_of(History, mode, HISTORIES)
+    steps = histories_of(LiveHistory, mode, HISTORIES)
     assert steps["steps"] >= HISTORIES * STEPS // 3  # hypothesis ends some histories early
 
 

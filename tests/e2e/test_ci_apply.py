@@ -203,6 +203,26 @@ def test_a_block_that_pods_use_stays_and_the_others_are_applied(
     assert block(api, node) == [new]
 
 
+@pytest.mark.parametrize("kind", ["bystander", "kubernetes"])
+def test_a_node_that_was_deleted_before_it_was_drained_keeps_its_pods(
+    api: Api, operator: Operator, tmp_path: Path, kind: str
+) -> None:
+    pipeline = made(api, operator, tmp_path, kind)
+    apply(pipeline)
+    site, node = pipeline.site, min(pipeline.site.lock())
+    old = moved(pipeline, node)[0]
+    site.run("lock", site.name, "--settle", node)
+    api.delete(f"{CILIUM_NODES}/{node}", f"{NODES}/{node}")
+    api.create(NODES, {"metadata": {"name": node}})
+    site.export()
+    site.compile()
+    pod(api, "runs", node, old.replace(".0/27", ".9"))
+    said = apply(pipeline, code=1)
+    assert f"{node}: not applied: {old} would become {site.lock()[node][0][1]}" in said
+    api.delete(f"{PODS}/runs?gracePeriodSeconds=0")
+    apply(pipeline)
+
+
 def test_pods_that_a_drain_leaves_hold_a_node_only_until_it_is_cordoned(
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:

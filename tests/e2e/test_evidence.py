@@ -114,3 +114,34 @@ def test_the_lock_follows_what_the_operator_gave(api: Api, operator: Operator, t
         name: allocated(node) for name, node in live.items()
     }
     site.compile("--locked", "--check")
+
+
+@shows("IPC0438")
+def test_without_seeds_the_operator_gives_other_blocks(api: Api, operator: Operator, tmp_path: Path) -> None:
+    if operator.version < (1, 15):
+        pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
+    documents = [
+        cluster("multi-pool", cilium=NONE),
+        pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27}),
+        inventory([{"name": name} for name in "abcdef"]),
+    ]
+    site = Site.made(api, tmp_path, documents, operator.minor)
+    site.compile()
+    with operator.running({**CONFIG, "ipam": "multi-pool"}):
+        api.create(POOLS, ip_pool("default", "10.0.0.0/24", size=27))
+        for name in "fedcba":
+            api.create(CILIUM_NODES, cilium_node(name, pools=asks("default", 8)))
+            until(lambda name=name: allocated(api.get(f"{CILIUM_NODES}/{name}")), f"{name} has blocks")  # type: ignore[misc]
+    live = api.items(CILIUM_NODES)
+    site.write(
+        "ciliumnodes.yaml",
+        *({key: node[key] for key in ("apiVersion", "kind", "metadata", "spec")} for node in live.values()),
+    )
+    site.compile(code=1)
+    assert "IPC0438" in site.said
+    assert "6 of 6 nodes" in site.said
+    site.run("lock", site.name, "--follow")
+    site.compile("--locked")
+    assert {name: [block for _, block in blocks] for name, blocks in site.lock().items()} == {
+        name: allocated(node) for name, node in live.items()
+    }

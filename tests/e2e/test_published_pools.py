@@ -176,6 +176,7 @@ def test_of_two_neighbours_that_leave_one_stays_in_1_18(api: Api, operator: Oper
     assert ("10.3.0.0/26" in holders(api)) == (operator.version < (1, 19))
 
 
+@shows("IPC0540")
 def test_a_family_that_comes_or_goes_waits_for_a_restart(api: Api, operator: Operator) -> None:
     dual = {**CONFIG, "enable-ipv6": "true"}
     both: Object = {"requested": [{"pool": "default", "needed": {"ipv4-addrs": 8, "ipv6-addrs": 8}}]}

@@ -11,7 +11,7 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, warning
-from ipamc.model.lock import Consent, Line, Lock
+from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import NodeState, ShownBlock
 
 PAIRS = 4
@@ -107,14 +107,13 @@ def other_cluster(
     """
     if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
         first = strange[0]
+        mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
         yield error(
             "IPC0438",
             first.shown[0].at,
             f"{len(strange):,} of {len(strange) + agreeing:,} nodes show none of the blocks that the lock has for them: "
             f"{names(node.name for node in strange)}",
-            also=[
-                Related(line_at(lock, first.written[0]), f"{first.name} has {first.written[0].block} here")
-            ],
+            also=[Related(line_at(lock, mine), f"{first.name} has {mine.block} here")],
             help=f"is this dump of this cluster? Replace it if not; if it is: ipamc lock {cluster.name} --follow",
         )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import shown, text
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
-from ipamc.model.lock import Lock
+from ipamc.model.lock import Lock, State
 from ipamc.model.plan import Plan
 from ipamc.model.pool_ranges import (
     Given,
@@ -17,6 +19,7 @@ from ipamc.model.pool_ranges import (
     Published,
     PublishedPool,
     obstacle_to_leave,
+    operator_follows,
     pool_ranges,
 )
 
@@ -52,6 +55,62 @@ def check_published_ranges(plan: Plan, published: Published) -> Iterator[Diagnos
             yield from auto_created_changed(cluster, pool, before, ranges)
         else:
             yield from _pool_changes(cluster, pool, before, ranges)
+    yield from _unpublished_in_use(plan, published)
+    yield from _own_pools_change(plan)
+
+
+def _unpublished_in_use(plan: Plan, published: Published) -> Iterator[Diagnostic]:
+    """Yield the shared pools that nodes have blocks of, though nothing of them was ever rendered here.
+
+    The first compile of a cluster that runs: its pools were made by hand.
+    """
+    started = {line.pool for line in plan.lock.written if line.in_use}
+    made = {
+        name: seen for seen in reversed(plan.cluster.cilium_nodes) for _, name in reversed(seen.allocated)
+    }
+    for pool in plan.cluster.pools:
+        if pool.name in made and pool.name in plan.operator_pools - published.pools.keys() - started:
+            yield needs_a_hand(
+                pool.at / "metadata" / "name",
+                f'node {made[pool.name].name} has blocks of a CiliumPodIPPool "{pool.name}" that was not rendered here: other CIDRs would replace its own',
+                made[pool.name].at,
+                f"compare it before you apply, and write the same cidrs first: kubectl get ciliumpodippool {pool.name} -o yaml",
+                label="its CiliumNode shows them",
+            )
+
+
+def _own_pools_change(plan: Plan) -> Iterator[Diagnostic]:
+    """Yield the nodes whose own pools change in a way that the running operator does not follow.
+
+    They moved by consent, with several blocks of a family at once. O(lines) with `pinning: node`.
+    """
+    cluster = plan.cluster
+    if not cluster.own_pools or shown(cluster.cilium, Capability.EDITED_RANGES):
+        return
+    held = {line.block for line in plan.lock.lines if line.state is State.HELD}
+    gone = {
+        (line.node, line.pool, line.block.family)
+        for line in plan.lock.written
+        if line.state is State.HELD and line.block not in held and line.node in plan.held
+    }
+    if not gone:
+        return
+    before: dict[tuple[str, str, int], list[Block]] = defaultdict(list)
+    for line in plan.lock.written:
+        if line.state is State.HELD and line.pool not in plan.operator_pools:
+            before[line.node, line.pool, line.block.family].append(line.block)
+    places = {node.name: node.at for node in cluster.nodes}
+    for key in sorted(gone & before.keys()):
+        leaving = [block for block in before[key] if block not in held]
+        if not operator_follows(cluster.cilium, before[key], leaving):
+            node, pool, _ = key
+            yield needs_a_hand(
+                places[node],
+                f"{', '.join(map(str, leaving))} leave pool {pool}.{node}: {_not_followed(cluster)}",
+                Span(plan.lock.path),
+                f"after the apply, before {node} starts again: kubectl -n {cluster.namespace} rollout restart deployment cilium-operator",
+                label="held here until now",
+            )
 
 
 def _pool_changes(
@@ -164,9 +223,14 @@ def _why(cluster: Cluster, obstacle: Obstacle) -> str:
         return f"{has}, and {operator} may give that to another node"
     if obstacle.reason == "family":
         return "the operator goes on with it until it restarts, because a family comes or goes"
+    return _not_followed(cluster)
+
+
+def _not_followed(cluster: Cluster) -> str:
+    operator = f"the operator of Cilium {text(cluster.cilium)}"
     if shown(cluster.cilium, Capability.REMOVED_RANGES):
         return f"{operator} goes on with one of two neighbours that leave at once"
-    return f"{operator} crashes, unless it is the last one and leaves alone"
+    return f"{operator} crashes, unless only the last CIDR leaves"
 
 
 def auto_created_changed(
@@ -222,7 +286,7 @@ def pools_lost(
 def needs_a_hand(
     at: Place,
     message: str,
-    published: Span,
+    published: Place | Span,
     help_: str,
     label: str = "published here",
     make: Callable[..., Diagnostic] = warning,
@@ -232,6 +296,7 @@ def needs_a_hand(
     A running operator goes on with a pool as it was when a family comes, until it restarts; it owns the CIDRs
     of a pool that it created by its flag; and it may give out more of a CIDR between the day of the
     CiliumNodes in the input and the apply that takes the CIDR away. What is reserved and was a node's stays
-    in the pool until it can leave. Without the file of what was published nothing can be kept as it was.
+    in the pool until it can leave. Without the file of what was published nothing can be kept as it was, and
+    neither can a pool that somebody else made. Of a node's own pool it may go on with a block that left.
     """
     return make("IPC0540", at, message, also=[Related(published, label)], help=help_)

@@ -141,8 +141,8 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """What the steps changed."""
     found: tuple[Diagnostic, ...] = ()
     """Why steps were refused."""
-    recreated: bool = False
-    """The Node was deleted and joined again since it was rendered, and has no podCIDRs yet."""
+    empty: bool = False
+    """No pod is on its blocks: it is planned, or its Node joined again since it was rendered."""
 
     @property
     def held(self) -> tuple[Line, ...]:

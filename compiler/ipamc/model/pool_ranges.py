@@ -191,12 +191,19 @@ def _obstacles(
             yield obstacle
         else:
             free.append(cidr)
-    if edited or not free:
-        return
-    places = [published.index(cidr) for cidr in free]
-    if shown(version, Capability.REMOVED_RANGES):
-        followed = all(later - place > 1 for place, later in pairwise(places))
-    else:
-        followed = places == [len(published) - 1]
-    if not followed:
+    if free and not operator_follows(version, published, free):
         yield from (Obstacle(cidr=cidr, reason="order") for cidr in free)
+
+
+def operator_follows(version: Version, published: Sequence[Block], leaving: Sequence[Block]) -> bool:
+    """Tell whether a running operator takes exactly these CIDRs out of a pool, of which no node has a block.
+
+    Both come in the order of the pool. Up to 1.17 the operator crashes unless only the last one leaves; in
+    1.18 the second of two neighbours stays in its memory until it restarts.
+    """
+    if shown(version, Capability.EDITED_RANGES):
+        return True
+    places = [published.index(cidr) for cidr in leaving]
+    if shown(version, Capability.REMOVED_RANGES):
+        return all(later - place > 1 for place, later in pairwise(places))
+    return places == [len(published) - 1]

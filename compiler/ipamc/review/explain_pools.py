@@ -136,7 +136,7 @@ class _Pools:
         for family, size in sorted(offer.sizes.items()):
             if own.get(family, offer.pool.name) != offer.pool.name:
                 last = last_day(self.today, self.cluster.quarantine_days)
-                occupancy = Occupancy(after.lines, after.blocked, last)
+                occupancy = Occupancy(after.lines, after.blocked, last, self.today)
                 ranges = [pool_range.block for pool_range in offer.pool.families[family].ranges]
                 if Space(family, ranges, occupancy).find(size) is None:
                     full.append(family)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ipamc.lock.file import parse
+from ipamc.model.cidr import Block
 from ipamc.render.parts import FIRST, KINDS, parts
 from ipamc.render.targets.component import OPERATOR_ARGUMENT
 from ipamc.review.live.config import Assumed
@@ -52,6 +54,19 @@ def assumed(folder: str) -> Assumed:
         bystander=OPERATOR_ARGUMENT in (_values(folder).get("operator") or {}).get("extraArgs", ()),
         applied=any(document["kind"] == "ConfigMap" for document in objects_of(folder, FIRST)),
     )
+
+
+def former_blocks(folder: str) -> dict[str, list[Block]]:
+    """Return the blocks that nodes moved away from, by node: the lock keeps them in quarantine."""
+    path = disk.lock_path(folder)
+    lock, _ = parse(disk.read_lock(folder) or b"", path)
+    if lock is None:
+        raise Trouble(f"{path} cannot be read: run ipamc compile")
+    found: dict[str, list[Block]] = {}
+    for line in lock.lines:
+        if line.moved:
+            found.setdefault(line.node, []).append(line.block)
+    return found
 
 
 def identities(folder: str) -> set[str]:

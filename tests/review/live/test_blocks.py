@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipamc.review.live.blocks import Pod, lost, moves, shared_pools_in_use, taken, used_by_pods
+from ipamc.review.live.objects import parsed
 from tests.review.live.objects import Made, by_identity, cilium_node, node, ours, pool
 
 ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
@@ -45,7 +46,24 @@ def test_what_an_object_would_take_away(live: Made, tree: Made, expected: list[s
 
 def test_what_is_missing_or_shared_takes_nothing_away_from_a_node() -> None:
     live = by_identity(pool("p", A, B))
-    assert moves([cilium_node("n", A), pool("p", A)], live) == []
+    assert moves([cilium_node("n", A), pool("p", A)], live, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        (None, [B]),
+        (cilium_node("n"), [B]),
+        (cilium_node("n", A), []),
+        (cilium_node("n", C), [C]),
+    ],
+)
+def test_a_node_that_moved_may_have_pods_of_its_former_block(live: Made | None, expected: list[str]) -> None:
+    there = by_identity(*([live] if live else []))
+    found = moves([cilium_node("n", A), cilium_node("m", A)], there, {"n": parsed([A, B])})
+    assert [str(block) for move in found for block in move.lost] == expected
+    kube = moves([node("n", A)], by_identity(node("n")), {"n": parsed([B])})
+    assert [move.identity for move in kube] == ["Node n"]
 
 
 def pod(address: str, *, stays: bool = False) -> Pod:
@@ -66,7 +84,7 @@ def pod(address: str, *, stays: bool = False) -> Pod:
     ],
 )
 def test_pods_hold_a_block(pods: list[Pod] | None, cordoned: tuple[str, ...], *, withheld: bool) -> None:
-    found = moves([cilium_node("n", B)], by_identity(cilium_node("n", A)))
+    found = moves([cilium_node("n", B)], by_identity(cilium_node("n", A)), {})
     by_node = None if pods is None else {"n": pods, "other": [pod("10.0.0.9")]}
     reasons = [item.reason for item in used_by_pods(found, by_node, cordoned)]
     assert [reason.partition(",")[0] for reason in reasons] == [f"{A} would become {B}"] * withheld

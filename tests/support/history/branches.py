@@ -16,7 +16,8 @@ from hypothesis.stateful import precondition, rule
 from ipamc.lock.merge.merge import Merged, merge
 from ipamc.model.lock import Consent
 from tests.support.history.checks import judge_merge, vanished
-from tests.support.history.machine import History, names, racks
+from tests.support.history.live import LiveHistory
+from tests.support.history.machine import names, racks
 from tests.support.history.model import Node, World
 
 
@@ -42,7 +43,7 @@ class Meeting:
     merged: Merged
 
 
-class Branches(History):
+class Branches(LiveHistory):
     """Two branches of one cluster."""
 
     met: ClassVar[list[Meeting]] = []
@@ -61,7 +62,7 @@ class Branches(History):
         return "work" if self.here == "main" else "main"
 
     def commit(self, consent: Consent | None = None) -> bool:
-        """Do what `History` does; an accepted step is a commit on this branch."""
+        """Do what `LiveHistory` does; an accepted step is a commit on this branch."""
         accepted = super().commit(consent)
         if accepted:
             assert self.lock is not None
@@ -186,6 +187,7 @@ def merged_world(base: World, ours: World, theirs: World) -> World:
     made.pools = _merged(base.pools, ours.pools, theirs.pools)
     made.nodes = _merged(base.nodes, ours.nodes, theirs.nodes)
     made.cilium_nodes = _merged(base.cilium_nodes, ours.cilium_nodes, theirs.cilium_nodes)
+    made.addresses = _merged(base.addresses, ours.addresses, theirs.addresses)
     made.families = list(theirs.families if ours.families == base.families else ours.families)
     made.excluded = list(theirs.excluded if ours.excluded == base.excluded else ours.excluded)
     return made

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -67,9 +67,19 @@ class Step:
     after: list[Row]
     freed: set[Block]
     """Lines that the consent released."""
+    rendered: Mapping[str, str] = field(default_factory=dict)
+    """The uid that each Node was rendered with before, by name."""
 
     @classmethod
-    def of(cls, world: World, consent: Consent, today: date, before: str | None, after: str) -> Step:
+    def of(
+        cls,
+        world: World,
+        consent: Consent,
+        today: date,
+        before: str | None,
+        after: str,
+        rendered: Mapping[str, str],
+    ) -> Step:
         """Compare two locks."""
         agreed = rows(before)
         for old, new in consent.rename:
@@ -86,7 +96,7 @@ class Step:
         agreed = [
             Row(row.block, row.pool, row.node, "released") if row.block in freed else row for row in agreed
         ]
-        return cls(world, consent, today, agreed, rows(after), freed)
+        return cls(world, consent, today, agreed, rows(after), freed, rendered)
 
     def events(self) -> Iterator[str]:
         """Tell what became of the lines that changed: `held > quarantined`, `released > gone`, `none > held`."""
@@ -115,9 +125,34 @@ class Step:
 
     def owned(self, node: str, block: Block) -> bool:
         """Tell whether a node shows a block, or is pinned to it: then its own old lines are no obstacle."""
-        return block in self.world.shown(node) or any(
+        return self.shows(node, block) or any(
             block in pool.pins.get(node, ()) for pool in self.world.pools.values()
         )
+
+    def shows(self, node: str, block: Block) -> bool:
+        """Tell whether a node shows a block, or single addresses of it."""
+        single = self.world.addresses.get(node, ())
+        return block in self.world.shown(node) or any(map(block.contains, single))
+
+    def overtaken(self, row: Row) -> bool:
+        """Tell whether the operator gave addresses of a line to another node, and the line's own node does not show its block."""
+        ours = self.world.operators()
+        return row.state != "released" and any(
+            block.overlaps(row.block) and node != row.node and self.world.owner(block) in ours
+            for node, block in ([] if row.block in self.world.shown(row.node) else self.world.evidence())
+        )
+
+    def taken_back(self, row: Row) -> bool:
+        """Tell whether the operator no longer gives its node the block of a line: the node shows others in its place."""
+        world = self.world
+        if row.node not in world.nodes or (world.owner(row.block) or row.pool) not in world.operators():
+            return False
+        others = (
+            [block for block in world.shown(row.node) if block.family == row.block.family]
+            if world.one_block
+            else world.given(row.node)
+        )
+        return bool(others) and row.block not in others
 
     def coming(self, node: str) -> set[Block]:
         """Return the blocks that a node is to move to; also if it was gone in the meantime."""
@@ -127,19 +162,38 @@ class Step:
             if row.node == node and (row.state == "pending" or row.was_pending)
         }
 
+    def orphaned(self, row: Row) -> bool:
+        """Tell whether a node has nothing to move from to a pending block: the operator decided otherwise."""
+        held = [each for each in self.before if each.state == "held" and self.group(each) == self.group(row)]
+        return row.state == "pending" and all(self.overtaken(each) or self.taken_back(each) for each in held)
+
     def arrived(self, node: str, coming: Iterable[Block]) -> bool:
         """Tell whether a node is where it is to move to."""
         known = self.world.nodes[node]
         annotated = self.world.spec.get("patchNodes") == "annotations"
         created_again = (
-            self.world.mode == "kubernetes" and not annotated and known.live and not known.pod_cidrs
+            self.world.mode == "kubernetes"
+            and not annotated
+            and known.live
+            and not known.pod_cidrs
+            and node in self._created_again()
         )
         return (
             node in self.consent.settle
-            or known.to_come
+            or (known.to_come and not self.world.given(node))
             or created_again
-            or set(coming) <= set(self.world.shown(node))
+            or all(self.shows(node, block) for block in coming)
         )
+
+    def _created_again(self) -> set[str]:
+        """Name the nodes that have another uid than the one that was rendered; none if so many have that it is another cluster's inventory."""
+        nodes = self.world.nodes
+        found = {
+            name
+            for name, uid in self.rendered.items()
+            if name in nodes and nodes[name].live and nodes[name].uid(name) != uid
+        }
+        return found if len(found) <= max(3, len(self.rendered) // 2) else set()
 
     def renumbered(self, row: Row) -> bool:
         """Tell whether somebody agreed to give the node of a held line another block in its place."""
@@ -191,6 +245,12 @@ def _follows(row: Row, after: Row, step: Step) -> bool:
     """Tell whether a state follows from another."""
     here = row.node in step.world.nodes
     today = step.today.isoformat()
+    if after.state == "released" and (
+        step.overtaken(row) or step.orphaned(row) or (row.state != "pending" and step.taken_back(row))
+    ):
+        return True
+    if step.overtaken(row):
+        return False
     came, went = (row.state, row.moved, row.was_pending), (after.state, after.moved, after.was_pending)
     match came, went:
         case ("held" | "pending" | "released" as state, _, _), (same, _, _) if state == same:
@@ -202,7 +262,8 @@ def _follows(row: Row, after: Row, step: Step) -> bool:
         case ("held", _, _) | ("quarantined", False, False), ("quarantined", True, False):
             return here and after.since == today and _replaced(row, step)
         case ("pending", _, _) | ("quarantined", False, True), ("held", _, _):
-            return here and step.arrived(row.node, step.coming(row.node))
+            given = row.block in step.world.given(row.node)
+            return here and (given or step.arrived(row.node, step.coming(row.node)))
         case ("pending", _, _), ("quarantined", False, True):
             return not here and after.since == today
         case ("quarantined", False, False), ("held", _, _):
@@ -223,6 +284,8 @@ def _replaced(row: Row, step: Step) -> bool:
 def _given_up(row: Row, over: list[Row], step: Step) -> bool:
     """Tell whether the addresses of a line could be given out again."""
     left = row.since
+    if step.overtaken(row) or step.orphaned(row) or (row.state != "pending" and step.taken_back(row)):
+        return True
     if row.state in {"held", "pending"}:
         if row.node in step.world.nodes and not (row.state == "held" and _replaced(row, step)):
             return False
@@ -252,7 +315,11 @@ def new_lines_lie_where_they_may(step: Step) -> None:
     for row in _new(step):
         assert row.state in {"held", "pending"} or row.moved, row
         assert row.node in world.nodes, row
-        if row.block in world.shown(row.node) and (row.node, row.block.family) not in busy:
+        if step.shows(row.node, row.block) and (
+            (row.node, row.block.family) not in busy
+            or row.block in world.given(row.node)
+            or any(map(step.taken_back, _mine(step, row)))
+        ):
             continue  # adopted: it is there, whatever we think of it
         assert row.block.family in world.families, row
         assert not any(each.overlaps(row.block) for each in kept), row
@@ -266,11 +333,18 @@ def new_lines_lie_where_they_may(step: Step) -> None:
             assert pool.open, row
             assert row.block.prefix == pool.prefix(world.nodes[row.node], row.block.family), row
         held = [
-            each for each in (*step.before, *_came(step)) if each.state == "held" and each.block != row.block
+            each
+            for each in (*step.before, *_came(step))
+            if each.state == "held" and each.block != row.block and not step.overtaken(each)
         ]
         was = [each for each in held if step.group(each) == step.group(row)]
         if row.state == "pending" or (was and world.one_block):
             assert any(map(step.renumbered, was)), row
+
+
+def _mine(step: Step, row: Row) -> list[Row]:
+    """Return the lines that the node of a row had before, of its family."""
+    return [each for each in step.before if (each.node, each.block.family) == (row.node, row.block.family)]
 
 
 def _came(step: Step) -> Iterator[Row]:
@@ -279,7 +353,7 @@ def _came(step: Step) -> Iterator[Row]:
     for row in step.after:
         before = was.get(row.block)
         if before is None or before.node != row.node or before.state == "released":
-            came = row.block in step.world.shown(row.node)
+            came = step.shows(row.node, row.block)
         else:
             came = before.state == "quarantined" and not (before.moved or before.was_pending)
         if came and (row.state == "held" or row.moved):
@@ -304,12 +378,13 @@ def everybody_has_what_the_pools_owe(step: Step) -> None:
     held = Counter(step.group(row) for row in step.after if row.state == "held")
     moving = {step.group(row) for row in step.after if row.state == "pending"}
     placed = {
-        step.group(row)
-        for row in _new(step)
-        if row.state == "held" and row.block not in world.shown(row.node)
+        step.group(row) for row in _new(step) if row.state == "held" and not step.shows(row.node, row.block)
     }
+    ours = world.operators()
     for node in world.nodes:
         for name in world.candidates(node):
+            if name in ours and world.given(node):
+                continue  # it has what the operator gave it: see lines_follow_the_operator
             pool = world.pools[name]
             for family in world.families:
                 group = node, family, name
@@ -341,6 +416,8 @@ def who_returns_gets_what_was_left(step: Step) -> None:
                 and not row.moved
                 and not row.was_pending
                 and step.world.legal(row.block)
+                and not step.overtaken(row)
+                and not step.taken_back(row)
             ]
             if coming and (node, family) not in busy:
                 back = [
@@ -353,13 +430,20 @@ def who_returns_gets_what_was_left(step: Step) -> None:
                     # It came back, was replaced at once, and no day of quarantine keeps it from others.
                     or (step.waited(step.today.isoformat()) and _replaced(row, step))
                 ]
+                followed = [row for row in mine if row.state == "quarantined" and step.taken_back(row)]
+                if step.world.one_block and followed:
+                    continue  # it was to get this one back, and has another one of the operator
                 assert len(back) == (1 if step.world.one_block else len(coming)), coming
 
 
 def what_arrived_is_settled(step: Step) -> None:
     now = {row.block: row for row in step.after}
     for node in step.world.nodes:
-        coming = {row.block for row in step.before if row.node == node and row.state == "pending"}
+        coming = {
+            row.block
+            for row in step.before
+            if row.node == node and row.state == "pending" and not step.overtaken(row)
+        }
         if coming and step.arrived(node, coming):
             assert all((now[block].state, now[block].node) == ("held", node) for block in coming), coming
 
@@ -381,7 +465,7 @@ def pools_follow_their_ranges(step: Step) -> None:
 def few_leave_without_consent(step: Step) -> None:
     if "all" in step.consent.leave:
         return
-    live = {row.node for row in step.before if row.state == "held"}
+    live = {row.node for row in step.before if row.state == "held" and not step.overtaken(row)}
     gone = live - step.world.nodes.keys() - step.consent.leave
     assert len(gone) <= min(max(3, len(live) * 5 // 100), len(live) // 2), gone
     assert not gone or step.world.nodes

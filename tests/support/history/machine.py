@@ -1,4 +1,4 @@
-"""Random histories of one cluster: people edit, agree and wait, the live cluster shows what it has, and every step is compiled and judged.
+"""Random histories of one cluster: people edit, agree and wait, and every step is compiled and judged. What the live cluster shows: see `live`.
 
 A step that is refused is not merged: the next one starts from where it did.
 """
@@ -17,12 +17,24 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import dumps, load
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import Refused
+from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
 from tests.support.history import edits
 from tests.support.history.checks import Row, Step, judge, judge_refusal, rows
 from tests.support.history.edits import inside, pick
-from tests.support.history.model import NODE_NAMES, POOL_NAMES, RACKS, Node, Pool, World, cell, compiled
+from tests.support.history.evidence import judge_evidence
+from tests.support.history.model import (
+    NODE_NAMES,
+    POOL_NAMES,
+    RACKS,
+    Node,
+    Pool,
+    World,
+    cell,
+    compiled,
+    published_pools,
+    rendered_uids,
+)
 
 some = st.integers(0, 63)
 """Which one, of however many there are; or where, in the window."""
@@ -56,13 +68,16 @@ class History(RuleBasedStateMachine):
         self.files: dict[str, str] = {}
         self.today = date(2026, 11, 21)
         self.waiting = 0
-        self.world = World(self.mode, [4])
+        self.reasons: list[Diagnostic] = []
+        """Why the last step was refused."""
+        self.world = World(self.mode.replace("adopt", "cluster-pool"), [4])
         self.next = copy.deepcopy(self.world)
 
     # The step.
 
     def commit(self, consent: Consent | None = None) -> bool:
         """Compile what was edited and judge the outcome; without consent, maybe only together with the edits to come. Tell whether it was accepted."""
+        self.reasons = []
         if consent is None and self.waiting:
             self.waiting -= 1
             self.steps["edits held back"] += 1
@@ -73,20 +88,25 @@ class History(RuleBasedStateMachine):
         self.steps["steps"] += 1
         consent = consent or Consent()
         today = self.today.isoformat()
+        self.next.published = published_pools(self.files)
         try:
             result = compiled(self.next, self.lock, self.files, today=today, consent=consent)
         except Refused as refused:
             judge_refusal(refused.diagnostics)
             self.steps["refused"] += 1
-            self.steps.update({each.code for each in refused.diagnostics if each.severity.name == "ERROR"})
+            self.reasons = [each for each in refused.diagnostics if each.severity.name == "ERROR"]
+            self.steps.update({each.code for each in self.reasons})
             self.next = copy.deepcopy(self.world)
             return False
-        step = Step.of(self.next, consent, self.today, self.lock, result.lock)
+        step = Step.of(
+            self.next, consent, self.today, self.lock, result.lock, rendered=rendered_uids(self.files)
+        )
         judge(step)
+        judge_evidence(step)
         self.steps.update(step.events())
         self.steps.update(
             f"by {name}"
-            for name in ("rename", "release", "renumber", "settle", "leave", "reshard")
+            for name in ("rename", "release", "renumber", "settle", "leave", "no_pods", "follow", "reshard")
             if getattr(consent, name)
         )
         self._is_canonical(result.lock, result.plan.cluster)
@@ -122,7 +142,7 @@ class History(RuleBasedStateMachine):
 
     @initialize(
         families=st.sampled_from([[4], [6], [4, 6], [6, 4]]),
-        options=st.tuples(rarely, rarely, rarely, rarely, st.integers(0, 2)),
+        options=st.tuples(rarely, rarely, rarely, st.integers(0, 2)),
         quarantine=quarantines,
         width=st.sampled_from([24, 25, 26, 26]),
         size=sizes,
@@ -131,13 +151,13 @@ class History(RuleBasedStateMachine):
     def begin(
         self,
         families: list[int],
-        options: tuple[bool, bool, bool, bool, int],
+        options: tuple[bool, bool, bool, int],
         quarantine: int | str,
         width: int,
         size: int,
         nodes: int,
     ) -> None:
-        hold, skip, patched, adopt, pinning = options
+        hold, skip, patched, pinning = options
         spec: dict[str, Any] = {
             "quarantineDays": quarantine,
             "output": {"shardSize": 3, "nodeObjects": "create"},
@@ -148,12 +168,17 @@ class History(RuleBasedStateMachine):
             spec["patchNodes"] = "annotations"
         if self.mode == "multi-pool":
             spec["ipam"] = {"pinning": ("pool", "node", "none")[pinning]}
-        self.next = World(self.mode, families, spec)
+        self.next = World(self.world.mode, families, spec)
         self.next.pools["default"] = Pool({each: [cell(each, 0, width)] for each in families}, size)
         self.next.pools["p"] = Pool({each: [cell(each, 20, 26)] for each in families}, size, RACKS[0])
-        if self.mode == "cluster-pool" and adopt:
+        if self.mode == "adopt":
             spec["ipam"] = {"operator": "adopt"}
-            self.next.pools["t"] = Pool({each: [cell(each, 63, 27)] for each in families}, 29, unlisted=True)
+            self.next.pools["t"] = Pool({each: [cell(each, 60, 26)] for each in families}, 29, unlisted=True)
+            for number, name in enumerate(NODE_NAMES[-pinning:] if pinning else ()):
+                self.next.nodes[name] = Node("x", live=True)
+                self.next.show(name, [cell(each, 60 + number, 29) for each in families])
+        if self.next.pinning == "node":
+            self.next.pools["p"].rack = ""  # a pool is the first candidate of all its nodes, or of none
         for number in range(min(nodes, 1 << size - width)):
             self.next.nodes[NODE_NAMES[number]] = Node(RACKS[number % 3], live=number % 2 == 0)
         self.commit()
@@ -361,91 +386,6 @@ class History(RuleBasedStateMachine):
             which,
         ):
             self.commit(parse_consent(release=[_target(row, kind)]))
-
-    # The live cluster.
-
-    @rule(which=some, every=st.booleans())
-    def the_cluster_shows_what_it_was_given(self, which: int, *, every: bool) -> None:
-        self._nothing_new()
-        live: dict[str, list[Block]] = {}
-        for row in self.rows:
-            if row.state == "held" and row.node in self.next.nodes:
-                live.setdefault(row.node, []).append(row.block)
-        chosen = pick(list(live), which)
-        for node, blocks in live.items():
-            if every or node == chosen:
-                self.next.show(node, blocks)
-        self.commit()
-
-    @precondition(has("pending"))
-    @rule(which=some, part=st.booleans())
-    def a_node_shows_its_next_blocks(self, which: int, *, part: bool) -> None:
-        self._nothing_new()
-        waiting = [row for row in self.rows if row.state == "pending" and row.node in self.next.nodes]
-        if row := pick(waiting, which):
-            mine = [each for each in self.rows if each.node == row.node]
-            moving = {
-                (each.block.family, "" if self.next.one_block else each.pool)
-                for each in mine
-                if each.state == "pending"
-            }
-            coming = [each.block for each in mine if each.state == "pending"]
-            staying = [
-                each.block
-                for each in mine
-                if each.state == "held"
-                and (each.block.family, "" if self.next.one_block else each.pool) not in moving
-            ]
-            self.next.show(row.node, coming[:1] if part else sorted([*coming, *staying]))
-        self.commit()
-
-    @rule(
-        node=names,
-        which=some,
-        family=family,
-        where=some,
-        width=st.sampled_from([27, 28, 28, 29]),
-        listed=st.booleans(),
-        stray=rarely,
-    )
-    def the_cluster_shows_something(
-        self, node: str, which: int, family: int, where: int, width: int, *, listed: bool, stray: bool
-    ) -> None:
-        """A node that joined by itself, one that was forgotten, or one that is not what it was told to be."""
-        family = family if stray or family in self.next.families else self.next.families[0]
-        pool = self.pool(which)
-        block = inside(pool, family, where, width) if pool and not stray else cell(family, where, width)
-        if listed or self.mode == "kubernetes":
-            self.next.nodes.setdefault(node, Node("x", live=True))
-        self.next.show(node, [block] if self.next.one_block else sorted({*self.next.shown(node)[:1], block}))
-        self.commit()
-
-    @precondition(has("quarantined", "released"))
-    @rule(which=some)
-    def a_node_shows_what_it_left(self, which: int) -> None:
-        """Or what another one left: it was restored from a backup."""
-        left = [row for row in self.rows if row.state in {"quarantined", "released"}]
-        row = pick(left, which)
-        name = (
-            row.node
-            if row and (row.node in self.next.nodes or self.mode != "kubernetes")
-            else self.node(which)
-        )
-        if row and name:
-            self.next.show(name, [row.block])
-        self.commit()
-
-    @rule(which=some, every=rarely)
-    def the_cluster_is_not_looked_at(self, which: int, *, every: bool) -> None:
-        """Nothing is shown: the export is without it, or the node was created again."""
-        for name, node in self.next.nodes.items():
-            if every or name == self.node(which):
-                node.pod_cidrs = []
-        if shown := pick(list(self.next.cilium_nodes), which):
-            del self.next.cilium_nodes[shown]
-        if every:
-            self.next.cilium_nodes = {}
-        self.commit()
 
     # Time.
 

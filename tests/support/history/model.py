@@ -9,13 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ipamc.check.published import FLAGS, POOLS
-from ipamc.model.cidr import Block
+import yaml
+
+from ipamc.check.published import BINDING, POOLS
+from ipamc.model.cidr import Block, address_text
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from tests.support import fleet
 
-MODES = ("kubernetes", "cluster-pool", "multi-pool", "crd")
+MODES = ("kubernetes", "cluster-pool", "adopt", "multi-pool", "crd")
+"""What `spec.ipam.mode` may be; adopt is cluster-pool mode where the operator gives blocks of a pool to nodes that nobody listed."""
+NODES = "nodes/"
+"""The folder of rendered Nodes, below `rendered/`."""
 BASE = {4: 10 << 24, 6: 0xFD << 120}
 LONGER = {4: 0, 6: 96}
 """Prefix lengths are said as for IPv4; those of IPv6 are longer by so much."""
@@ -99,12 +104,20 @@ class Node:
     planned: bool = False
     live: bool = False
     """There is a v1 Node."""
+    ready: bool = False
+    """The v1 Node says that it runs pods."""
+    created: int = 0
+    """How often it was deleted and joined again: another uid each time."""
     pod_cidrs: list[Block] = field(default_factory=list)
 
     @property
     def labels(self) -> dict[str, str]:
         """Return its labels."""
         return {"rack": self.rack, "size": "large" if self.large else "small"}
+
+    def uid(self, name: str) -> str:
+        """Return the uid of its v1 Node."""
+        return f"uid-{name}-{self.created}"
 
     @property
     def to_come(self) -> bool:
@@ -125,17 +138,51 @@ class World:
     nodes: dict[str, Node] = field(default_factory=dict)
     cilium_nodes: dict[str, list[tuple[Block, str]]] = field(default_factory=dict)
     """Blocks and the names of their pools, by the CiliumNode's name."""
+    addresses: dict[str, list[Block]] = field(default_factory=dict)
+    """Single addresses of CiliumNodes, in crd mode."""
+    published: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of the CiliumPodIPPools that were rendered last: nodes share them."""
 
     @property
     def one_block(self) -> bool:
         """Tell whether a node has one block a family."""
         return self.mode in {"kubernetes", "cluster-pool"}
 
+    @property
+    def pinning(self) -> str:
+        """Return what pins nodes to their pools in multi-pool mode; "" in the other modes."""
+        return str(self.spec["ipam"]["pinning"]) if self.mode == "multi-pool" else ""
+
+    def operators(self) -> set[str]:
+        """Name the pools whose blocks Cilium's operator gives out, whatever the lock says."""
+        if self.mode == "cluster-pool":
+            return {name for name, pool in self.pools.items() if pool.unlisted}
+        if self.mode != "multi-pool":
+            return set()
+        if self.pinning != "node":
+            return set(self.pools)
+        served = [names for node in self.nodes if (names := self.candidates(node))]
+        further = {name for _, *others in served for name in others}
+        return further | (self.published & self.pools.keys()) - {first for first, *_ in served}
+
     def shown(self, node: str) -> list[Block]:
-        """Return the blocks that the live cluster shows for a node, if it is evidence in this mode."""
-        if self.mode == "kubernetes":
-            return self.nodes[node].pod_cidrs if node in self.nodes else []
+        """Return the blocks that the live cluster shows for a node: in kubernetes mode a Node's podCIDRs come before those of its CiliumNode."""
+        if self.mode == "kubernetes" and node in self.nodes and self.nodes[node].pod_cidrs:
+            return self.nodes[node].pod_cidrs
         return [block for block, _ in self.cilium_nodes.get(node, ())]
+
+    def evidence(self) -> Iterator[tuple[str, Block]]:
+        """Yield all blocks and addresses that are shown, each with its node, which may be none of the inventory."""
+        for node in {**self.nodes, **self.cilium_nodes}:
+            yield from ((node, block) for block in (*self.shown(node), *self.addresses.get(node, ())))
+
+    def given(self, node: str) -> list[Block]:
+        """Return the blocks of a node that the operator gave it: those in its pools, and outside all ranges those with the name of one."""
+        ours = self.operators()
+        if self.mode == "multi-pool":
+            shown = self.cilium_nodes.get(node, [])
+            return [block for block, name in shown if (self.owner(block) or name) in ours]
+        return [block for block in self.shown(node) if self.owner(block) in ours]
 
     def show(self, node: str, blocks: list[Block]) -> None:
         """Let the live cluster show blocks for a node, as the mode has it."""
@@ -143,6 +190,14 @@ class World:
             self.nodes[node].pod_cidrs = sorted(blocks, reverse=self.families[0] == 6)
         else:
             self.cilium_nodes[node] = [(block, self.owner(block) or "nobody") for block in blocks]
+            self.addresses.pop(node, None)
+
+    def forget(self, node: str) -> None:
+        """Show nothing of a node any more, neither in its Node nor in a CiliumNode."""
+        if node in self.nodes:
+            self.nodes[node].pod_cidrs = []
+        self.cilium_nodes.pop(node, None)
+        self.addresses.pop(node, None)
 
     def owner(self, block: Block) -> str:
         """Name the pool whose range contains a block; "" if none does."""
@@ -230,20 +285,26 @@ class World:
         return {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": name, "uid": f"uid-{name}", "labels": node.labels},
+            "metadata": {"name": name, "uid": node.uid(name), "labels": node.labels},
             "spec": spec,
+            "status": {"conditions": [{"type": "Ready", "status": str(node.ready)}]},
         }
 
     def _cilium_node(self, name: str) -> fleet.Document:
         blocks = self.cilium_nodes[name]
         ipam: dict[str, Any] = {"podCIDRs": [str(block) for block, _ in blocks]}
+        if name in self.addresses:
+            ipam["pool"] = {address_text(each.family, each.first): {} for each in self.addresses[name]}
         if self.mode == "multi-pool":
-            own = f".{name}" if self.spec["ipam"]["pinning"] == "node" else ""
+            shared = self.operators()
             pools = sorted({pool for _, pool in blocks})
             ipam = {
                 "pools": {
                     "allocated": [
-                        {"pool": pool + own, "cidrs": [str(block) for block, of in blocks if of == pool]}
+                        {
+                            "pool": pool if pool in shared else f"{pool}.{name}",
+                            "cidrs": [str(block) for block, of in blocks if of == pool],
+                        }
                         for pool in pools
                     ]
                 }
@@ -254,6 +315,23 @@ class World:
             "metadata": {"name": name},
             "spec": {"ipam": ipam},
         }
+
+
+def published_pools(rendered: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of the rendered CiliumPodIPPools that nodes share."""
+    documents = yaml.load_all(rendered.get(POOLS, ""), yaml.CSafeLoader)
+    return frozenset(document["metadata"]["name"] for document in documents)
+
+
+def rendered_uids(rendered: Mapping[str, str]) -> dict[str, str]:
+    """Return the uids in rendered Nodes, by name."""
+    nodes = [
+        document["metadata"]
+        for path, text in rendered.items()
+        if path.startswith(NODES) and not path.endswith("kustomization.yaml")
+        for document in yaml.load_all(text, yaml.CSafeLoader)
+    ]
+    return {node["name"]: node["uid"] for node in nodes if "uid" in node}
 
 
 def compiled(
@@ -274,7 +352,11 @@ def compiled(
             lock_path="clusters/fleet/ipam.lock",
             lock=lock.encode() if lock is not None else None,
             rendered=bool(rendered),
-            published={path: rendered[path].encode() for path in (POOLS, FLAGS) if path in rendered},
+            published={
+                path: text.encode()
+                for path, text in rendered.items()
+                if path in BINDING or path.startswith(NODES)
+            },
             schemas=fleet.SCHEMAS,
             templates=fleet.TEMPLATES,
             consent=consent or Consent(),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ipamc.cli.ci.outcome import operator_is_content, stays, written
 from ipamc.cli.ci.prune import name_left_over
 from ipamc.cli.terminal import say
+from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import count, names
 from ipamc.render.parts import FIRST
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
@@ -30,7 +31,7 @@ from ipamc.review.live.objects import (
 )
 from ipamc.workspace import disk
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
-from ipamc.workspace.rendered import assumed, documents, nodes_of, objects_of, parts_of
+from ipamc.workspace.rendered import assumed, documents, former_blocks, nodes_of, objects_of, parts_of
 from ipamc.workspace.trouble import Trouble
 
 SHOWN = 20
@@ -83,7 +84,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     if any(item.level == "refused" for item in differ) and not options.before_flags:
         say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
         return False
-    withheld = _withheld(kube, name, every, seen)
+    withheld = _withheld(kube, name, every, seen, former_blocks(folder))
     drifts = _drifts(every, seen, options)
     restart = any(item.level == "restart" for item in differ) and not options.before_flags
     refused = []
@@ -177,10 +178,12 @@ def _differ(name: str, flags: Assumed, seen: Seen) -> list[Difference]:
     return found
 
 
-def _withheld(kube: Kube, name: str, every: Sequence[Object], seen: Seen) -> dict[str, Withheld]:
+def _withheld(
+    kube: Kube, name: str, every: Sequence[Object], seen: Seen, former: Mapping[str, Sequence[Block]]
+) -> dict[str, Withheld]:
     """Return the objects that must not be applied now, by identity, and print why."""
     found = [*shared_pools_in_use(every, seen.live), *taken(every, seen.live)]
-    if moved := moves(every, seen.live):
+    if moved := moves(every, seen.live, former):
         try:
             pods = kube.pods({move.node for move in moved})
         except Forbidden:

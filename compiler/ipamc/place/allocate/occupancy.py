@@ -42,6 +42,8 @@ class Occupancy:
     """Reserved, excluded, pinned, or taken without a line; as `outermost` returns them."""
     last_day: str
     """Lines in quarantine since this day (ISO 8601) or before may be re-used. "": none may."""
+    today: str = ""
+    """ISO 8601: a block from which a node is moved today is in use until the change was applied."""
     reused: set[Block] = field(default_factory=set)
     """The blocks of lines that were re-used: they leave the lock."""
     freed: list[Block] = field(default_factory=list)
@@ -55,6 +57,8 @@ class Occupancy:
 
     def reusable(self, line: Line) -> bool:
         """Tell whether the addresses of a line may be given out again today."""
+        if line.moved and line.since == self.today:
+            return False
         return line.state is State.RELEASED or bool(line.since and line.since <= self.last_day)
 
     def unblocked(self, block: Block, *but: Block) -> Iterator[Block]:

@@ -12,17 +12,16 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import NodeState, Origin, ShownBlock
-from ipamc.place.reconcile.transitions import Run
+from ipamc.place.reconcile.transitions import Run, as_state
 
 
-def give_way(run: Run, evidence: Evidence) -> tuple[Run, frozenset[str]]:
+def give_way(run: Run, evidence: Evidence) -> Run:
     """Release lines over blocks that Cilium's operator gave to other nodes, in pools where it decides.
 
-    Return the run with such a lock, and the nodes of these lines. A line whose own node shows its block too
-    stays: that is a conflict. O(shown blocks log lines).
+    A line whose own node shows its block too stays: that is a conflict. O(shown blocks log lines).
     """
     if not run.operator_pools or not run.cluster.cilium_nodes:
-        return run, frozenset()
+        return run
     lines, shown = run.lock.lines, list(evidence.every())
     own = {(block.block, block.node) for block in shown}
     gone: dict[Block, Line] = {}
@@ -34,21 +33,17 @@ def give_way(run: Run, evidence: Evidence) -> tuple[Run, frozenset[str]]:
                 if others and line.state is not State.RELEASED:
                     gone[line.block] = line
     if not gone:
-        return run, frozenset()
-    lines = tuple(released(line) if line.block in gone else line for line in lines)
-    return replace(run, lock=replace(run.lock, lines=lines)), frozenset(line.node for line in gone.values())
-
-
-def released(line: Line) -> Line:
-    """Return a line with its block released."""
-    return Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
+        return run
+    lines = tuple(as_state(State.RELEASED, line) if line.block in gone else line for line in lines)
+    overtaken = frozenset(line.node for line in gone.values())
+    return replace(run, lock=replace(run.lock, lines=lines), overtaken=overtaken)
 
 
 def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
     """Return the lock's lines with their states of today, and what forbids that nodes adopt blocks. O(lines).
 
-    An adopted block takes the place of `released` lines and of the node's own quarantined lines; over any
-    other line it is a conflict.
+    An adopted block takes the place of `released` lines, of the node's own quarantined lines, and of its
+    pending line of this block; over any other line it is a conflict.
     """
     pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
     new = {line.block for line, _ in pairs}
@@ -57,11 +52,11 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
     if not pairs:
         return lines, []
     under = [(line, shown, over) for line, shown in pairs for over in lines_over(lines, line.block)]
-    gone = {over.block for line, _, over in under if _gives_way(over, line.node)}
+    gone = {over.block for line, _, over in under if _gives_way(over, line)}
     found = [
         already_given(run.lock, shown, line.block, over)
         for line, shown, over in under
-        if not _gives_way(over, line.node)
+        if not _gives_way(over, line)
     ]
     found += several_blocks(run.cluster, [shown for _, shown in pairs])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
@@ -79,8 +74,10 @@ def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
                 yield line, next(shown for shown in node.shown if shown.fits(line.block))
 
 
-def _gives_way(line: Line, node: str) -> bool:
-    return line.state is State.RELEASED or (line.state is State.QUARANTINED and line.node == node)
+def _gives_way(old: Line, new: Line) -> bool:
+    if old.node == new.node and old.block == new.block:
+        return True
+    return old.state is State.RELEASED or (old.state is State.QUARANTINED and old.node == new.node)
 
 
 def conflicts(

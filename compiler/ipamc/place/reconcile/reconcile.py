@@ -22,6 +22,7 @@ from ipamc.check.held_blocks import UNTIL_MOVED, Fault, Faulty
 from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Span, error, names
 from ipamc.model.evidence import Evidence
@@ -43,6 +44,7 @@ from ipamc.place.reconcile.transitions import (
     leave,
     replaced_keys,
     state_of,
+    without_move,
 )
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -78,7 +80,8 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         rendered_uids=rendered_uids,
     )
     evidence = Evidence(cluster)
-    run, overtaken = give_way(run, evidence)
+    before = lock
+    run = give_way(run, evidence)
     lock = run.lock
     idle, faults, nodes = _by_node(wants, evidence, run)
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
@@ -87,7 +90,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     lines, refused = lay_out(run, with_lines)
     stale = (
         *(Stale(reason, node.name) for node in nodes for reason in node.stale),
-        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(overtaken)),
+        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(run.overtaken)),
     )
 
     found += leaver_findings(cluster, lock, leavers, consent)
@@ -101,7 +104,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += no_pods_of_whom(cluster, lock, consent)
     if operator_pools and not consent.follow:
         agreeing = sum(map(evidence.has_cilium_node, idle))
-        found += other_cluster(cluster, lock, [node for node in nodes if _lost_all(node)], agreeing)
+        found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
     found += [
         finding for group in _faulty(faults, with_lines, run) for finding in group.fault.rule(cluster, group)
     ]
@@ -128,14 +131,18 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     ), found
 
 
-def _lost_all(node: NodeState) -> bool:
-    """Tell whether a node had blocks that it does not hold any more, by what it shows."""
-    had = {line.block for line in node.written if line.state is State.HELD}
-    return (
-        StaleReason.FOLLOWED in node.stale
-        and bool(had and node.shown)
-        and had.isdisjoint(line.block for line in node.held)
-    )
+def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:
+    """Return the nodes that show blocks, and none of those that they held. O(lines), where nodes show others."""
+    changed = {node.name: node for node in nodes if node.shown and node.stale}
+    had: dict[str, set[Block]] = defaultdict(set)
+    for line in before.lines if changed else ():
+        if line.state is State.HELD and line.node in changed:
+            had[line.node].add(line.block)
+    return [
+        node
+        for name, node in changed.items()
+        if had[name] and had[name].isdisjoint(line.block for line in node.held)
+    ]
 
 
 def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> list[Node]:
@@ -189,7 +196,7 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         node = come_back(node, want, run)
         if node.pending and (node.name in run.consent.settle or has_arrived(node)):
             node = complete(node, run.today, one_block=run.one_block)
-    node = follow(adopt(node, run), run)
+    node = without_move(follow(adopt(node, run), run), run)
     return ask(renumber(node, want, run), want, run)
 
 

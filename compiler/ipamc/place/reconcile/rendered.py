@@ -26,7 +26,9 @@ def rendered_uids(
     """
     if cluster.mode is not Mode.KUBERNETES or cluster.patch_nodes != "podCIDRs":
         return {}
-    if not consent.renumber and all(line.state is not State.PENDING for line in lock.lines):
+    if not consent.renumber and all(
+        line.state is not State.PENDING and not line.was_pending for line in lock.lines
+    ):
         return {}
     uids = dict(_uids(published))
     others = sum(uids.get(node.name, node.uid) != node.uid for node in cluster.nodes if node.uid)

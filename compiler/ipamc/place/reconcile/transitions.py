@@ -34,6 +34,8 @@ class Run:
     """The cluster's mode gives a node one block a family."""
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out: their lines follow what nodes show."""
+    overtaken: frozenset[str] = frozenset()
+    """Names of the nodes with lines over blocks that the operator gave to others: these lines are released."""
     rendered_uids: Mapping[str, str] = field(default_factory=dict)
     """The uid that a Node was rendered with, by name, of nodes with pending blocks (kubernetes mode)."""
 
@@ -123,8 +125,16 @@ def state_of(
         written=written,
         lines=lines,
         stale=stale,
-        recreated=want is not None and _is_recreated(want.node, run),
+        empty=want is not None and _is_empty(want.node, shown, run),
     )
+
+
+def _is_empty(node: Node, shown: Iterable[ShownBlock], run: Run) -> bool:
+    """Tell whether no pod is on a node's blocks: it is planned, or was re-created.
+
+    A planned node that has blocks of the operator is not as planned.
+    """
+    return _is_recreated(node, run) or (node.planned and not _follows(shown, run))
 
 
 def _is_recreated(node: Node, run: Run) -> bool:
@@ -158,7 +168,8 @@ def _quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
     )
 
 
-def _as(state: State, line: Line) -> Line:
+def as_state(state: State, line: Line) -> Line:
+    """Return a line in another state, in which nothing else is recorded."""
     return Line(block=line.block, pool=line.pool, node=line.node, state=state)
 
 
@@ -193,8 +204,8 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
         return node
     keys = {line.key(one_block=run.one_block) for line in held}
     pending = [line for line in there if line.was_pending and line.key(one_block=run.one_block) in keys]
-    back = {line.block: _as(State.HELD, line) for line in held}
-    back |= {line.block: _as(State.PENDING, line) for line in pending}
+    back = {line.block: as_state(State.HELD, line) for line in held}
+    back |= {line.block: as_state(State.PENDING, line) for line in pending}
     node = msgspec.structs.replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
     return _changed(node, back, StaleReason.RETURNING)
 
@@ -204,9 +215,8 @@ def has_arrived(node: NodeState) -> bool:
 
     The latter is so of a planned node, and of a re-created one.
     """
-    empty = node.recreated or (node.want is not None and node.want.node.planned)
     return bool(node.pending) and (
-        empty or all(any(shown.fits(line.block) for shown in node.shown) for line in node.pending)
+        node.empty or all(any(shown.fits(line.block) for shown in node.shown) for line in node.pending)
     )
 
 
@@ -215,7 +225,7 @@ def complete(node: NodeState, today: str, *, one_block: bool) -> NodeState:
     replaced = {line.key(one_block=one_block) for line in node.pending}
     gone = [line for line in node.held if line.key(one_block=one_block) in replaced]
     lines = {line.block: _quarantined(line, today, moved=True) for line in gone}
-    lines |= {line.block: _as(State.HELD, line) for line in node.pending}
+    lines |= {line.block: as_state(State.HELD, line) for line in node.pending}
     return _changed(node, lines, StaleReason.ARRIVED)
 
 
@@ -240,7 +250,7 @@ def follow(node: NodeState, run: Run) -> NodeState:
     if refused := [line for line in gone if line.block in settled]:
         found = settled_elsewhere(run.lock, node, refused[0])
         return msgspec.structs.replace(node, found=(*node.found, found))
-    have = {line.block for line in node.in_use}
+    have = {line.block for line in node.held}
     families = {line.block.family for line in gone}
     new = [
         shown
@@ -249,8 +259,21 @@ def follow(node: NodeState, run: Run) -> NodeState:
         and (shown.block.family in families if run.one_block else _shared(shown, run))
     ]
     if gone:
-        node = _changed(node, {line.block: _as(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED)
+        node = _changed(
+            node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED
+        )
     return _holding(node, new, StaleReason.FOLLOWED, run) if new else node
+
+
+def without_move(node: NodeState, run: Run) -> NodeState:
+    """Release pending lines of a node that the operator left without a block to move from."""
+    if not node.pending or not (StaleReason.FOLLOWED in node.stale or node.name in run.overtaken):
+        return node
+    held = {line.key(one_block=run.one_block) for line in node.held}
+    gone = [line for line in node.pending if line.key(one_block=run.one_block) not in held]
+    if not gone:
+        return node
+    return _changed(node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED)
 
 
 def _holding(node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, run: Run) -> NodeState:

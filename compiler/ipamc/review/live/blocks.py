@@ -75,32 +75,43 @@ def lost(live: Object, tree: Object) -> tuple[Block, ...]:
     if not gone:
         return ()
     kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _all(tree)
-    return tuple(outermost(piece for block in parsed(gone) for piece in subtract(block, kept)))
+    return tuple(outermost(_without(parsed(gone), kept)))
 
 
 def _all(tree: Object) -> list[Block]:
     return parsed(cidrs(tree, tree))
 
 
-def moves(tree: Iterable[Object], live: Live) -> list[Move]:
+def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
     """Return the objects of single nodes that would take blocks away. O(objects) where none does.
 
-    An object that is missing, or has no block, takes none away.
+    An object that is missing, or has no block, takes none away, unless the node moved: `former` are the blocks
+    that nodes moved away from, by node, and pods may use them while nothing shows them.
     """
     found = []
     for document in tree:
         node, there = node_of(document), live.get(identity(document))
-        if node and there is not None and (pieces := lost(there, document)):
+        if not node:
+            continue
+        old = cidrs(there, document) if there is not None else set()
+        if there is not None and old:
+            pieces = lost(there, document)
+        elif node in former:
+            old = {str(block) for block in former[node]}
+            pieces = tuple(outermost(_without(former[node], _all(document))))
+        else:
+            continue
+        if pieces:
+            new = tuple(sorted(cidrs(document, document)))
             found.append(
-                Move(
-                    identity=identity(document),
-                    node=node,
-                    old=tuple(sorted(cidrs(there, document))),
-                    new=tuple(sorted(cidrs(document, document))),
-                    lost=pieces,
-                )
+                Move(identity=identity(document), node=node, old=tuple(sorted(old)), new=new, lost=pieces)
             )
     return found
+
+
+def _without(blocks: Iterable[Block], others: Iterable[Block]) -> Iterator[Block]:
+    known = outermost(others)
+    return (piece for block in blocks for piece in subtract(block, blocks_over(known, block)))
 
 
 def used_by_pods(
