@@ -20,7 +20,7 @@ from tests.e2e.soak.steps import do
 from tests.e2e.soak.walk import draw
 from tests.e2e.soak.world import BrokenPromiseError, World
 
-STEPS = int(os.environ.get("IPAMC_SOAK_STEPS", "5"))
+STEPS = int(os.environ.get("IPAMC_SOAK_STEPS", "4"))
 """Of each mode."""
 SEED = int(os.environ.get("IPAMC_SOAK_SEED", "11"))
 REPLAY = os.environ.get("IPAMC_SOAK_REPLAY", "")
@@ -31,11 +31,6 @@ HISTORIES = {
         "pool",
         "widen default; apply; join n4 a; split default; apply; join n5 a; restart; join n6 a",
     ),
-    "a pool that gets smaller": (
-        "pool",
-        "reserve default 10.1.0.192/27; apply; join n4 a; shrink default; apply; join n5 a",
-    ),
-    "a pool that is split": ("none", "split default; apply; replace n1; ask n3; refresh"),
     "what the operator gave beside the lock": (
         "none",
         "ask n1; refresh; leave n2; nodes; join n4 a; refresh; apply",
@@ -44,18 +39,10 @@ HISTORIES = {
         "adopt",
         "reserve spare 10.9.0.0/26; disable second; front default 10.1.16.0/26; shrink spare; apply; restart; scale s1 b; scale s2 a; scale s3 b",
     ),
-    "an autoscaler's blocks go round": (
-        "adopt",
-        "scale s1 a; refresh; leave s1; restart; scale s2 a; refresh; apply",
-    ),
     "created again before anybody applied": ("adopt", "recreate n1; refresh; apply; heal n1; refresh; apply"),
     "a renumber before the first export with podCIDRs": (
         "kubernetes",
         "renumber n1; join n4 a; nodes; apply; agent n1",
-    ),
-    "a renumber, with another merge in between": (
-        "bystander",
-        "renumber n1; append second 10.2.16.0/26; apply; drain n1; settle n1; apply; agent n1; refresh; apply",
     ),
 }
 """What random histories broke a promise with, as short as it could be made; by what it is about, with the mode."""
@@ -85,8 +72,9 @@ def play(api: Api, operator: Operator, work: Path, mode: Mode, lines: Sequence[s
             for number in range(STEPS if lines is None else len(lines)):
                 done.append(draw(world, chance) if lines is None else lines[number])
                 do(world, done[-1])
-            done.append("mend")
-            do(world, "mend")
+            if lines is None:
+                done.append("mend")
+                do(world, "mend")
         except BrokenPromiseError as broken:
             history = "\n".join(f"    {line}" for line in done)
             where = f"{mode.name} on {operator.minor}, step {len(done)}"
