@@ -32,7 +32,11 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
         return
     nodes = [node for node in cluster.nodes if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs]
     lines = _lines_of(plan, {node.name for node in nodes})
-    moving = [node for node in nodes if _is_former(node.pod_cidrs, lines[node.name])]
+    moving = [
+        node
+        for node in nodes
+        if _is_former([ShownBlock(block, node.name, node.at) for block in node.pod_cidrs], lines[node.name])
+    ]
     former = {node.name for node in moving}
     for some, make in ((moving, warning), ([node for node in nodes if node.name not in former], error)):
         if not some:
@@ -94,9 +98,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
         return
     differ = list(_differing(plan))
     lines = _lines_of(plan, {node.name for node, _, _ in differ})
-    moving = [
-        entry for entry in differ if _is_former([shown.block for shown in entry[2]], lines[entry[0].name])
-    ]
+    moving = [entry for entry in differ if _is_former(entry[2], lines[entry[0].name])]
     former = {node.name for node, _, _ in moving}
     for some, make in (
         (moving, warning),
@@ -172,12 +174,14 @@ def _lines_of(plan: Plan, nodes: set[str]) -> dict[str, list[Line]]:
     return found
 
 
-def _is_former(blocks: Iterable[Block], lines: Iterable[Line]) -> bool:
+def _is_former(shown: Sequence[ShownBlock], lines: Iterable[Line]) -> bool:
     """Tell whether a node shows blocks that the lock has for it, and such from which the lock moved it."""
-    blocks, lines = list(blocks), list(lines)
-    former = {line.block for line in lines if line.moved}
-    known = former | {line.block for line in lines if line.in_use}
-    return not former.isdisjoint(blocks) and known.issuperset(blocks)
+    lines = list(lines)
+    former = [line.block for line in lines if line.moved]
+    known = former + [line.block for line in lines if line.in_use]
+    return any(each.fits(block) for each in shown for block in former) and all(
+        any(each.fits(block) for block in known) for each in shown
+    )
 
 
 def _held_at(plan: Plan, name: str, lines: dict[str, list[Line]]) -> list[Related]:
