@@ -13,10 +13,10 @@ from tests.support.history.edits import inside, pick
 from tests.support.history.machine import History, family, few, has, names, racks, rarely, some
 from tests.support.history.model import NODE_NAMES, RACKS, Node, cell
 
-NOT_ABOUT_EVIDENCE = frozenset({"IPC0303", "IPC0305", "IPC0434", "IPC0438"})
+NOT_ABOUT_EVIDENCE = frozenset({"IPC0303", "IPC0305", "IPC0306", "IPC0434", "IPC0438"})
 """What may be wrong with a cluster although the operator gives every address to one node at most: what a node
-without a CiliumNode started with is gone, and there is no other block for it, or it runs; or so many nodes have
-other blocks that somebody has to say that it is this cluster."""
+without a CiliumNode started with is gone, and there is no other block for it, or it runs; a pin names what another
+node has; or so many nodes have other blocks that somebody has to say that it is this cluster."""
 
 
 class LiveHistory(History):
@@ -213,7 +213,7 @@ class LiveHistory(History):
         elif how == "fewer":
             world.show(node, mine[: where % (len(mine) + 1)] if not world.one_block else mine)
         else:
-            new = [] if how == "none" else self._free(node, where)
+            new = [] if how == "none" else self._free(node, where, mine)
             keep = [] if world.one_block or how != "more" else mine
             families = {block.family for block in new}
             keep += [block for block in mine if world.one_block and block.family not in families]
@@ -222,7 +222,7 @@ class LiveHistory(History):
         self.commit(Consent(follow=True) if where % 2 else None)
         if consistent:
             codes = {each.code for each in self.reasons}
-            assert codes <= NOT_ABOUT_EVIDENCE, self.reasons
+            assert codes <= NOT_ABOUT_EVIDENCE, [each.message for each in self.reasons]
 
     def _customer(self, which: int) -> str | None:
         """Name a node of the inventory to which the operator gives blocks."""
@@ -240,13 +240,13 @@ class LiveHistory(History):
         ]
         return self.next.given(node) or lines
 
-    def _free(self, node: str, where: int) -> list[Block]:
-        """Return blocks of one of the operator's pools that no other node shows, whatever the lock has there: one of each family."""
+    def _free(self, node: str, where: int, mine: list[Block]) -> list[Block]:
+        """Return blocks of one of the operator's pools that no node shows, whatever the lock has there: one of each family."""
         world = self.next
         names = sorted(world.operators())
         pool = world.pools[names[where % len(names)]]
         taken = [block for name, block in world.evidence() if name != node]
-        taken += [*pool.reserved, *world.excluded]
+        taken += [*pool.reserved, *world.excluded, *mine]
         found = []
         for each in world.families:
             blocks = [
@@ -286,8 +286,8 @@ class LiveHistory(History):
             self.next.addresses[row.node] = [Block(old[0].family, old[0].first + 1, bits)]
         if self.commit() or not self.reasons:
             settled = self.commit(Consent(settle=frozenset({row.node})))
-            assert settled, self.reasons
+            assert settled, [each.message for each in self.reasons]
             self.next.show(
                 row.node, [each.block for each in self.rows if each.node == row.node and each.state == "held"]
             )
-            assert self.commit(), self.reasons
+            assert self.commit(), [each.message for each in self.reasons]
