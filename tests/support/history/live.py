@@ -229,7 +229,10 @@ class LiveHistory(History):
         ours = self.next.operators()
         if self.mode == "multi-pool":
             return self.node(which)
-        lines = {row.node for row in self.rows if row.state == "held" and row.pool in ours}
+        held = [row for row in self.rows if row.state == "held"]
+        lines = {row.node for row in held if row.pool in ours} - {
+            row.node for row in held if row.pool not in ours
+        }
         return pick([name for name in self.next.nodes if name in lines], which)
 
     def _has(self, node: str) -> list[Block]:
