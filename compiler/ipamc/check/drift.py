@@ -133,7 +133,7 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
     """Yield the nodes whose CiliumNode shows blocks that are not theirs in the lock, with these blocks."""
     cluster = plan.cluster
     nodes = {node.name: node for node in cluster.nodes}
-    evidence, ranges = Evidence(cluster), RangeIndex(cluster.pools)
+    evidence, ranges = Evidence(cluster, plan.lock.lines), RangeIndex(cluster.pools)
     names_of_pools = {pool.name for pool in cluster.pools}
     pending: dict[str, list[Block]] = defaultdict(list)
     for line in plan.lock.lines:

@@ -79,7 +79,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         operator_pools=operator_pools,
         rendered_uids=rendered_uids,
     )
-    evidence = Evidence(cluster)
+    evidence = Evidence(cluster, lock.lines)
     before = lock
     run = give_way(run, evidence)
     lock = run.lock
