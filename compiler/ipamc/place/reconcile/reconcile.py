@@ -99,7 +99,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += [finding for node in with_lines for finding in node.found]
     found += refused
     found += conflicts(run, nodes, lines, evidence)
-    found += node_and_cilium_node_differ(cluster)
+    found += node_and_cilium_node_differ(cluster, lines)
     found += block_unknown(cluster, _running_blindly(nodes, evidence, run))
     found += no_pods_of_whom(cluster, lock, consent)
     if operator_pools and not consent.follow:
