@@ -43,6 +43,7 @@ from ipamc.place.reconcile.transitions import (
     has_arrived,
     leave,
     replaced_keys,
+    settle,
     state_of,
     without_move,
 )
@@ -194,8 +195,10 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         return ask(node, want, run)
     if node.lines:
         node = come_back(node, want, run)
-        if node.pending and (node.name in run.consent.settle or has_arrived(node)):
+        if node.pending and has_arrived(node):
             node = complete(node, run.today, one_block=run.one_block)
+        elif node.pending and node.name in run.consent.settle:
+            node = settle(node, run)
     node = without_move(follow(adopt(node, run), run), run)
     return ask(renumber(node, want, run), want, run)
 

@@ -6,7 +6,7 @@ Each step takes the state of a node and returns the next one; none looks at anot
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -163,13 +163,32 @@ def has_arrived(node: NodeState) -> bool:
     )
 
 
-def complete(node: NodeState, today: str, *, one_block: bool) -> NodeState:
-    """Make all pending lines of a node held, and quarantine for good the lines that they replace."""
-    replaced = {line.key(one_block=one_block) for line in node.pending}
+def complete(
+    node: NodeState, today: str, *, one_block: bool, pending: Sequence[Line] | None = None
+) -> NodeState:
+    """Make pending lines of a node held, all or some, and quarantine for good the lines that they replace."""
+    pending = node.pending if pending is None else pending
+    replaced = {line.key(one_block=one_block) for line in pending}
     gone = [line for line in node.held if line.key(one_block=one_block) in replaced]
     lines = {line.block: _quarantined(line, today, moved=True) for line in gone}
-    lines |= {line.block: as_state(State.HELD, line) for line in node.pending}
+    lines |= {line.block: as_state(State.HELD, line) for line in pending}
     return _changed(node, lines, StaleReason.ARRIVED)
+
+
+def settle(node: NodeState, run: Run) -> NodeState:
+    """Make a node's pending lines held by consent.
+
+    Beside blocks of the node's own pools, those of shared pools stay pending until the operator has given them.
+    If there are no others, all are settled, and `follow` refuses that.
+    """
+    mine = [
+        line
+        for line in node.pending
+        if line.pool not in run.operator_pools
+        or not run.follows(node.shown)
+        or any(shown.fits(line.block) for shown in node.shown)
+    ]
+    return complete(node, run.today, one_block=run.one_block, pending=mine or None)
 
 
 def adopt(node: NodeState, run: Run) -> NodeState:
