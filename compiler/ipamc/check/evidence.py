@@ -249,17 +249,23 @@ def address_of(shown: ShownBlock) -> str:
     return address_text(shown.block.family, shown.block.first)
 
 
-def already_given(lock: Lock, shown: ShownBlock, block: Block, line: Line) -> Diagnostic:
+def already_given(
+    lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
+) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock.
 
     The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
     which is right. A line that waits in quarantine can be released once the old node is really gone. `block`
-    is the node's block where single addresses are shown.
+    is the node's block where single addresses are shown. The CiliumNode of a `stranger`, a node that is not in
+    the inventory, may be left behind, as when its node got another name.
     """
     state = "quarantined, of" if line.since else "held by"
     way_out = (
         f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
         if line.since
+        else f"if {shown.node} is gone, or was renamed: kubectl delete ciliumnode {shown.node}, and export the CiliumNodes "
+        "again; if it runs: add it to the inventory, and drain one of the two"
+        if stranger
         else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
     )
     return error(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
@@ -55,6 +55,14 @@ class Run:
         """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name."""
         pool = self.pool_of(shown.block)
         return (pool.name if pool else shown.pool) in self.operator_pools
+
+    def foreign(self, shown: ShownBlock) -> bool:
+        """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
+        return (
+            self.cluster.mode is Mode.MULTI_POOL
+            and self.pool_of(shown.block) is None
+            and all(pool.name != shown.pool for pool in self.cluster.pools)
+        )
 
     def taken_back(self, line: Line, shown: Iterable[ShownBlock]) -> bool:
         """Tell whether a node no longer has a block about which the operator decides."""

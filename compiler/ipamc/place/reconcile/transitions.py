@@ -126,11 +126,17 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     """Return to a node, for each family without a held line, its quarantined lines that are legal.
 
     In a one-block mode that is the line that the node shows, else the one that was quarantined last; of one
-    day, the lowest. Pools that no longer select the node, or are disabled, still count. A line that was
-    pending when its node left is pending again, beside what comes back.
+    day, the lowest; none where the node shows another block that the operator gave it while it was away. Pools
+    that no longer select the node, or are disabled, still count. A line that was pending when its node left is
+    pending again, beside what comes back.
     """
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
+    if left and run.one_block:
+        given = [shown for shown in node.shown if run.shared(shown)]
+        have |= {
+            shown.block.family for shown in given if not any(shown.fits(line.block) for line in left)
+        }
     there = [
         line
         for line in left
@@ -195,6 +201,8 @@ def adopt(node: NodeState, run: Run) -> NodeState:
     """Hold the blocks that a node shows of families of which it has no line in use."""
     have = {line.block.family for line in node.in_use} if node.shown else set()
     shown = [block for block in node.shown if block.block.family not in have]
+    ours = [block for block in shown if not run.foreign(block)]
+    shown = ours or shown  # a node may have blocks of other pools beside ours
     return _holding(node, shown, StaleReason.NEWCOMER, run) if shown else node
 
 
