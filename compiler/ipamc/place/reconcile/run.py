@@ -52,7 +52,12 @@ class Run:
         return bool(self.operator_pools) and any(map(self.shared, shown))
 
     def shared(self, shown: ShownBlock) -> bool:
-        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name."""
+        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
+
+        In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any more.
+        """
+        if self.cluster.mode is Mode.MULTI_POOL and not shown.pool:
+            return False
         pool = self.pool_of(shown.block)
         return (pool.name if pool else shown.pool) in self.operator_pools
 
