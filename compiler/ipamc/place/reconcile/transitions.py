@@ -134,9 +134,7 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     have = {line.block.family for line in node.held} if left else set()
     if left and run.one_block:
         given = [shown for shown in node.shown if run.shared(shown)]
-        have |= {
-            shown.block.family for shown in given if not any(shown.fits(line.block) for line in left)
-        }
+        have |= {shown.block.family for shown in given if not any(shown.fits(line.block) for line in left)}
     there = [
         line
         for line in left
