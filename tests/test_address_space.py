@@ -325,7 +325,7 @@ def test_nor_do_its_nodes_or_what_names_no_space(fabric: Path) -> None:
 def test_two_clusters_change_their_mode_one_after_the_other() -> None:
     assert main(ALL) == 0
     for name in ("blue", "red"):
-        edit(f"clusters/{name}/cluster.yaml", "mode: cluster-pool", "mode: crd")
+        edit(f"clusters/{name}/cluster.yaml", "mode: cluster-pool", "mode: multi-pool, pinning: node")
     for name in ("blue", "red"):
         assert main(["lock", name, "--mode"]) == 0
     assert main(ALL) == 0

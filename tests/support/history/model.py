@@ -151,7 +151,7 @@ class World:
     @property
     def pinning(self) -> str:
         """Return what pins nodes to their pools in multi-pool mode; "" in the other modes."""
-        return str(self.spec["ipam"]["pinning"]) if self.mode == "multi-pool" else ""
+        return str(self.spec.get("ipam", {}).get("pinning", "pool")) if self.mode == "multi-pool" else ""
 
     def operators(self) -> set[str]:
         """Name the pools whose blocks Cilium's operator gives out, whatever the lock says."""

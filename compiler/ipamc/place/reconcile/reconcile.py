@@ -154,6 +154,7 @@ def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -
         for node in nodes
         if node.want
         and node.want.node.running
+        and node.demands  # a node that gets no block is as it was
         and not node.held
         and node.name not in run.consent.no_pods
         and not evidence.has_cilium_node(node.name)

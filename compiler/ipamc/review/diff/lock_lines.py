@@ -39,7 +39,8 @@ def renumbered(
     """Return the nodes whose blocks change: compile, lock and plan call these renumbered.
 
     A node is renumbered if it no longer holds a block that it held, or if a block is newly pending for it.
-    Where Cilium's operator decides, in `operator_pools`, only the latter counts: the lock follows the operator.
+    Where Cilium's operator decides, in `operator_pools`, only a renumber by consent counts: else the lock follows
+    the operator.
     `ended` are the lines of the base that the head does not have, `begun` those of the head that the base did
     not have; a line that is the same in both may be in both. `present` are the nodes of the inventory: a node
     that left it is not renumbered.
@@ -48,12 +49,13 @@ def renumbered(
     ended = tuple(ended)
     holds = {(line.node, line.block) for line in begun if line.state is State.HELD}
     waited = {(line.node, line.block) for line in ended if line.state is State.PENDING}
+    agreed = {(line.node, line.block) for line in begun if line.moved}
     moved = {
         line.node
         for line in ended
         if line.state is State.HELD
         and (line.node, line.block) not in holds
-        and line.pool not in operator_pools
+        and (line.pool not in operator_pools or (line.node, line.block) in agreed)
     }
     coming = {
         line.node for line in begun if line.state is State.PENDING and (line.node, line.block) not in waited
