@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, DEPLOYMENTS, NODE_CONFIGS, NODES, POOLS, Api, Object
-from tests.e2e.objects import cilium_node, ip_pool, verdict
+from tests.e2e.objects import allocated, asks, cilium_node, ip_pool, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site
@@ -289,6 +289,37 @@ def test_a_shared_pool_keeps_cidrs_that_nodes_have(api: Api, operator: Operator,
     assert api.items(POOLS)["default"]["spec"]["ipv4"]["cidrs"] == ["10.0.0.0/17"]
 
 
+def test_a_shared_pool_does_not_swallow_cidrs_that_nodes_have(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    """A lock that does not know what was published has one wider CIDR: up to 1.18 newcomers get blocks that are in use."""
+    if operator.version < (1, 15):
+        pytest.skip("pinning is from 1.15 on")
+    pipeline = made(api, operator, tmp_path, "shared")
+    site = pipeline.site
+    api.create(POOLS, ip_pool("default", "10.0.0.0/20"))
+    with operator.running(site.config, *site.arguments):
+        api.create(CILIUM_NODES, cilium_node("a", pools=asks("default", 16)))
+        until(lambda: allocated(api.get(f"{CILIUM_NODES}/a")), "a has a block")
+        given = allocated(api.get(f"{CILIUM_NODES}/a"))
+        said = apply(pipeline, code=1)
+        assert "CiliumPodIPPool default: not applied: 10.0.0.0/20 would become part of a wider CIDR" in said
+        assert api.items(POOLS)["default"]["spec"]["ipv4"]["cidrs"] == ["10.0.0.0/20"]
+        file = site.rendered / "cilium/ippools.yaml"
+        file.write_text(file.read_text().replace("10.0.0.0/17", "10.0.0.0/20"))
+        site.compile()
+        said = apply(pipeline, code=1)
+        assert "--force-conflicts` flag" not in said
+        assert "--force-conflicts -f clusters/fleet/rendered/cilium/ippools.yaml once" in said
+        api.applied(file.read_text(), "--force-conflicts")
+        apply(pipeline)
+        cidrs = api.items(POOLS)["default"]["spec"]["ipv4"]["cidrs"]
+        assert cidrs == ["10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/19", "10.0.64.0/18"]
+        api.create(CILIUM_NODES, cilium_node("b", pools=asks("default", 16)))
+        until(lambda: allocated(api.get(f"{CILIUM_NODES}/b")), "b has a block")
+        assert allocated(api.get(f"{CILIUM_NODES}/b")) != given
+
+
 # Repair.
 
 
@@ -358,7 +389,11 @@ def test_an_operator_that_adopts_gives_a_recreated_node_another_block_at_once(
         api.create(CILIUM_NODES, cilium_node(node))
         until(lambda: block(api, node), "the operator gives the node a block")
         assert block(api, node) != [held]
-        assert "ipamc does not use force" in apply(pipeline, "--repair", code=1)
+        said = apply(pipeline, "--repair", code=1)
+        assert f"error: fleet: CiliumNode {node}: error: Apply failed with 1 conflict" in said
+        assert "ipamc does not use force" in said
+        assert "--force-conflicts" not in said
+        assert "kubectl delete ciliumnode NODE && ipamc ci apply fleet --repair" in said
         api.delete(f"{CILIUM_NODES}/{node}")
         assert f"CiliumNode {node}: was missing, repaired" in apply(pipeline, "--repair")
         assert block(api, node) == [held]

@@ -124,9 +124,21 @@ def block_unknown(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[Diagnosti
             nodes[0].at,
             f"{count(len(nodes), 'running node')} without a line in the lock and without a CiliumNode in the input: "
             f"{names(node.name for node in nodes)}",
-            help="kubectl get nodes,ciliumnodes -o json > nodes.json, in place of the nodes here; "
+            help=f"kubectl get nodes,ciliumnodes -o json > {_dump(nodes[0].at.path)}; "
             f"if they have no pods of Cilium's yet: {lock} all, or {lock} NODE for each",
         )
+
+
+def _dump(path: str) -> str:
+    """Return where a new dump goes, and what it is in place of."""
+    folder, _, file = path.rpartition("/")
+    if file.endswith(".json"):
+        return path
+    return (
+        f"{folder}/nodes.json, and remove the nodes of {path}"
+        if folder
+        else f"nodes.json, in place of {path}"
+    )
 
 
 def other_cluster(

@@ -77,7 +77,8 @@ def _unpublished_in_use(plan: Plan, published: Published) -> Iterator[Diagnostic
                 pool.at / "metadata" / "name",
                 f'node {made[pool.name].name} has blocks of a CiliumPodIPPool "{pool.name}" that was not rendered here: other CIDRs would replace its own',
                 made[pool.name].at,
-                f"compare it before you apply, and write the same cidrs first: kubectl get ciliumpodippool {pool.name} -o yaml",
+                f"before you apply: kubectl get ciliumpodippool {pool.name} -o yaml; if its cidrs are others, write them first and as they are, "
+                f"delete {plan.lock.path} and rendered/, and compile again",
                 label="its CiliumNode shows them",
             )
 

@@ -151,3 +151,23 @@ def test_shared_pools_keep_what_nodes_have(cidrs: list[str], users: int) -> None
     found = list(shared_pools_in_use([pool("p", *cidrs)], live))
     assert len(found) == bool(users)
     assert all(f"where {users} node" in item.reason for item in found)
+
+
+# A compile appends; only a lock that does not know what was published has a wider CIDR.
+@pytest.mark.parametrize(
+    ("cidrs", "withheld"),
+    [
+        (["10.0.0.0/24", "10.0.1.0/24"], 0),
+        (["10.0.1.0/24", "10.0.0.0/24"], 0),
+        (["10.0.0.0/25", "10.0.0.128/25"], 0),
+        (["10.0.0.0/23"], 1),
+        (["10.1.0.0/24", "10.0.0.0/16"], 1),
+    ],
+)
+def test_shared_pools_do_not_swallow_what_nodes_have(cidrs: list[str], withheld: int) -> None:
+    there = pool("p", "10.0.0.0/24")
+    used = cilium_node("a", pools={"p": ["10.0.0.0/27"]})
+    found = list(shared_pools_in_use([pool("p", *cidrs)], by_identity(there, used)))
+    assert len(found) == withheld
+    assert all("10.0.0.0/24 would become part of a wider CIDR" in item.reason for item in found)
+    assert not list(shared_pools_in_use([pool("p", *cidrs)], by_identity(there, cilium_node("a"))))

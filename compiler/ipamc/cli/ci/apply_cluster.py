@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,9 @@ class Part:
     text: str
     objects: Sequence[Object]
 
+
+ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
+"""What kubectl says after a conflict."""
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity, read when they are first asked for; None where they cannot be read."""
@@ -216,7 +220,7 @@ def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> bool
         return True
     done = kube.apply(part.text if len(objects) == len(part.objects) else _stream(objects))
     if done.problem:
-        say(f"error: {name}/{part.name}: {done.problem}{_advice(done.problem)}")
+        say(f"error: {name}/{part.name}: {_refusal(done.problem, name)}")
     elif done.objects != len(objects):
         say(f"error: {name}/{part.name}: {count(len(objects), 'object')} sent, {done.objects} applied")
     else:
@@ -251,7 +255,7 @@ def _repair(kube: Kube, name: str, part: Part, drifts: Iterable[Drift], withheld
             continue
         alone = kube.apply(_stream([document]))
         if alone.problem or not alone.objects:
-            say(f"error: {name}: {identity(document)}: {alone.problem}{_advice(alone.problem)}")
+            say(f"error: {name}: {identity(document)}: {_refusal(alone.problem, name)}")
             fine = False
     return fine
 
@@ -260,12 +264,28 @@ def _stream(objects: Iterable[Object]) -> str:
     return "---\n".join(json.dumps(document) + "\n" for document in objects)
 
 
+def _refusal(problem: str, cluster: str) -> str:
+    """Return a complaint of kubectl, and what to do about it."""
+    if "onflict with " not in problem:
+        return problem + _advice(problem)
+    said = ADVISES_FORCE.sub("", problem)
+    if ".spec.ipam." in said:
+        repair = f"ipamc ci apply {cluster} --repair"
+        help_ = f"{repair} names the nodes; drain each, kubectl delete ciliumnode NODE && {repair}, restart its agent"
+    elif ".spec.ipv4." in said or ".spec.ipv6." in said:
+        help_ = (
+            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if all of them stay and others are appended, "
+            f"kubectl apply --server-side --field-manager=ipamc --force-conflicts -f clusters/{cluster}/rendered/cilium/ippools.yaml once"
+        )
+    else:
+        help_ = "find out which one, and remove the fields there"
+    return f"{said}; another field manager owns these fields, and ipamc does not use force: {help_}"
+
+
 def _advice(problem: str) -> str:
-    """Return what to do about a complaint of the apiserver."""
-    if "onflict" in problem:
-        return "; another field manager owns these fields, and ipamc does not use force: find out which one, and remove the fields there"
-    if "may not change podCIDR" in problem:
-        return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
+    """Return what to do about a complaint of the apiserver. A re-created Node comes first: its block may be right."""
     if "uid" in problem:
         return "; a Node was re-created or left since the inventory was made: refresh the inventory"
+    if "may not change podCIDR" in problem:
+        return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
     return ""

@@ -196,26 +196,52 @@ def _claims(document: Object, pattern: Object | None) -> list[Block]:
 
 
 def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld]:
-    """Yield the CiliumPodIPPools of many nodes that would lose CIDRs in which CiliumNodes have blocks."""
-    pieces: dict[str, tuple[str, tuple[Block, ...]]] = {}
+    """Yield the CiliumPodIPPools of many nodes that would lose or swallow CIDRs in which CiliumNodes have blocks.
+
+    A compile appends to a published pool, so a wider CIDR is of a lock that does not know what was published.
+    """
+    lose: dict[str, tuple[str, tuple[Block, ...]]] = {}
+    widen: dict[str, tuple[str, tuple[Block, ...]]] = {}
     for document in tree:
         there = live.get(identity(document))
         if document["kind"] == POOL and not node_of(document) and there is not None:
-            gone = lost(there, document)
-            if gone:
-                pieces[name_of(document)] = (identity(document), gone)
-    if not pieces:
+            if gone := lost(there, document):
+                lose[name_of(document)] = (identity(document), gone)
+            elif inside := _widened(there, document):
+                widen[name_of(document)] = (identity(document), inside)
+    if not lose and not widen:
         return
     users: dict[str, set[str]] = defaultdict(set)
+    pieces = {**lose, **widen}
     for document in live.values():
         if document.get("kind") == CILIUM_NODE:
             for pool, block in allocated(document):
                 if pool in pieces and blocks_over(pieces[pool][1], block):
                     users[pool].add(name_of(document))
     for pool, nodes in sorted(users.items()):
-        name, gone = pieces[pool]
-        yield Withheld(
-            identity=name,
-            reason=f"{names(map(str, gone))} would be taken away, where {count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}",
-            help="keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, delete their CiliumNodes, restart their agents",
+        name, found = pieces[pool]
+        have = f"{count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}"
+        if pool in lose:
+            yield Withheld(
+                identity=name,
+                reason=f"{names(map(str, found))} would be taken away, where {have}",
+                help="keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, delete their CiliumNodes, restart their agents",
+            )
+        else:
+            yield Withheld(
+                identity=name,
+                reason=f"{names(map(str, found))} would become part of a wider CIDR, and up to Cilium 1.18 the operator gives its blocks to other nodes again, where {have}",
+                help=f"put the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml) in place of those of {pool} in rendered/cilium/ippools.yaml, and compile again: what is new is appended",
+            )
+
+
+def _widened(live: Object, tree: Object) -> tuple[Block, ...]:
+    """Return the CIDRs of a live pool that are only a part of a CIDR of the rendered one."""
+    kept = _all(tree)
+    return tuple(
+        outermost(
+            block
+            for block in parsed(cidrs(live, tree))
+            if any(other.prefix < block.prefix for other in blocks_over(kept, block))
         )
+    )
