@@ -76,9 +76,7 @@ def _which_case(plan: Plan, node: str) -> str:
     shows.
     """
     returned = [
-        line.block
-        for line in plan.held.get(node, ())
-        if plan.origins.get(line.block) is Origin.RETURNED
+        line.block for line in plan.held.get(node, ()) if plan.origins.get(line.block) is Origin.RETURNED
     ]
     if returned:
         releases = " ".join(f"--release {block}" for block in returned)
