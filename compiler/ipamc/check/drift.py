@@ -11,7 +11,7 @@ from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Plan, ShownBlock
+from ipamc.model.plan import Origin, Plan, ShownBlock
 from ipamc.model.range_index import RangeIndex
 
 PAIRS = 4
@@ -65,12 +65,25 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
             if same
             else f"drain {first.name}, run kubectl delete node {first.name}, let it join again, and export it again"
             if make is warning
-            else f"{_which_case(plan)}drain {first.name}, run kubectl delete node {first.name}, and let it join again",
+            else f"{_which_case(plan, first.name)}drain {first.name}, run kubectl delete node {first.name}, and let it join again",
         )
 
 
-def _which_case(plan: Plan) -> str:
-    """Return the beginning of a way out: what the evidence and the lock may be."""
+def _which_case(plan: Plan, node: str) -> str:
+    """Return the beginning of a way out: what the evidence and the lock may be.
+
+    Of a node that was away, the lock has what it held before: once that is released, the node keeps what it
+    shows.
+    """
+    returned = [
+        line.block for line in plan.held.get(node, ()) if plan.origins.get(line.block) is Origin.RETURNED
+    ]
+    if returned:
+        releases = " ".join(f"--release {block}" for block in returned)
+        return (
+            f"if {node} was away, and runs with what it shows: ipamc lock {plan.cluster.name} {releases}; "
+            "if this dump is of another cluster, replace it; else "
+        )
     return (
         "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
         f"start again: delete {plan.lock.path} and rendered/, then ipamc compile; if it was applied: "
@@ -125,7 +138,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
                     )
                 ),
             ],
-            help=drain if make is warning else f"{_which_case(plan)}{drain}",
+            help=drain if make is warning else f"{_which_case(plan, node.name)}{drain}",
         )
 
 

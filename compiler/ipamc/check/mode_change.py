@@ -62,7 +62,8 @@ def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -
     the operator gives away what leaves `pools.allocated` while pods still use it. Out of crd mode, agents
     lose their addresses with the entries of `spec.ipam.pool`; into crd mode, nothing shows that running pods
     keep theirs. Set the mode again; or build a new cluster and move
-    the workloads. If nothing was applied yet, delete `ipam.lock` and `rendered/`, and compile.
+    the workloads. If nothing of the old mode was applied yet, bring back `ipam.lock` and `rendered/` from before; in
+    a cluster without nodes that run, delete both, and compile.
     """
     nodes = sorted({line.node for line in held})
     return error(
@@ -70,7 +71,7 @@ def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -
         cluster.field("spec", "ipam", "mode"),
         f"{old} to {cluster.mode}: {count(len(nodes), 'node')} cannot keep blocks in this change of mode: {names(nodes)}",
         also=[before],
-        help=f"set mode: {old} again, and build a new cluster for {cluster.mode}; if nothing was applied yet, delete ipam.lock and rendered/, and compile",
+        help=f"set mode: {old} again, and build a new cluster for {cluster.mode}; if mode {old} was never applied: git checkout REV -- ipam.lock rendered, of before, or in a new cluster delete both",
     )
 
 

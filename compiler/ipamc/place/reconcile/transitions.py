@@ -68,16 +68,8 @@ def state_of(
         written=written,
         lines=lines,
         stale=stale,
-        empty=want is not None and _is_empty(want.node, shown, run),
+        empty=want is not None and (_is_recreated(want.node, run) or (want.node.planned and not shown)),
     )
-
-
-def _is_empty(node: Node, shown: Iterable[ShownBlock], run: Run) -> bool:
-    """Tell whether no pod is on a node's blocks: it is planned, or was re-created.
-
-    A planned node that has blocks of the operator is not as planned.
-    """
-    return _is_recreated(node, run) or (node.planned and not run.follows(shown))
 
 
 def _is_recreated(node: Node, run: Run) -> bool:
