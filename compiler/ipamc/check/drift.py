@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from ipamc.check.evidence import which_case
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
@@ -65,16 +66,8 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
             if same
             else f"drain {first.name}, run kubectl delete node {first.name}, let it join again, and export it again"
             if make is warning
-            else f"{_which_case(plan)}drain {first.name}, run kubectl delete node {first.name}, and let it join again",
+            else f"{which_case(plan.lock)}drain {first.name}, run kubectl delete node {first.name}, and let it join again",
         )
-
-
-def _which_case(plan: Plan) -> str:
-    """Return the beginning of a way out: what the evidence and the lock may be."""
-    return (
-        "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
-        f"start again: delete {plan.lock.path} and rendered/, then ipamc compile; if it was applied: "
-    )
 
 
 def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
@@ -125,7 +118,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
                     )
                 ),
             ],
-            help=drain if make is warning else f"{_which_case(plan)}{drain}",
+            help=drain if make is warning else f"{which_case(plan.lock)}{drain}",
         )
 
 

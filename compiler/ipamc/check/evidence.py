@@ -227,18 +227,27 @@ def address_of(shown: ShownBlock) -> str:
     return address_text(shown.block.family, shown.block.first)
 
 
+def which_case(lock: Lock) -> str:
+    """Return the beginning of a way out: what the evidence and the lock may be."""
+    return (
+        "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
+        f"start again: delete {lock.path} and rendered/, then ipamc compile; if it was applied: "
+    )
+
+
 def already_given(lock: Lock, shown: ShownBlock, block: Block, line: Line) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock.
 
     The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
-    which is right. A line that waits in quarantine can be released once the old node is really gone. `block`
-    is the node's block where single addresses are shown.
+    which is right. A line that waits in quarantine can be released once the old node is really gone. An operator that
+    gives out blocks between the dump and the first apply may give a block of the new lock to another node: start
+    again with a new dump. `block` is the node's block where single addresses are shown.
     """
     state = "quarantined, of" if line.since else "held by"
     way_out = (
         f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
         if line.since
-        else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
+        else f"{which_case(lock)}find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
     )
     return error(
         "IPC0423",
