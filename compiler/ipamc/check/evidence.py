@@ -36,6 +36,8 @@ def node_and_cilium_node_differ(cluster: Cluster) -> Iterator[Diagnostic]:
     them), one of the two is wrong: pods have addresses of one block, and routes lead to the other. ipamc does
     not guess which one the pods of a node use. Compare the addresses of its pods (`kubectl get pods -A -o
     wide`): drain a node whose pods use the other block, delete its Node and CiliumNode, and let it join again.
+    Where kube-controller-manager sets podCIDRs that nothing uses, a node gets other ones when it joins again,
+    too: `patchNodes: none`.
     """
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
@@ -51,6 +53,7 @@ def node_and_cilium_node_differ(cluster: Cluster) -> Iterator[Diagnostic]:
     if not differ:
         return
     (node, other), *_ = differ
+    optional = cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none"
     shown, others = _texts(node.pod_cidrs), _texts(block for block, _ in other.blocks)
     more = f"; {len(differ):,} nodes: {names(each.name for each, _ in differ)}" if differ[1:] else ""
     yield error(
@@ -71,7 +74,8 @@ def node_and_cilium_node_differ(cluster: Cluster) -> Iterator[Diagnostic]:
             ),
         ],
         help=f"see which block the pods use: kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}; "
-        "drain the node, delete its Node and CiliumNode, and let it join again",
+        "drain the node, delete its Node and CiliumNode, and let it join again"
+        + ("; if nothing uses podCIDRs of Nodes: patchNodes: none" if optional else ""),
     )
 
 
