@@ -225,7 +225,9 @@ def test_a_priority_changed_and_changed_back_with_a_newcomer_between(mode: str) 
     )
     before = play.start()
     play.spec("spare", priority=1)
-    if play.compile().errors == {"IPC0536"}:  # it would be the first pool, of which nodes have pools of their own
+    if play.compile().errors == {
+        "IPC0536"
+    }:  # it would be the first pool, of which nodes have pools of their own
         play.changes_nothing(before, play.mended(before))
         return
     play.nodes.append(node("a-5"))

@@ -30,6 +30,18 @@ REFUSED = f"{APPLY}, if the apply is refused as a conflict"
                 "export the inventory again (kubectl get nodes -o yaml), then ipamc compile built, merge and apply",
             ],
         ),
+        (
+            "cluster-pool",
+            {"patch_nodes": "podCIDRs"},
+            [
+                "kubectl delete node n1, and restart its kubelet",
+                "export the inventory again (kubectl get nodes -o yaml), then ipamc compile built, merge and apply",
+                REFUSED,
+                RESTART,
+                PODS,
+                UNCORDON,
+            ],
+        ),
         ("kubernetes", {"patch_nodes": "annotations"}, [RESTART, PODS, UNCORDON]),
         ("cluster-pool", {}, [REFUSED, RESTART, PODS, UNCORDON]),
         ("cluster-pool", {"operator": "adopt"}, [FLAGS, REFUSED, RESTART, PODS, UNCORDON]),

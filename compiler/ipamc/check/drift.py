@@ -126,7 +126,7 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
     """Yield the nodes whose CiliumNode shows blocks that are not theirs in the lock, with these blocks."""
     cluster = plan.cluster
     nodes = {node.name: node for node in cluster.nodes}
-    evidence, ranges = Evidence(cluster), RangeIndex(cluster.pools)
+    evidence, ranges = Evidence(cluster, plan.lock.lines), RangeIndex(cluster.pools)
     names_of_pools = {pool.name for pool in cluster.pools}
     pending: dict[str, list[Block]] = defaultdict(list)
     for line in plan.lock.lines:
@@ -147,7 +147,7 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
             pool = found.pool.name if found else shown.pool
             foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
             # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
-            followed = cluster.mode is Mode.MULTI_POOL and pool in plan.operator_pools
+            followed = cluster.mode is Mode.MULTI_POOL and shown.pool and pool in plan.operator_pools
             if foreign:
                 others.append(shown)
             elif not followed:
@@ -259,5 +259,5 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
             without[0].at,
             f"{count(len(without), 'node')} without a uid, which rendered Node objects need: {names(node.name for node in without)}",
             also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
-            help="run kubectl get nodes -o yaml > nodes.yaml, or write planned: true for future nodes, or output: {nodeObjects: create}",
+            help="run kubectl get nodes,ciliumnodes -o yaml > nodes.yaml, or write planned: true for future nodes, or output: {nodeObjects: create}",
         )

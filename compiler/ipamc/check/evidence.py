@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
@@ -29,26 +29,35 @@ def pod_cidrs_count(cluster: Cluster) -> bool:
     )
 
 
-def node_and_cilium_node_differ(cluster: Cluster) -> Iterator[Diagnostic]:
+def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iterator[Diagnostic]:
     """IPC0506: a Node and its CiliumNode show the same blocks.
 
     Where the podCIDRs of Nodes count (kubernetes mode, `patchNodes: podCIDRs`, a BGP speaker that announces
     them), one of the two is wrong: pods have addresses of one block, and routes lead to the other. ipamc does
     not guess which one the pods of a node use. Compare the addresses of its pods (`kubectl get pods -A -o
     wide`): drain a node whose pods use the other block, delete its Node and CiliumNode, and let it join again.
+    Of a node that the lock moved, one of the two may still show the block from which it was moved.
     Where kube-controller-manager sets podCIDRs that nothing uses, a node gets other ones when it joins again,
     too: `patchNodes: none`.
     """
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
     seen = {each.name: each for each in cluster.cilium_nodes}
-    differ = [
+    apart = [
         (node, other)
         for node in cluster.nodes
         if node.pod_cidrs
         and (other := seen.get(node.name))
         and other.blocks
         and sorted(node.pod_cidrs) != sorted(block for block, _ in other.blocks)
+    ]
+    held, former = _held_and_former(lines, {node.name for node, _ in apart})
+    differ = [
+        (node, other)
+        for node, other in apart
+        if not _is_moving(
+            set(node.pod_cidrs), {block for block, _ in other.blocks}, held[node.name], former[node.name]
+        )
     ]
     if not differ:
         return
@@ -76,6 +85,31 @@ def node_and_cilium_node_differ(cluster: Cluster) -> Iterator[Diagnostic]:
         help=f"see which block the pods use: kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}; "
         "drain the node, delete its Node and CiliumNode, and let it join again"
         + ("; if nothing uses podCIDRs of Nodes: patchNodes: none" if optional else ""),
+    )
+
+
+def _held_and_former(
+    lines: Iterable[Line], nodes: set[str]
+) -> tuple[Mapping[str, set[Block]], Mapping[str, set[Block]]]:
+    """Return the blocks that some nodes hold, and those from which they were moved, by node.
+
+    O(lines), where there are such nodes.
+    """
+    held: dict[str, set[Block]] = defaultdict(set)
+    former: dict[str, set[Block]] = defaultdict(set)
+    for line in lines if nodes else ():
+        if line.node in nodes and line.state is State.HELD:
+            held[line.node].add(line.block)
+        elif line.node in nodes and line.moved:
+            former[line.node].add(line.block)
+    return held, former
+
+
+def _is_moving(one: set[Block], other: set[Block], held: set[Block], former: set[Block]) -> bool:
+    """Tell whether one of two objects shows what a node holds, and the other from where it was moved."""
+    return any(
+        new <= held and old <= held | former and not old.isdisjoint(former)
+        for new, old in ((one, other), (other, one))
     )
 
 
@@ -239,18 +273,24 @@ def which_case(lock: Lock) -> str:
     )
 
 
-def already_given(lock: Lock, shown: ShownBlock, block: Block, line: Line) -> Diagnostic:
+def already_given(
+    lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
+) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock.
 
     The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
-    which is right. A line that waits in quarantine can be released once the old node is really gone. An operator that
-    gives out blocks between the dump and the first apply may give a block of the new lock to another node: start
-    again with a new dump. `block` is the node's block where single addresses are shown.
+    which is right. A line that waits in quarantine can be released once the old node is really gone. `block`
+    is the node's block where single addresses are shown. The CiliumNode of a `stranger`, a node that is not in
+    the inventory, may be left behind, as when its node got another name. An operator that gives out blocks
+    between the dump and the first apply may give one of the new lock to another node: start again.
     """
     state = "quarantined, of" if line.since else "held by"
     way_out = (
         f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
         if line.since
+        else f"if {shown.node} is gone, or was renamed: kubectl delete ciliumnode {shown.node}, and export the CiliumNodes "
+        "again; if it runs: add it to the inventory, and drain one of the two"
+        if stranger
         else f"{which_case(lock)}find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
     )
     return error(

@@ -122,7 +122,7 @@ def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
         "IPC0420",
         cluster.at,
         f"the inventory is empty while the lock has blocks of {count(len(leavers), 'node')}: {names(leavers)}",
-        help=f"add the nodes again (kubectl get nodes -o yaml > nodes.yaml); {_way_out(cluster)}",
+        help=f"add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml); {_way_out(cluster)}",
     )
 
 

@@ -41,7 +41,7 @@ spec:
 
 NODES = """\
 # yaml-language-server: $schema=../{schemas}/nodeinventory.schema.json
-# Or put the output of 'kubectl get nodes -o yaml' into a file of any name in this folder.
+# Or put the output of 'kubectl get nodes,ciliumnodes -o yaml' here: in a cluster that runs, the CiliumNodes tell which blocks its nodes have.
 apiVersion: ipamc/v1alpha1
 kind: NodeInventory
 nodes: []

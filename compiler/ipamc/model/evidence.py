@@ -7,8 +7,9 @@ modes the CiliumNode. There, Node podCIDRs are leftovers of kube-controller-mana
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
 from ipamc.model.lock import Line
 from ipamc.model.plan import ShownBlock
@@ -17,8 +18,10 @@ from ipamc.model.plan import ShownBlock
 class Evidence:
     """The blocks that Nodes and CiliumNodes of the input show."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, lines: Iterable[Line] = ()) -> None:
+        """Read what a cluster shows. `lines` are those with which it is compared."""
         self._cluster = cluster
+        self._lines = lines
         self._kubernetes = cluster.mode is Mode.KUBERNETES
         self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
 
@@ -49,10 +52,24 @@ class Evidence:
         if self._cluster.mode is Mode.CRD:
             found += [
                 ShownBlock(piece, seen.name, seen.at, part=True)
-                for piece in seen.addresses
+                for addresses in seen.addresses
+                for piece in _pieces(addresses, self._longest.get(addresses.family, 0))
                 if not any(block.contains(piece) for block, _ in seen.blocks)
             ]
         return tuple(found)
+
+    @cached_property
+    def _longest(self) -> dict[int, int]:
+        """Return the longest prefix of a block by family: no piece of addresses has parts of two blocks."""
+        longest = {line.block.family: 0 for line in self._lines}
+        for line in self._lines:
+            longest[line.block.family] = max(longest[line.block.family], line.block.prefix)
+        for pool in self._cluster.pools:
+            sizes = [(family, part.block_size) for family, part in pool.families.items()]
+            sizes += [size for chosen in pool.block_sizes for size in chosen.sizes.items()]
+            for family, size in sizes:
+                longest[family] = max(longest.get(family, 0), size)
+        return longest
 
     def without_node(self) -> Iterator[ShownBlock]:
         """Yield the blocks of CiliumNodes whose node is not in the inventory, by name."""
@@ -87,6 +104,16 @@ class Evidence:
             for shown in self.every()
             if not own.cover(shown) and (shown.block, shown.node) not in pins
         )
+
+
+def _pieces(addresses: Block, prefix: int) -> Iterator[Block]:
+    """Yield aligned addresses as blocks of a prefix length, or as they are if they are no larger."""
+    if addresses.prefix >= prefix:
+        yield addresses
+        return
+    size = 1 << (BITS[addresses.family] - prefix)
+    for first in range(addresses.first, addresses.last + 1, size):
+        yield Block(addresses.family, first, prefix)
 
 
 class _OfNodes:

@@ -26,9 +26,10 @@ def after_settle(cluster: Cluster, nodes: Sequence[str]) -> tuple[str, ...]:
 
 def after_apply(cluster: Cluster, node: str) -> Iterator[str]:
     """Yield the steps for a drained node, after its new block was applied."""
-    if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs":
+    if cluster.patch_nodes == "podCIDRs":
         yield f"kubectl delete node {node}, and restart its kubelet: podCIDRs cannot be changed, so it joins again"
         yield f"export the inventory again (kubectl get nodes -o yaml), then ipamc compile {cluster.name}, merge and apply"
+    if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs":
         return
     yield from _of_cilium_node(cluster, node)
     yield f"kubectl -n {cluster.namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={node}: agents read their block at their start"

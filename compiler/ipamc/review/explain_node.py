@@ -11,6 +11,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ipamc.check.drift import cilium_node_differs, pod_cidrs_differ
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Severity, count
 from ipamc.model.evidence import Evidence
@@ -96,6 +97,9 @@ def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> Explain
     )
     refused = [finding for finding in found if finding.severity is Severity.ERROR]
     placement = None if refused else place(cluster, wants, reconciled, today)
+    if placement:
+        shown = (*pod_cidrs_differ(placement.plan), *cilium_node_differs(placement.plan))
+        refused = [finding for finding in shown if finding.severity is Severity.ERROR]
     decisions = _Decisions(cluster, lock, name, today, reconciled, placement)
     want = next((want for want in wants if want.node.name == name), None)
     return decisions.of_listed(want, refused) if want else decisions.of_unlisted()

@@ -80,7 +80,7 @@ def lines_follow_the_operator(step: Step) -> None:
             theirs = {row.block for row in step.after if row.block in held and _is_the_operators(row, step)}
             assert theirs == given, f"{node} shows {given}, and holds {theirs}"
         elif given - held:
-            assert given <= _lines(step, node)[1], f"{node} shows {given}, and holds {held}"
+            assert given - held <= _lines(step, node)[1], f"{node} shows {given}, and holds {held}"
 
 
 def running_nodes_are_not_placed_blindly(step: Step) -> None:

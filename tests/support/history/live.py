@@ -13,7 +13,7 @@ from tests.support.history.edits import inside, pick
 from tests.support.history.machine import History, family, few, has, names, racks, rarely, some
 from tests.support.history.model import NODE_NAMES, RACKS, Node, cell
 
-NOT_ABOUT_EVIDENCE = frozenset({"IPC0303", "IPC0305", "IPC0306", "IPC0434", "IPC0438"})
+NOT_ABOUT_EVIDENCE = frozenset({"IPC0302", "IPC0303", "IPC0305", "IPC0306", "IPC0434", "IPC0438"})
 """What may be wrong with a cluster although the operator gives every address to one node at most: what a node
 without a CiliumNode started with is gone, and there is no other block for it, or it runs; a pin names what another
 node has; or so many nodes have other blocks that somebody has to say that it is this cluster."""
@@ -229,7 +229,10 @@ class LiveHistory(History):
         ours = self.next.operators()
         if self.mode == "multi-pool":
             return self.node(which)
-        lines = {row.node for row in self.rows if row.state == "held" and row.pool in ours}
+        held = [row for row in self.rows if row.state == "held"]
+        lines = {row.node for row in held if row.pool in ours} - {
+            row.node for row in held if row.pool not in ours
+        }
         return pick([name for name in self.next.nodes if name in lines], which)
 
     def _has(self, node: str) -> list[Block]:

@@ -27,8 +27,7 @@ def give_way(run: Run, evidence: Evidence) -> Run:
     own = {(block.block, block.node) for block in shown}
     gone: dict[Block, Line] = {}
     for block in shown:
-        pool = run.pool_of(block.block)
-        if pool and pool.name in run.operator_pools:
+        if run.shared(block):
             for line in lines_over(lines, block.block):
                 others = line.node != block.node and (line.block, line.node) not in own
                 if others and line.state is not State.RELEASED:
@@ -104,4 +103,4 @@ def conflicts(
     for shown in strangers:
         for line in lines_over(lines, shown.block):
             if line.node != shown.node and line.state is not State.RELEASED:
-                yield already_given(run.lock, shown, shown.block, line)
+                yield already_given(run.lock, shown, shown.block, line, stranger=True)

@@ -43,6 +43,7 @@ from ipamc.place.reconcile.transitions import (
     has_arrived,
     leave,
     replaced_keys,
+    settle,
     state_of,
     without_move,
 )
@@ -79,7 +80,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         operator_pools=operator_pools,
         rendered_uids=rendered_uids,
     )
-    evidence = Evidence(cluster)
+    evidence = Evidence(cluster, lock.lines)
     before = lock
     run = give_way(run, evidence)
     lock = run.lock
@@ -99,7 +100,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += [finding for node in with_lines for finding in node.found]
     found += refused
     found += conflicts(run, nodes, lines, evidence)
-    found += node_and_cilium_node_differ(cluster)
+    found += node_and_cilium_node_differ(cluster, lines)
     found += block_unknown(cluster, _running_blindly(nodes, evidence, run))
     found += no_pods_of_whom(cluster, lock, consent)
     if operator_pools and not consent.follow:
@@ -195,8 +196,10 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         return ask(node, want, run)
     if node.lines:
         node = come_back(node, want, run)
-        if node.pending and (node.name in run.consent.settle or has_arrived(node)):
+        if node.pending and has_arrived(node):
             node = complete(node, run.today, one_block=run.one_block)
+        elif node.pending and node.name in run.consent.settle:
+            node = settle(node, run)
     node = without_move(follow(adopt(node, run), run), run)
     return ask(renumber(node, want, run), want, run)
 

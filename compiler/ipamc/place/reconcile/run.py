@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
@@ -52,9 +52,22 @@ class Run:
         return bool(self.operator_pools) and any(map(self.shared, shown))
 
     def shared(self, shown: ShownBlock) -> bool:
-        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name."""
+        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
+
+        In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any more.
+        """
+        if self.cluster.mode is Mode.MULTI_POOL and not shown.pool:
+            return False
         pool = self.pool_of(shown.block)
         return (pool.name if pool else shown.pool) in self.operator_pools
+
+    def foreign(self, shown: ShownBlock) -> bool:
+        """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
+        return (
+            self.cluster.mode is Mode.MULTI_POOL
+            and self.pool_of(shown.block) is None
+            and all(pool.name != shown.pool for pool in self.cluster.pools)
+        )
 
     def taken_back(self, line: Line, shown: Iterable[ShownBlock]) -> bool:
         """Tell whether a node no longer has a block about which the operator decides."""

@@ -6,7 +6,7 @@ Each step takes the state of a node and returns the next one; none looks at anot
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -126,11 +126,15 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     """Return to a node, for each family without a held line, its quarantined lines that are legal.
 
     In a one-block mode that is the line that the node shows, else the one that was quarantined last; of one
-    day, the lowest. Pools that no longer select the node, or are disabled, still count. A line that was
-    pending when its node left is pending again, beside what comes back.
+    day, the lowest; none where the node shows another block that the operator gave it while it was away. Pools
+    that no longer select the node, or are disabled, still count. A line that was pending when its node left is
+    pending again, beside what comes back.
     """
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
+    if left and run.one_block:
+        given = [shown for shown in node.shown if run.shared(shown)]
+        have |= {shown.block.family for shown in given if not any(shown.fits(line.block) for line in left)}
     there = [
         line
         for line in left
@@ -163,19 +167,40 @@ def has_arrived(node: NodeState) -> bool:
     )
 
 
-def complete(node: NodeState, today: str, *, one_block: bool) -> NodeState:
-    """Make all pending lines of a node held, and quarantine for good the lines that they replace."""
-    replaced = {line.key(one_block=one_block) for line in node.pending}
+def complete(
+    node: NodeState, today: str, *, one_block: bool, pending: Sequence[Line] | None = None
+) -> NodeState:
+    """Make pending lines of a node held, all or some, and quarantine for good the lines that they replace."""
+    pending = node.pending if pending is None else pending
+    replaced = {line.key(one_block=one_block) for line in pending}
     gone = [line for line in node.held if line.key(one_block=one_block) in replaced]
     lines = {line.block: _quarantined(line, today, moved=True) for line in gone}
-    lines |= {line.block: as_state(State.HELD, line) for line in node.pending}
+    lines |= {line.block: as_state(State.HELD, line) for line in pending}
     return _changed(node, lines, StaleReason.ARRIVED)
+
+
+def settle(node: NodeState, run: Run) -> NodeState:
+    """Make a node's pending lines held by consent.
+
+    Beside blocks of the node's own pools, those of shared pools stay pending until the operator has given them.
+    If there are no others, all are settled, and `follow` refuses that.
+    """
+    mine = [
+        line
+        for line in node.pending
+        if line.pool not in run.operator_pools
+        or not run.follows(node.shown)
+        or any(shown.fits(line.block) for shown in node.shown)
+    ]
+    return complete(node, run.today, one_block=run.one_block, pending=mine or None)
 
 
 def adopt(node: NodeState, run: Run) -> NodeState:
     """Hold the blocks that a node shows of families of which it has no line in use."""
     have = {line.block.family for line in node.in_use} if node.shown else set()
     shown = [block for block in node.shown if block.block.family not in have]
+    ours = [block for block in shown if not run.foreign(block)]
+    shown = ours or shown  # a node may have blocks of other pools beside ours
     return _holding(node, shown, StaleReason.NEWCOMER, run) if shown else node
 
 

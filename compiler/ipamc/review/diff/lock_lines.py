@@ -239,6 +239,8 @@ class _Comparison:
         was = self.old.get(line.block)
         if was and was.node == line.node and was.state is not State.RELEASED:
             return Origin.RETURNED
+        if line.pool in self.plan.operator_pools and (line.node, line.block) in self._shown:
+            return Origin.ADOPTED
         if was and was.in_use:
             return Origin.RENAMED
         if self._pinned(line):
