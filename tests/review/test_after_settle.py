@@ -15,6 +15,7 @@ PODS = "kubectl delete pods -A --field-selector spec.nodeName=n1, once the agent
 UNCORDON = "kubectl uncordon n1"
 DELETE = "kubectl delete ciliumnode n1"
 APPLY = f"{DELETE} && ipamc ci apply built"
+FLAGS = "roll out cilium/ and restart the operator, if cluster-pool-ipv4-cidr changes"
 REFUSED = f"{APPLY}, if the apply is refused as a conflict"
 
 
@@ -43,7 +44,7 @@ REFUSED = f"{APPLY}, if the apply is refused as a conflict"
         ),
         ("kubernetes", {"patch_nodes": "annotations"}, [RESTART, PODS, UNCORDON]),
         ("cluster-pool", {}, [REFUSED, RESTART, PODS, UNCORDON]),
-        ("cluster-pool", {"operator": "adopt"}, [REFUSED, RESTART, PODS, UNCORDON]),
+        ("cluster-pool", {"operator": "adopt"}, [FLAGS, REFUSED, RESTART, PODS, UNCORDON]),
         ("crd", {}, [APPLY, RESTART, PODS, UNCORDON]),
         ("multi-pool", {"pinning": "node"}, [DELETE, RESTART, PODS, UNCORDON]),
         (

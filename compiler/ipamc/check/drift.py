@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from ipamc.check.evidence import which_case
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
@@ -84,10 +85,7 @@ def _which_case(plan: Plan, node: str) -> str:
             f"if {node} was away, and runs with what it shows: ipamc lock {plan.cluster.name} {releases}; "
             "if this dump is of another cluster, replace it; else "
         )
-    return (
-        "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
-        f"start again: delete {plan.lock.path} and rendered/, then ipamc compile; if it was applied: "
-    )
+    return which_case(plan.lock)
 
 
 def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:

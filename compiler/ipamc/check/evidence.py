@@ -37,6 +37,8 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iter
     not guess which one the pods of a node use. Compare the addresses of its pods (`kubectl get pods -A -o
     wide`): drain a node whose pods use the other block, delete its Node and CiliumNode, and let it join again.
     Of a node that the lock moved, one of the two may still show the block from which it was moved.
+    Where kube-controller-manager sets podCIDRs that nothing uses, a node gets other ones when it joins again,
+    too: `patchNodes: none`.
     """
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
@@ -60,6 +62,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iter
     if not differ:
         return
     (node, other), *_ = differ
+    optional = cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none"
     shown, others = _texts(node.pod_cidrs), _texts(block for block, _ in other.blocks)
     more = f"; {len(differ):,} nodes: {names(each.name for each, _ in differ)}" if differ[1:] else ""
     yield error(
@@ -80,7 +83,8 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iter
             ),
         ],
         help=f"see which block the pods use: kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}; "
-        "drain the node, delete its Node and CiliumNode, and let it join again",
+        "drain the node, delete its Node and CiliumNode, and let it join again"
+        + ("; if nothing uses podCIDRs of Nodes: patchNodes: none" if optional else ""),
     )
 
 
@@ -261,6 +265,14 @@ def address_of(shown: ShownBlock) -> str:
     return address_text(shown.block.family, shown.block.first)
 
 
+def which_case(lock: Lock) -> str:
+    """Return the beginning of a way out: what the evidence and the lock may be."""
+    return (
+        "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
+        f"start again: delete {lock.path} and rendered/, then ipamc compile; if it was applied: "
+    )
+
+
 def already_given(
     lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
 ) -> Diagnostic:
@@ -269,7 +281,8 @@ def already_given(
     The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
     which is right. A line that waits in quarantine can be released once the old node is really gone. `block`
     is the node's block where single addresses are shown. The CiliumNode of a `stranger`, a node that is not in
-    the inventory, may be left behind, as when its node got another name.
+    the inventory, may be left behind, as when its node got another name. An operator that gives out blocks
+    between the dump and the first apply may give one of the new lock to another node: start again.
     """
     state = "quarantined, of" if line.since else "held by"
     way_out = (
@@ -278,7 +291,7 @@ def already_given(
         else f"if {shown.node} is gone, or was renamed: kubectl delete ciliumnode {shown.node}, and export the CiliumNodes "
         "again; if it runs: add it to the inventory, and drain one of the two"
         if stranger
-        else "find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
+        else f"{which_case(lock)}find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
     )
     return error(
         "IPC0423",

@@ -41,6 +41,8 @@ def _of_cilium_node(cluster: Cluster, node: str) -> Iterator[str]:
     """Yield why and when the CiliumNode is deleted before the agent restarts."""
     delete = f"kubectl delete ciliumnode {node}"
     again = f"{delete} && ipamc ci apply {cluster.name}"
+    if cluster.operator_adopts:
+        yield "roll out cilium/ and restart the operator, if cluster-pool-ipv4-cidr changes: it loses the old block, and ipamc ci apply refuses while the operator may give that out"
     if cluster.mode is Mode.CLUSTER_POOL:
         yield f"{again}, if the apply is refused as a conflict: an operator wrote the podCIDRs, as of adopted nodes"
     elif cluster.mode is Mode.CRD:

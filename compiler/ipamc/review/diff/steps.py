@@ -38,7 +38,9 @@ def moves(cluster: Cluster, nodes: Sequence[str]) -> tuple[str, ...]:
         return ()
     return (
         f"drain {names(nodes)}, if that was not done before: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data",
-        "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs pods of the old one",
+        "merge, and let ipamc ci apply run; podCIDRs of a Node cannot change, so nothing moves yet"
+        if cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "podCIDRs"
+        else "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs pods of the old one",
         *after_apply(cluster, nodes[0] if len(nodes) == 1 else "NODE"),
     )
 
