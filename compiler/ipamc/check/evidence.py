@@ -267,9 +267,14 @@ def address_of(shown: ShownBlock) -> str:
 
 def which_case(lock: Lock) -> str:
     """Return the beginning of a way out: what the evidence and the lock may be."""
+    pools = (
+        ", write the CIDRs of the live CiliumPodIPPools first and as they are"
+        if lock.mode is Mode.MULTI_POOL
+        else ""
+    )
     return (
         "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
-        f"start again: delete {lock.path} and rendered/, then ipamc compile; if it was applied: "
+        f"start again: delete {lock.path} and rendered/{pools}, then ipamc compile; if it was applied: "
     )
 
 
