@@ -20,7 +20,7 @@ DUAL = {
     "ipv6": {"cidrs": ["fd00::/112"], "blockSize": 122},
 }
 SPARE = {
-    "ipv4": {"cidrs": ["10.0.16.0/24"], "blockSize": 26},
+    "ipv4": {"cidrs": ["10.0.16.0/24", "10.0.18.0/24"], "blockSize": 26},
     "ipv6": {"cidrs": ["fd00:0:0:1::/120"], "blockSize": 122},
     "unlisted": True,
 }
@@ -79,7 +79,7 @@ def seed_inside(site: Site) -> None:
 
 def commas(text: str) -> str:
     """Join the ranges by commas."""
-    return text.replace("10.0.16.0/24 10.0.0.0/20", "10.0.16.0/24,10.0.0.0/20")
+    return text.replace("10.0.16.0/24 10.0.18.0/24", "10.0.16.0/24,10.0.18.0/24")
 
 
 def another_block(text: str) -> str:
@@ -92,7 +92,7 @@ MUTATIONS: dict[str, tuple[list[dict[str, object]], Callable[[Site], None], str]
     "two blocks swapped": (ADOPT, edit(CILIUM_NODES, swapped), "10.0.0.64/26"),
     "a block that is not in the lock": (ADOPT, edit(CILIUM_NODES, another_block), "10.0.9.0/26"),
     "a comma in a list of the ConfigMap": (ADOPT, edit("cilium/configmap.yaml", commas), "the program ended"),
-    "families unsorted": (ADOPT, edit(CILIUM_NODES, six_first), "conflict with .cilium-operator."),
+    "families unsorted": (ADOPT, edit(CILIUM_NODES, six_first), "fd00::40/122"),
     "kustomize's own order": (
         MULTI,
         edit("kustomization.yaml", another_order),

@@ -121,9 +121,9 @@ def test_two_pools_of_one_name_do_not_even_build(api: Api, operator: Operator, t
         pytest.skip("no pinning")
     documents = [
         cluster("multi-pool", ipam={"pinning": "node"}, cilium=NONE),
-        pool("a", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27}),
-        pool("a.b", ipv4={"cidrs": ["10.0.1.0/24"], "blockSize": 27}),
-        inventory([{"name": "b.c"}, {"name": "c"}]),
+        pool("a", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27}, nodeSelector='rack == "a"'),
+        pool("a.b", ipv4={"cidrs": ["10.0.1.0/24"], "blockSize": 27}, nodeSelector='rack == "b"'),
+        inventory([{"name": "b.c", "labels": {"rack": "a"}}, {"name": "c", "labels": {"rack": "b"}}]),
     ]
     site = Site.made(api, tmp_path, documents, operator.minor)
     compile_without(site, "IPC0530")
