@@ -180,7 +180,7 @@ class Step:
         )
         return (
             node in self.consent.settle
-            or (known.to_come and not self.world.given(node))
+            or (known.to_come and not self.world.shown(node) and not self.world.addresses.get(node))
             or created_again
             or all(self.shows(node, block) for block in coming)
         )
