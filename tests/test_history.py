@@ -21,8 +21,8 @@ from tests.support.history.model import MODES
 
 STEPS = 50
 """Of one history, at the most."""
-HISTORIES = int(os.environ.get("IPAMC_HISTORIES", "80"))
-"""A mode: some 12,000 steps in all five."""
+HISTORIES = int(os.environ.get("IPAMC_HISTORIES", "40"))
+"""A mode: some 6,000 steps in all five."""
 SOAK = "IPAMC_HISTORIES" in os.environ
 
 

@@ -419,7 +419,9 @@ def who_returns_gets_what_was_left(step: Step) -> None:
                 and not step.overtaken(row)
                 and not step.taken_back(row)
             ]
-            if coming and (node, family) not in busy:
+            # A node that the operator served while it was away keeps what it runs with.
+            served = any(block.family == family for block in step.world.given(node))
+            if coming and not (step.world.mode == "adopt" and served) and (node, family) not in busy:
                 back = [
                     row
                     for row in coming

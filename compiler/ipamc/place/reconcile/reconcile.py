@@ -200,7 +200,8 @@ def _advance(node: NodeState, run: Run) -> NodeState:
             node = complete(node, run.today, one_block=run.one_block)
         elif node.pending and node.name in run.consent.settle:
             node = settle(node, run)
-    node = without_move(follow(adopt(node, run), run), run)
+    node = adopt(without_move(node, run), run)
+    node = without_move(follow(node, run), run)
     return ask(renumber(node, want, run), want, run)
 
 
