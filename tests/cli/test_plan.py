@@ -350,15 +350,21 @@ def test_a_new_cluster(repository: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.usefixtures("repository")
 def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     git("rm", "-rq", "clusters/red")
-    assert main(["plan", "--base", "HEAD"]) == 0
+    assert main(["plan", "--base", "HEAD"]) == 1
     captured = capsys.readouterr()
-    assert (
+    assert captured.out.startswith(
         "red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster."
-        in captured.out
     )
-    assert captured.err.endswith("To restore it: git checkout HEAD -- clusters/red\n")
-    assert main(["plan", "--base", "HEAD", "--detailed-exitcode", "red"]) == 2
-    assert main(["plan", "--base", "HEAD", "--fail-on", "leave", "red"]) == 1
+    assert captured.err.endswith(
+        "error: red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster."
+        " To restore it: git checkout HEAD -- clusters/red\n"
+        "refused: red: the cluster was deleted, and its lock with it; if it may go: --allow-deleted\n"
+    )
+    assert main(["plan", "--base", "HEAD", "red"]) == 1
+    allowed = ["plan", "--base", "HEAD", "--allow-deleted"]
+    assert main([*allowed, "--detailed-exitcode", "red"]) == 2
+    assert main([*allowed, "red"]) == 0
+    assert main([*allowed, "--fail-on", "leave", "red"]) == 1
     assert main(["plan", "--base", "HEAD", "blu"]) == 64
     assert main(["plan", "red"]) == 64
 
@@ -387,6 +393,67 @@ def test_a_renamed_cluster_is_compared_with_what_it_was(
     lock.write_text("".join(lock.read_text().splitlines(keepends=True)[:-1]))
     edit(repository, ", {name: n2}", "", name="rouge")
     assert [each["node"] for each in plan_of(capsys, "--base", "HEAD")["rouge"]["vanished"]] == ["n2"]
+
+
+# Blocks that change hands.
+
+
+def swap(repository: Path, *, blue: str = "clusters/blue/ipam.lock") -> None:
+    lock = repository / blue
+    lock.write_text(
+        lock.read_text().replace('"n1"', '"other"').replace('"n2"', '"n1"').replace('"other"', '"n2"')
+    )
+
+
+def test_a_swap_by_hand_is_refused(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lock is sound by itself: only the base tells that nobody agreed."""
+    swap(repository)
+    assert main(["compile"]) == 0
+    commit("swapped")
+    assert main(["compile", "--locked", "--check"]) == 0
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD~1"]) == 1
+    captured = capsys.readouterr()
+    assert "changed hands without consent" in captured.out
+    assert captured.err == (
+        "refused: blue: 2 held blocks changed hands, and no line records a consent:"
+        " 10.0.0.0/27 of n1 (n2 has 10.0.0.0/27), 10.0.0.32/27 of n2 (n1 has 10.0.0.32/27)\n"
+        "note: a node moves by consent: ipamc lock blue --renumber NODE, and --settle NODE once it is drained;"
+        " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
+    )
+    taken = plan_of(capsys, "--base", "HEAD~1")["blue"]["taken"]
+    assert [(each["line"]["node"], each["by"]["node"]) for each in taken] == [("n1", "n2"), ("n2", "n1")]
+
+
+def test_a_block_of_another_size_needs_consent_too(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(repository, '"10.0.0.32/27"', '"10.0.0.32/28"', file="ipam.lock")
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "10.0.0.32/27 of n2 (n2 has 10.0.0.32/28)" in capsys.readouterr().err
+
+
+def test_a_block_that_a_stranger_of_the_inventory_takes(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """n1 leaves, and n2, which has a block already, gets its block at once, without quarantine."""
+    edit(repository, "[{name: n1}, {name: n2}]", "[{name: n2}]")
+    edit(repository, '"node":"n1"', '"node":"n2"', file="ipam.lock")
+    edit(repository, '{"block":"10.0.0.32/27","pool":"a","node":"n2"}\n', "", file="ipam.lock")
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "10.0.0.0/27 of n1 (n2 has 10.0.0.0/27)" in capsys.readouterr().err
+
+
+def test_consent_is_a_line(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Renumber and settle leave a quarantined line; a rename gives blocks to a node that had none."""
+    assert main(["lock", "blue", "--renumber", "n1"]) == 0
+    assert main(["lock", "blue", "--settle", "n1"]) == 0
+    edit(repository, "{name: n2}", "{name: n3}", name="red")
+    assert main(["lock", "red", "--rename", "n2=n3"]) == 0
+    assert main(["compile"]) == 0
+    found = plan_of(capsys, "--base", "HEAD")
+    assert [found[name]["taken"] for name in ("blue", "red")] == [[], []]
+    assert main(["plan", "--base", "HEAD"]) == 0
 
 
 # Where git cannot help.

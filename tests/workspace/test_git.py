@@ -1,4 +1,4 @@
-"""Reading the past: what a revision holds, without touching the work tree."""
+"""Reading the past: what a commit has, without touching the work tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import git
+from ipamc.workspace import git, git_tree
+from ipamc.workspace.trouble import Trouble
+
+IDENTITY = ("-c", "user.name=n", "-c", "user.email=e@example.org")
+
+
+def run(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *IDENTITY, *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -17,48 +27,123 @@ def repository(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     (tmp_path / "a/link.yaml").symlink_to("x.yaml")
-    (tmp_path / "a/nothing.yaml").symlink_to("gone.yaml")
-    (tmp_path / "a/out.yaml").symlink_to("/etc/hostname")
-    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-    for command in (["init", "-q", "-b", "main"], ["add", "-A"], [*identity, "commit", "-q", "-m", "one"]):
-        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    (tmp_path / "a/deep/up.yaml").symlink_to("../x.yaml")
+    run(tmp_path, "init", "-q", "-b", "main")
+    commit(tmp_path)
     (tmp_path / "a/x.yaml").write_text("not committed")
     return tmp_path
 
 
-def test_files_of_a_revision(repository: Path) -> None:
-    found = git.files(str(repository), "HEAD", "a")
-    assert found == {
-        "a/deep/y.json": b"",
-        "a/link.yaml": b"x\n",
-        "a/x.yaml": b"x\n",
-        "a/ä b.yaml": "ä".encode(),
+def commit(repository: Path, message: str = "one") -> None:
+    run(repository, "add", "-A")
+    run(repository, "commit", "-q", "--allow-empty", "-m", message)
+
+
+def everything(name: str) -> bool:
+    return bool(name)
+
+
+def files(repository: Path, path: str, revision: str = "HEAD") -> dict[str, bytes]:
+    return git_tree.files(str(repository), run(repository, "rev-parse", revision), path, everything)
+
+
+def test_files_of_a_commit(repository: Path) -> None:
+    assert files(repository, "a") == {
+        "deep/up.yaml": b"x\n",
+        "deep/y.json": b"",
+        "link.yaml": b"x\n",
+        "x.yaml": b"x\n",
+        "ä b.yaml": "ä".encode(),
     }
+    assert files(repository, "")["ab/z.yaml"] == b"z"
+    assert files(repository, "nowhere") == {}
 
 
-def test_all_files(repository: Path) -> None:
-    assert git.files(str(repository), "HEAD", "")["ab/z.yaml"] == b"z"
+def test_only_what_is_wanted_is_read(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large file that is no input costs nothing; a large input is refused before it is read."""
+    (repository / "a/large.bin").write_bytes(b"0" * 5_000)
+    commit(repository)
+    monkeypatch.setattr(git_tree, "LARGEST", 1_000)
+    head = run(repository, "rev-parse", "HEAD")
+    assert len(git_tree.files(str(repository), head, "a", lambda name: name.endswith("ml"))) == 4
+    with pytest.raises(Trouble, match=r"a/large.bin has 5,000 bytes, more than 1,000"):
+        files(repository, "a")
+    with pytest.raises(Trouble, match=r"a/large.bin has 5,000 bytes, more than 1,000"):
+        git.show(str(repository), "HEAD", "a/large.bin")
 
 
-def test_no_files(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert git.files(str(repository), "HEAD", "nowhere") == {}
-    assert git.files(str(repository), "nothing", "a") == {}
-    assert git.files(str(tmp_path_factory.mktemp("elsewhere")), "HEAD", "") == {}
+def test_all_files_together_have_a_limit(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in range(5):
+        (repository / f"a/{name}.json").write_bytes(b"0" * 500)
+    commit(repository)
+    monkeypatch.setattr(git_tree, "TOTAL", 2_000)
+    with pytest.raises(Trouble, match=r"\.json has 500 bytes, more than"):
+        files(repository, "a")
 
 
-def test_folders_of_a_revision(repository: Path) -> None:
-    assert git.folders(str(repository), "HEAD", "") == ["a", "ab"]
-    assert git.folders(str(repository), "HEAD", "a") == ["deep"]
-    assert git.folders(str(repository), "HEAD", "nowhere") == []
-    assert git.folders(str(repository), "nothing", "") == []
+@pytest.mark.parametrize("target", ["gone.yaml", "/etc/hostname", "../ab/z.yaml", "deep", "link.yaml"])
+def test_a_link_to_anything_but_a_file_of_the_folder_is_refused(repository: Path, target: str) -> None:
+    (repository / "a/odd.yaml").symlink_to(target)
+    commit(repository)
+    with pytest.raises(Trouble, match=r"a/odd.yaml is a link that leads to no file in the cluster's folder"):
+        files(repository, "a")
+
+
+@pytest.mark.parametrize("path", ["a", "a/deep"])
+def test_a_folder_that_is_a_link_is_refused(repository: Path, path: str) -> None:
+    run(repository, "mv", path, "elsewhere")
+    (repository / path).symlink_to("elsewhere" if "/" not in path else "../elsewhere")
+    commit(repository)
+    with pytest.raises(Trouble, match=f"{path} is a link, and no folder of clusters can be there"):
+        files(repository, "a/deep")
+
+
+def test_folders_of_a_commit(repository: Path) -> None:
+    """Also links and submodules, which are no folders of clusters: whoever reads them says so."""
+    (repository / "a/other").symlink_to("deep")
+    commit(repository)
+    head = run(repository, "rev-parse", "HEAD")
+    assert git_tree.folders(str(repository), head, "") == ["a", "ab"]
+    assert git_tree.folders(str(repository), head, "a") == ["deep", "link.yaml", "other"]
+    assert git_tree.folders(str(repository), head, "nowhere") == []
+    with pytest.raises(Trouble, match=r"a/x.yaml is a file, and no folder"):
+        git_tree.folders(str(repository), head, "a/x.yaml")
+
+
+def test_a_file_of_a_commit(repository: Path) -> None:
+    folder = str(repository)
+    assert git.show(folder, "HEAD", "a/x.yaml") == b"x\n"
+    assert git.show(folder, "HEAD", "a/gone.yaml") is None
+    assert git.show(folder, "nothing", "a/x.yaml") is None
+    with pytest.raises(Trouble, match=r"a/link.yaml is a link"):
+        git.show(folder, "HEAD", "a/link.yaml")
 
 
 def test_a_clone_may_be_shallow(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert not git.is_shallow(str(repository))
-    subprocess.run(
-        ["git", "-C", str(repository), "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "two"],
-        check=True,
-    )
+    commit(repository, "two")
     clone = tmp_path_factory.mktemp("clone")
     subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(clone)], check=True)
     assert git.is_shallow(str(clone))
+    assert git.merge_base(str(clone), "HEAD", "HEAD") == git.commit(str(clone), "HEAD")
+
+
+@pytest.mark.parametrize("filtered", ["blob:none", "tree:0"])
+def test_a_clone_that_lacks_files_is_an_error(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, filtered: str
+) -> None:
+    """What is not there must not look like a file that the commit does not have. Nothing is fetched."""
+    run(repository, "config", "uploadpack.allowFilter", "true")
+    clone = tmp_path_factory.mktemp("clone")
+    options = [f"--filter={filtered}", "--no-checkout", f"file://{repository}"]
+    subprocess.run(["git", "clone", "-q", *options, str(clone)], check=True)
+    with pytest.raises(Trouble, match=r"partial clone|git ls-tree in"):
+        git.show(str(clone), "HEAD", "a/x.yaml")
+    with pytest.raises(Trouble, match=r"partial clone|git ls-tree in"):
+        files(clone, "a")
+
+
+def test_outside_of_a_repository(tmp_path: Path) -> None:
+    assert git.root(str(tmp_path)) is None
+    with pytest.raises(Trouble, match="is not in a git repository"):
+        git.commit(str(tmp_path), "HEAD")

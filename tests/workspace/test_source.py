@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import main
-from ipamc.workspace import disk, git
+from ipamc.workspace import disk, git_tree
 from ipamc.workspace.history import look_back
 from ipamc.workspace.source import Commit, Disk, Source
 from ipamc.workspace.trouble import Misnamed, Trouble
@@ -114,14 +114,14 @@ def test_locks_are_read_at_once_and_without_any_other_file(
     commit: Commit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    blobs = git.blobs
+    blobs = git_tree.blobs
 
     def counted(folder: str, revision: str, paths: list[str]) -> dict[str, bytes]:
         asked.append(paths)
         return blobs(folder, revision, paths)
 
-    monkeypatch.setattr(git, "blobs", counted)
-    monkeypatch.setattr(git, "files", None)
+    monkeypatch.setattr(git_tree, "blobs", counted)
+    monkeypatch.setattr(git_tree, "files", None)
     assert [bool(commit.lock(folder).text) for folder in commit.folders] == [True, True]
     assert asked == [[f"{folder}/{disk.LOCK}" for folder in (BLUE, RED)]]
     monkeypatch.setattr(disk, "read_sources", None)

@@ -8,7 +8,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import clusters_argument
+from ipamc.cli.options import Revision, clusters_argument
 from ipamc.workspace.clusters import find
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ TARGETED = ("renumber", "settle", "release", "rename")
 @click.option("--mode", is_flag=True, help="Let the lock switch to the Cluster's IPAM mode.")
 @click.option(
     "--onto",
+    type=Revision(),
     metavar="REV",
-    default="",
     help="First merge the lock of this revision in, as the merge driver does. The inputs must be merged already.",
 )
 @click.option("--reshard", is_flag=True, help="Let the shard count grow to fit output.shardSize.")
 @format_option
-def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **given: Any) -> int:
+def command(*, clusters: tuple[str, ...], check: bool, onto: str | None, style: str, **given: Any) -> int:
     """Write only the lock, and nothing below rendered/.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
@@ -121,7 +121,7 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str, style: str, **
             render=False,
             locked=check and not onto,
             check=check,
-            onto=onto,
+            onto=onto or "",
         )
         for folder in folders
     ]

@@ -29,10 +29,24 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return found or [CompletionItem(incomplete, type="dir")]
 
 
+class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+    """A revision of git. An empty one is refused: a variable of a pipeline that is not set must not mean the disk."""
+
+    name = "REV"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the revision."""
+        text = str(value)
+        if not text.strip():
+            option = param.opts[0] if param else self.name
+            self.fail(f"the revision is empty: name one, or omit {option}", param, ctx)
+        return text
+
+
 def at_option(function: Function) -> Function:
     """Add the option --at, as `at`; "" where it is not given."""
     text = "Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then."
-    return click.option("--at", "at", metavar="REV|DATE", default="", help=text)(function)
+    return click.option("--at", "at", type=Revision(), metavar="REV|DATE", help=text)(function)
 
 
 def output_option(*formats: str) -> Callable[[Function], Function]:
@@ -46,12 +60,12 @@ def output_option(*formats: str) -> Callable[[Function], Function]:
     )
 
 
-def source_of(clusters: Sequence[str], at: str) -> Source:
+def source_of(clusters: Sequence[str], at: str | None) -> Source:
     """Return the disk with these clusters, or the commit that `at` means.
 
     Says on stderr which commit a date means, and which clusters the commit does not have.
     """
-    if not at:
+    if at is None:
         from ipamc.workspace.clusters import find
         from ipamc.workspace.source import Disk
 

@@ -10,7 +10,7 @@ import click
 
 from ipamc.cli.command import CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, report_option
-from ipamc.cli.options import clusters_argument
+from ipamc.cli.options import Revision, clusters_argument
 from ipamc.cli.terminal import colour, progress, say, trouble
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
@@ -48,14 +48,14 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
         ),
     ),
     done="done; with --detailed-exitcode: nothing changes",
-    refused="refused: a line vanished from a lock, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
+    refused="refused: a cluster was deleted, a line vanished from a lock, a held block changed hands, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
     changed="only with --detailed-exitcode: something changes",
 )
 @clusters_argument
 @click.option(
     "--base",
+    type=Revision(),
     metavar="REV",
-    default="",
     help="Compare with the lock and the rendered files of this revision, instead of those on the disk.",
 )
 @click.option(
@@ -75,6 +75,11 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     help=f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}. Repeatable.",
 )
 @click.option(
+    "--allow-deleted",
+    is_flag=True,
+    help="Clusters that only the base has may go; what was applied there stays.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
@@ -84,10 +89,11 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 def command(
     *,
     clusters: tuple[str, ...],
-    base: str,
+    base: str | None,
     style: str,
     detailed_exitcode: bool,
     fail_on: frozenset[str],
+    allow_deleted: bool,
     jobs: int | None,
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
@@ -106,6 +112,7 @@ def command(
     from ipamc.workspace.workers import run_all
 
     folders, before = _clusters(clusters, base)
+    base = base or ""
     day = today()
     beside = neighbours(folders, progress)
     tasks = [
@@ -123,8 +130,8 @@ def command(
     if tasks:
         with progress(compiling(folders)):
             planned += run_all(tasks, jobs, run)
-    planned += [_deleted(folder, lock, base) for folder, lock in before.deleted.items()]
-    planned.sort(key=lambda cluster: cluster.name)
+    planned += [_deleted(folder, lock, base, agreed=allow_deleted) for folder, lock in before.deleted.items()]
+    planned.sort(key=lambda cluster: (cluster.status is not Status.DELETED, cluster.name))
     report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
@@ -143,19 +150,20 @@ def command(
     for reason in reasons:
         say(f"refused: {reason}")
     for cluster in planned if base else ():
-        if cluster.difference and cluster.difference.lines.vanished:
-            _way_back(base, cluster.name)
+        lines = cluster.difference.lines if cluster.difference else None
+        if lines and (lines.vanished or lines.taken):
+            _way_back(base, cluster.name, vanished=bool(lines.vanished))
     if reasons or any(cluster.failed for cluster in planned):
         return REFUSED
     return CHANGED if detailed_exitcode and any(cluster.changed for cluster in planned) else DONE
 
 
-def _clusters(given: tuple[str, ...], base: str) -> tuple[list[str], Base]:
+def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base]:
     """Return the folders to plan, and what they are compared with."""
     from ipamc.workspace.plan_base import Base, look
     from ipamc.workspace.source import Disk
 
-    if not base:
+    if base is None:
         return find(given), Base(source=Disk())
     missing = [
         text for text in given if not disk.is_folder(text) and not disk.is_folder(f"{disk.CLUSTERS}/{text}")
@@ -241,7 +249,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     )
 
 
-def _deleted(folder: str, lock: Lock | None, base: str) -> ClusterReport:
+def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> ClusterReport:
     from ipamc.review.diff.plan_report import ClusterReport, Status
 
     lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
@@ -250,7 +258,7 @@ def _deleted(folder: str, lock: Lock | None, base: str) -> ClusterReport:
         f"with {count(nodes, 'node')} and {count(len(lines), 'block')}; what was applied stays in the cluster"
     )
     said = f"{base} has it, {held}. To restore it: git checkout {base} -- {folder}"
-    return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes)
+    return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes, agreed=agreed)
 
 
 def _rendered(report: PlanReport, style: str) -> str:
@@ -267,8 +275,8 @@ def _rendered(report: PlanReport, style: str) -> str:
     )
 
 
-def _way_back(base: str, name: str) -> None:
-    """Say how to restore lines that vanished."""
+def _way_back(base: str, name: str, *, vanished: bool) -> None:
+    """Say how to restore lines that vanished or changed hands."""
     from ipamc.workspace.plan_base import behind
 
     if behind(base):
@@ -280,6 +288,9 @@ def _way_back(base: str, name: str) -> None:
         )
     else:
         lock = f"{disk.CLUSTERS}/{name}/{disk.LOCK}"
-        say(
-            f"note: a line goes only when its addresses are given out again; to restore it: git checkout {base} -- {lock}, then: ipamc compile {name}"
+        rule = (
+            "a line goes only when its addresses are given out again"
+            if vanished
+            else f"a node moves by consent: ipamc lock {name} --renumber NODE, and --settle NODE once it is drained"
         )
+        say(f"note: {rule}; to restore it: git checkout {base} -- {lock}, then: ipamc compile {name}")

@@ -29,7 +29,7 @@ from ipamc.cli.terminal import say
 @output_option("table", "json")
 @at_option
 @format_option
-def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: str, style: str) -> int:
+def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: str | None, style: str) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a

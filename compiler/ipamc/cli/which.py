@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @at_option
 @output_option("table", "json")
 @format_option
-def command(*, target: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
+def command(*, target: str, clusters: tuple[str, ...], at: str | None, output: str, style: str) -> int:
     """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.
 
     For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @at_option
 @output_option("text", "json")
 @format_option
-def command(*, node: str, clusters: tuple[str, ...], at: str, output: str, style: str) -> int:
+def command(*, node: str, clusters: tuple[str, ...], at: str | None, output: str, style: str) -> int:
     """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.
 
     Writes nothing.

@@ -1,55 +1,70 @@
-"""git: the only module that runs it. Functions return what git prints as values, and None where git fails."""
+"""The questions that ipamc asks git about history, configuration and a merge.
+
+`git_run` says how git is run, `git_tree` reads the files of a commit. Functions raise Trouble where git cannot
+tell; None means that git knows there is none.
+"""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
+
+from ipamc.workspace import git_run, git_tree
+from ipamc.workspace.git_run import must, run
+from ipamc.workspace.trouble import Trouble
+
+_OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?").fullmatch
 
 
 def root(folder: str) -> str | None:
-    """Return the top folder of the repository that a folder is in; None outside of one, or without git."""
-    found = _git(folder, "rev-parse", "--show-toplevel")
-    return found.stdout.rstrip("\n") if found and found.returncode == 0 else None
+    """Return the top folder of the work tree that a folder is in; None outside of one."""
+    return git_run.top_of(folder)
 
 
 def configure(folder: str, settings: Mapping[str, str]) -> list[str]:
-    """Set keys in the configuration of a folder's repository; return those that changed.
-
-    Raises OSError with what git prints.
-    """
+    """Set keys in the configuration of a folder's repository; return those that changed."""
     changed = [key for key, value in settings.items() if get(folder, key) != value]
     for key in changed:
-        done = _git(folder, "config", "--local", "--replace-all", key, settings[key])
-        if not done or done.returncode:
-            raise OSError(f"git config {key}: {done.stderr.strip() if done else 'there is no git'}")
+        must(folder, "config", "--local", "--replace-all", key, settings[key])
     return changed
 
 
 def get(folder: str, key: str) -> str | None:
     """Return the value of a key of the repository's own configuration; None where it is not set."""
-    found = _git(folder, "config", "--local", "--get", key)
-    return found.stdout.rstrip("\n") if found and found.returncode == 0 else None
+    found = run(folder, "config", "--local", "--get", key)
+    return found.text.rstrip("\n") if found.code == 0 else None
 
 
 def trunk(folder: str) -> str:
     """Return the revision whose locks are published: `git config ipamc.trunk`, else origin/HEAD."""
-    found = _git(folder, "config", "--get", "ipamc.trunk")
-    return found.stdout.strip() if found and found.returncode == 0 and found.stdout.strip() else "origin/HEAD"
+    found = run(folder, "config", "--get", "ipamc.trunk")
+    return found.text.strip() or "origin/HEAD"
 
 
 def show(folder: str, revision: str, path: str) -> bytes | None:
     """Return a file of a revision, by its path below the repository's top; None where there is none.
 
-    `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge.
+    `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge. Raises Trouble for a
+    link, and for a file of more than 256 MiB.
     """
-    found = _run(folder, "cat-file", "blob", f"{revision}:{path}")
-    return found.stdout if found and found.returncode == 0 else None
+    if revision.startswith(":"):
+        return git_tree.staged(folder, int(revision[1:]), path)
+    found = commit(folder, revision)
+    return git_tree.blobs(folder, found, [path]).get(path) if found else None
 
 
 def commit(folder: str, revision: str) -> str | None:
-    """Return the commit that a revision names; None if git knows none."""
-    found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    return found.stdout.strip() if found and found.returncode == 0 else None
+    """Return the commit that a revision names; None if git knows none.
+
+    Raises Trouble for a name that means two things: who may push a tag could call it like the trunk.
+    """
+    found = run(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    if "is ambiguous" in found.complaint:
+        raise Trouble(
+            f"{revision!r} is ambiguous here, a branch and a tag for example: write refs/heads/… or refs/remotes/…"
+        )
+    name = found.text.strip()
+    return name if found.code == 0 and _OBJECT(name) else None
 
 
 def before(folder: str, second: int) -> str | None:
@@ -57,14 +72,13 @@ def before(folder: str, second: int) -> str | None:
 
     The history is that of first parents. None where there is no such commit.
     """
-    found = _git(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
-    return found.stdout.strip() or None if found and found.returncode == 0 else None
+    found = run(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
+    return found.text.strip() or None if found.code == 0 else None
 
 
 def committed(folder: str, commit: str) -> int:
     """Return the second (since 1970) at which a commit was committed."""
-    found = _git(folder, "rev-list", "--max-count=1", "--timestamp", commit)
-    return int(found.stdout.split()[0]) if found and found.returncode == 0 else 0
+    return int(must(folder, "rev-list", "--max-count=1", "--timestamp", commit).text.split()[0])
 
 
 def first(folder: str) -> str | None:
@@ -72,53 +86,33 @@ def first(folder: str) -> str | None:
 
     In a shallow clone, that is the oldest commit that was fetched.
     """
-    found = _git(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
-    return found.stdout.split()[-1] if found and found.returncode == 0 and found.stdout else None
+    found = run(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
+    return found.text.split()[-1] if found.code == 0 and found.text else None
 
 
 def is_shallow(folder: str) -> bool:
     """Tell whether a clone has only the newer part of its history."""
-    found = _git(folder, "rev-parse", "--is-shallow-repository")
-    return bool(found and found.stdout.strip() == "true")
-
-
-def folders(folder: str, revision: str, path: str) -> list[str]:
-    """Return the names of the folders right below a path in a revision, in order.
-
-    "" is the repository's top. There are none where there is no such path.
-    """
-    found = _git(folder, "ls-tree", "-d", "-z", "--name-only", f"{revision}:{path}")
-    return found.stdout.split("\0")[:-1] if found and found.returncode == 0 else []
-
-
-def blobs(folder: str, revision: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return those of some files that a revision has, by path below the repository's top.
-
-    One process for any number of files.
-    """
-    asked = "".join(f"{revision}:{path}\n" for path in paths)
-    return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), paths))
+    return run(folder, "rev-parse", "--is-shallow-repository").text.strip() == "true"
 
 
 def parents(folder: str, revision: str) -> list[str]:
     """Return the parents of a commit, the first one first."""
-    found = _git(folder, "rev-list", "--parents", "--max-count=1", revision)
-    return found.stdout.split()[1:] if found and found.returncode == 0 else []
+    return must(folder, "rev-list", "--parents", "--max-count=1", revision).text.split()[1:]
 
 
 def merge_base(folder: str, one: str, two: str) -> str | None:
     """Return the best common ancestor of two revisions; None without one, as in a shallow clone."""
-    found = _git(folder, "merge-base", one, two)
-    return found.stdout.strip() if found and found.returncode == 0 else None
+    found = run(folder, "merge-base", one, two)
+    return found.text.strip() if found.code == 0 else None
 
 
-def changed(folder: str, base: str) -> list[str] | None:
+def changed(folder: str, base: str) -> list[str]:
     """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
 
-    A file that moved has both names. None where git cannot tell.
+    A file that moved has both names.
     """
-    found = _git(folder, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, "HEAD", "--")
-    return sorted(found.stdout.split("\0")[:-1]) if found and found.returncode == 0 else None
+    options = ("--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
+    return sorted(must(folder, "diff", *options, base, "HEAD", "--").text.split("\0")[:-1])
 
 
 def begin_merge(folder: str, revision: str) -> str | None:
@@ -127,10 +121,9 @@ def begin_merge(folder: str, revision: str) -> str | None:
     Return None, or git's message where the merge did not begin. After that, `unmerged` lists the files that
     git could not merge.
     """
-    done = _git(folder, *_identity(folder), "merge", "--no-ff", "--no-commit", "--quiet", revision)
-    if done and (done.returncode == 0 or unmerged(folder)):
-        return None
-    return (done.stderr or done.stdout).strip() if done else "there is no git"
+    options = (*git_run.neutral(folder), *_identity(folder))
+    done = run(folder, "merge", "--no-ff", "--no-commit", "--quiet", revision, options=options)
+    return None if done.code == 0 or unmerged(folder) else (done.complaint or done.text).strip()
 
 
 def unmerged(folder: str) -> dict[str, set[int]]:
@@ -138,9 +131,9 @@ def unmerged(folder: str) -> dict[str, set[int]]:
 
     1 is the base, 2 ours, 3 theirs.
     """
-    found = _git(folder, "ls-files", "--unmerged", "--full-name", "-z")
+    found = must(folder, "ls-files", "--unmerged", "--full-name", "-z")
     sides: dict[str, set[int]] = {}
-    for row in found.stdout.split("\0")[:-1] if found else ():
+    for row in found.text.split("\0")[:-1]:
         head, path = row.split("\t", 1)
         sides.setdefault(path, set()).add(int(head.split()[2]))
     return sides
@@ -148,26 +141,22 @@ def unmerged(folder: str) -> dict[str, set[int]]:
 
 def restore(folder: str, side: int, paths: Iterable[str]) -> None:
     """Take one side, 2 (ours) or 3 (theirs), of files that git could not merge."""
-    _must(
-        folder,
-        "checkout",
-        {2: "--ours", 3: "--theirs"}[side],
-        "--pathspec-from-file=-",
-        "--pathspec-file-nul",
-        paths=paths,
-    )
+    options = ({2: "--ours", 3: "--theirs"}[side], "--pathspec-from-file=-", "--pathspec-file-nul")
+    stdin = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    must(folder, "checkout", *options, options=git_run.neutral(folder), stdin=stdin)
 
 
 def is_clean(folder: str) -> bool:
     """Tell whether the work tree is as HEAD has it, without untracked files."""
-    found = _git(folder, "status", "--porcelain")
-    return found is not None and found.returncode == 0 and not found.stdout
+    options = git_run.neutral(folder)
+    return not must(folder, "status", "--porcelain", "--ignore-submodules=all", options=options).output
 
 
 def take_back(folder: str) -> None:
     """Reset a work tree that was clean before to HEAD: what was merged and written since is gone."""
-    _must(folder, "add", "--all")
-    _must(folder, "reset", "--hard", "--quiet", "HEAD")
+    options = git_run.neutral(folder)
+    must(folder, "add", "--all", options=options)
+    must(folder, "reset", "--hard", "--quiet", "HEAD", options=options)
 
 
 def finish_merge(folder: str, path: str) -> None:
@@ -175,79 +164,11 @@ def finish_merge(folder: str, path: str) -> None:
 
     The author is ipamc where git knows none.
     """
-    _must(folder, "add", "--all", "--", path)
-    _must(folder, *_identity(folder), "commit", "--no-edit", "--quiet")
+    options = git_run.neutral(folder)
+    must(folder, "add", "--all", "--", path, options=options)
+    must(folder, "commit", "--no-edit", "--quiet", options=(*options, *_identity(folder)))
 
 
 def _identity(folder: str) -> tuple[str, ...]:
-    known = _git(folder, "var", "GIT_COMMITTER_IDENT")
-    return (
-        ()
-        if known and known.returncode == 0
-        else ("-c", "user.name=ipamc", "-c", "user.email=ipamc@localhost")
-    )
-
-
-def _must(folder: str, *arguments: str, paths: Iterable[str] = ()) -> None:
-    stdin = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    done = _run(folder, *arguments, stdin=stdin)
-    if not done or done.returncode:
-        raise OSError(
-            f"git {' '.join(arguments)}: {_text(done.stderr).strip() if done else 'there is no git'}"
-        )
-
-
-def files(folder: str, revision: str, path: str) -> dict[str, bytes]:
-    """Return all files of a revision at and below a path, in order of path.
-
-    The path is below the repository's top; "" is the top. Two processes for any number of files. A symbolic
-    link within the revision is followed, one step; a link to nothing is left out.
-    """
-    listed = _run(folder, "ls-tree", "-r", "-z", "--full-tree", revision, *(["--", path] if path else []))
-    if not listed or listed.returncode:
-        return {}
-    names: list[tuple[str, str]] = []
-    for row in listed.stdout.split(b"\0")[:-1]:
-        head, name = row.split(b"\t", 1)
-        mode, _, blob = head.decode().split()
-        # A submodule is a commit of another repository; no name that we read has a line break.
-        if mode != "160000" and b"\n" not in name:
-            names.append((_text(name), blob if mode != "120000" else ""))
-    asked = "".join(f"{blob or f'{revision}:{name}'}\n" for name, blob in names)
-    return dict(_batch(folder, asked.encode("utf-8", "surrogateescape"), [name for name, _ in names]))
-
-
-def _batch(folder: str, asked: bytes, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    found = _run(folder, "cat-file", "--batch", "--follow-symlinks", stdin=asked)
-    output, at = found.stdout if found else b"", 0
-    for name in names:
-        end = output.find(b"\n", at)
-        head = output[at:end].split()
-        if len(head) != 3 or head[1] != b"blob":
-            a_link = head and head[0] in {b"symlink", b"dangling", b"loop", b"notdir"}
-            at = end + 1 + (int(head[-1]) + 1 if a_link else 0)
-            continue
-        size = int(head[2])
-        yield name, output[end + 1 : end + 1 + size]
-        at = end + 1 + size + 1
-
-
-def _git(folder: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    done = _run(folder, *arguments)
-    return (
-        None
-        if done is None
-        else subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
-    )
-
-
-def _text(output: bytes) -> str:
-    return output.decode("utf-8", "surrogateescape")
-
-
-def _run(folder: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
-    try:
-        command = ["git", "-C", folder, *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, check=False)  # noqa: S603 - no shell
-    except FileNotFoundError:
-        return None
+    known = run(folder, "var", "GIT_COMMITTER_IDENT")
+    return () if known.code == 0 else ("-c", "user.name=ipamc", "-c", "user.email=ipamc@localhost")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock, State
-from ipamc.workspace import disk, git
+from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.revision import below, is_below, unknown
 from ipamc.workspace.source import Commit, Source
@@ -45,7 +45,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     if commit is None:
         raise _shallow(revision) if git.is_shallow(top) else unknown(revision)
     where = below(top, disk.CLUSTERS) if is_below(top, disk.CLUSTERS) else None
-    there = git.folders(top, commit, where) if where is not None else []
+    there = git_tree.folders(top, commit, where) if where is not None else []
     gone = [
         f"{disk.CLUSTERS}/{name}"
         for name in there
@@ -112,4 +112,4 @@ def behind(revision: str) -> bool:
     What they added then looks as if it had vanished.
     """
     commit = git.commit(".", revision)
-    return commit is not None and git.merge_base(".", "HEAD", commit) != commit
+    return commit is not None and git.merge_base(".", "HEAD", commit) not in {commit, None}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from ipamc.workspace import disk, git
+from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.trouble import Trouble
 
 
@@ -41,13 +41,14 @@ def is_below(top: str, folder: str) -> bool:
 
 
 def below(top: str, folder: str) -> str:
-    """Return a folder's path below the repository's top, as git writes it.
+    """Return a folder's path below the repository's top, as git writes it; "" for the top itself.
 
     Raises Trouble where it is elsewhere.
     """
     if not is_below(top, folder):
         raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
-    return Path(folder).resolve().relative_to(Path(top).resolve()).as_posix()
+    path = Path(folder).resolve().relative_to(Path(top).resolve())
+    return path.as_posix() if path.name else ""
 
 
 def require_top() -> None:
@@ -66,4 +67,4 @@ def folders_at(top: str, commit: str, path: str) -> tuple[str, ...]:
 
     A commit never changes, so git is asked once.
     """
-    return tuple(git.folders(top, commit, path))
+    return tuple(git_tree.folders(top, commit, path))

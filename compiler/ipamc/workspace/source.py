@@ -178,8 +178,7 @@ class Commit:
         """Return the files below a cluster's `rendered/`."""
         within = f"{disk.RENDERED}/"
         files = _files(self.top, self.commit, self._path(folder))
-        found = {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
-        return {path: data for path, data in found.items() if not PurePosixPath(path).name.startswith(".")}
+        return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
 
     def day(self) -> str:
         """Return the day of the commit."""
@@ -206,23 +205,22 @@ def _below(top: str, folder: str) -> str:
 
 @lru_cache(maxsize=1)
 def _files(top: str, commit: str, path: str) -> Mapping[str, bytes]:
-    """Return every file of a cluster by path below its folder.
+    """Return the inputs, the lock and the rendered files of a cluster, by path below its folder.
 
     A commit never changes. The last cluster is kept, because a verb asks for its parts one after the other.
     """
-    from ipamc.workspace import git
+    from ipamc.workspace import git_tree
 
-    files = git.files(top, commit, path)
-    return MappingProxyType({name.removeprefix(f"{path}/"): data for name, data in files.items()})
+    return MappingProxyType(git_tree.files(top, commit, path, _is_read))
 
 
 @lru_cache(maxsize=1)
 def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tuple[str, bytes | None]]:
     """Return the path and the text of each folder's lock. One process of git for all of them."""
-    from ipamc.workspace import git
+    from ipamc.workspace import git_tree
 
-    paths = {folder: f"{_below(top, folder)}/{disk.LOCK}" for folder in folders}
-    texts = git.blobs(top, commit, list(paths.values()))
+    paths = {folder: (PurePosixPath(_below(top, folder)) / disk.LOCK).as_posix() for folder in folders}
+    texts = git_tree.blobs(top, commit, list(paths.values()))
     return MappingProxyType({folder: (path, texts.get(path)) for folder, path in paths.items()})
 
 
@@ -231,14 +229,23 @@ def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
 
     Somebody deleted the tree, and the cluster may still run with it.
     """
-    from ipamc.workspace import git
+    from ipamc.workspace import git, git_tree
 
     top = git.root(folder)
-    if top is None or git.commit(top, "HEAD") is None:
+    head = git.commit(top, "HEAD") if top else None
+    if top is None or head is None:
         return {}
-    names = {path: f"{_below(top, folder)}/{disk.RENDERED}/{path}" for path in paths}
-    found = git.blobs(top, "HEAD", list(names.values()))
+    within = PurePosixPath(_below(top, folder)) / disk.RENDERED
+    names = {path: (within / path).as_posix() for path in paths}
+    found = git_tree.blobs(top, head, list(names.values()))
     return {path: found.get(name) for path, name in names.items()}
+
+
+def _is_read(path: str) -> bool:
+    """Tell whether a file is an input, the lock or rendered, by its path below the cluster's folder."""
+    parts = PurePosixPath(path).parts
+    rendered = parts[0] == disk.RENDERED and not parts[-1].startswith(".")
+    return path == disk.LOCK or rendered or _is_source(path)
 
 
 def _is_source(path: str) -> bool:

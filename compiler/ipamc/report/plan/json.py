@@ -55,6 +55,10 @@ def _difference(difference: Difference) -> dict[str, Any]:
             *(_renumber(renumber, "pending as before") for renumber in lines.still_pending),
         ],
         "vanished": [_line(line) for line in lines.vanished],
+        "taken": [
+            {"line": _line(item.line), "by": {"node": item.by.node, "block": str(item.by.block)}}
+            for item in lines.taken
+        ],
         "misplaced": [
             {
                 "why": group.why,

@@ -108,6 +108,14 @@ def _sections(difference: Difference) -> Iterator[Section]:
         sign=Sign.URGENT,
     )
     yield Section(
+        title="changed hands without consent: no line of the base is pending for these nodes, and none keeps the block",
+        head=("node", "block", "has now", "block"),
+        rows=tuple(
+            (item.line.node, str(item.line.block), item.by.node, str(item.by.block)) for item in lines.taken
+        ),
+        sign=Sign.URGENT,
+    )
+    yield Section(
         title="steps, in this order",
         head=("step", "what to do"),
         rows=tuple((f"{number}.", step) for number, step in enumerate(difference.steps, 1)),

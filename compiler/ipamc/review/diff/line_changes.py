@@ -32,6 +32,16 @@ class FormerBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBlock:
+    """A block of the base that another line has now, although no line records a consent."""
+
+    line: Line
+    """Its line in the base, which was held."""
+    by: Line
+    """The held line of the head that has the lowest of its addresses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Renumber:
     """A node whose block changes, or is to change."""
 
@@ -86,6 +96,8 @@ class LineChanges:
     completed: tuple[Renumber, ...] = ()
     """The node no longer holds its old block."""
     vanished: tuple[Line, ...] = ()
+    taken: tuple[TakenBlock, ...] = ()
+    """Held blocks that changed hands without consent."""
     pool_transfers: tuple[PoolTransfer, ...] = ()
     taken_back: tuple[FormerBlock, ...] = ()
     """Blocks of pools where Cilium's operator decides, which their node no longer shows, or another shows."""

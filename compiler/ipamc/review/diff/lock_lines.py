@@ -27,6 +27,7 @@ from ipamc.review.diff.line_changes import (
     LineChanges,
     PoolTransfer,
     Renumber,
+    TakenBlock,
 )
 
 
@@ -87,6 +88,7 @@ def compare_lines(
         still_pending=still_pending,
         completed=tuple(comparison.completed()),
         vanished=vanished,
+        taken=tuple(comparison.taken()),
         pool_transfers=comparison.pool_transfers(),
         taken_back=comparison.former_of_operator(),
         counts=Counts(
@@ -285,6 +287,27 @@ class _Comparison:
                 some = released if line.node in self.present else left
                 some.append(FormerBlock(line=line, before=line, to=over[0].node))
         return _in_order(left), _in_order(released), tuple(vanished)
+
+    def taken(self) -> Iterator[TakenBlock]:
+        """Yield the held blocks that have another line now, although no line records a consent, in order.
+
+        Consent is a line: one of the node that was pending in the base, or that keeps the block in the head
+        as quarantined or released. A node that replaces one which left may take its blocks (`--rename`): it
+        held none before. Where Cilium's operator decides, the lock follows the operator.
+        """
+        waited = {(line.node, line.block.family) for line in self.before if line.state is State.PENDING}
+        known = {line.node for line in self.before if line.state is State.HELD}
+        for line in self.ended:
+            if line.state is not State.HELD or line.pool in self.plan.operator_pools:
+                continue
+            now = self.new.get(line.block)
+            if (now and now.node == line.node) or (line.node, line.block.family) in waited:
+                continue
+            over = [other for other in lines_over(self.plan.lock.lines, line.block) if other.in_use]
+            heirs = {other.node for other in over}
+            renamed = line.node not in self.present and len(heirs) == 1 and not heirs & known
+            if over and not renamed:
+                yield TakenBlock(line=line, by=over[0])
 
     def former_of_operator(self) -> tuple[FormerBlock, ...]:
         """Return the blocks that the operator took back, each with the node that has its addresses now."""

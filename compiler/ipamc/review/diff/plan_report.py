@@ -38,12 +38,16 @@ class ClusterReport:
     """Of the head's compile."""
     nodes: int = 0
     """Of a deleted cluster: how many nodes held a block at the base."""
+    agreed: bool = False
+    """Of a deleted cluster: it may go (`--allow-deleted`)."""
 
     @property
     def failed(self) -> bool:
         """Return whether the plan is refused without any `--fail-on`."""
-        vanished = self.difference is not None and self.difference.lines.vanished
-        return bool(vanished) or self.status in {Status.REFUSED, Status.FAILED}
+        if self.difference is not None and (self.difference.lines.vanished or self.difference.lines.taken):
+            return True
+        gone = self.status is Status.DELETED and not self.agreed
+        return gone or self.status in {Status.REFUSED, Status.FAILED}
 
     @property
     def changed(self) -> bool:
@@ -58,14 +62,19 @@ class PlanReport:
     base: str
     """The revision as it was named; "" if the base is the disk."""
     clusters: tuple[ClusterReport, ...]
-    """By name."""
+    """Deleted ones first, then by name."""
     scope: tuple[str, ...] = ()
     """The clusters that were named; empty if all are meant. A pull request has a comment for each scope."""
 
 
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
-    """Yield why the plan is refused, a line each: vanished lines, and what `fail_on` names."""
+    """Yield why the plan is refused, a line each.
+
+    That is deleted clusters, vanished lines, blocks that changed hands, and what `fail_on` names.
+    """
     for cluster in report.clusters:
+        if cluster.status is Status.DELETED and not cluster.agreed:
+            yield f"{cluster.name}: the cluster was deleted, and its lock with it; if it may go: --allow-deleted"
         if cluster.status is Status.DELETED and "leave" in fail_on:
             left_nodes = count(cluster.nodes, "node")
             yield f"{cluster.name}: {left_nodes} left with the whole cluster (--fail-on leave)"
@@ -75,6 +84,12 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if lines.vanished:
             vanished = names(f"{line.node} ({line.block})" for line in lines.vanished)
             yield f"{cluster.name}: {count(len(lines.vanished), 'line')} vanished from the lock: {vanished}"
+        if lines.taken:
+            taken = names(
+                f"{item.line.block} of {item.line.node} ({item.by.node} has {item.by.block})"
+                for item in lines.taken
+            )
+            yield f"{cluster.name}: {count(len(lines.taken), 'held block')} changed hands, and no line records a consent: {taken}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
         left = {
             block.line.node

@@ -1,0 +1,215 @@
+"""How git is run, so that no branch, environment or configuration of a repository decides what it does.
+
+A branch may contain a folder with HEAD, config, objects/ and refs/. For git that searches a repository from
+there, it is a bare one, and its configuration names programs. So git searches nothing: it runs at the top of
+the work tree, with --git-dir and --work-tree. Further, it runs no hook, no file system monitor, no external
+diff and no transport, fetches no missing object, and follows no replaced one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from ipamc.workspace.trouble import Trouble
+
+MOST = 256 << 20
+"""The most bytes that one command may print."""
+
+_OURS = re.compile(r"GIT_(?:CONFIG_.*|AUTHOR_.*|COMMITTER_.*|EXEC_PATH)").fullmatch
+"""The variables of git that are kept: who the user is, and the user's configuration.
+
+In a hook, git sets GIT_DIR and others for the repository and index of that moment.
+"""
+_ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_EDITOR": "false",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",  # git 2.39.4, 2.45.1
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_SETTINGS = {
+    "core.alternateRefsCommand": "",
+    "core.fsmonitor": "false",
+    "core.gitProxy": "",
+    "core.hooksPath": os.devnull,
+    "core.sshCommand": "false",
+    "core.warnAmbiguousRefs": "true",
+    "credential.helper": "",
+    "diff.external": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",  # git 2.38
+    "submodule.recurse": "false",
+}
+_NEUTRAL: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = (
+    (
+        re.compile(r"(filter\..+)\.(?:clean|smudge|process|required)", re.DOTALL | re.IGNORECASE),
+        {"clean": "", "smudge": "", "process": "", "required": "false"},
+    ),
+    # A driver that fails leaves the file unmerged, and no side is taken.
+    (re.compile(r"(merge\..+)\.driver", re.DOTALL | re.IGNORECASE), {"driver": "false"}),
+    (re.compile(r"(gpg)\.(?:.+\.)?program", re.DOTALL | re.IGNORECASE), {"program": "false"}),
+)
+"""Programs that git runs where it writes a work tree: what takes their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command of git did."""
+
+    code: int
+    output: bytes
+    complaint: str
+
+    @property
+    def text(self) -> str:
+        """Return the output as text; bytes that are not UTF-8 become surrogates, as in paths."""
+        return text(self.output)
+
+    @property
+    def reason(self) -> str:
+        """Return the last line of the complaint that says something."""
+        lines = [line.strip() for line in self.complaint.splitlines() if line.strip()]
+        said = next((line for line in lines if line.startswith(("fatal:", "error:"))), "") or "".join(
+            lines[-1:]
+        )
+        return said.partition(": ")[2] if said.startswith(("fatal: ", "error: ")) else said
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A command of git that runs."""
+
+    process: subprocess.Popen[bytes]
+    asked: IO[bytes]
+    """Its stdin."""
+    answers: IO[bytes]
+    """Its stdout."""
+    complaint: IO[bytes]
+    """The file that its stderr goes to."""
+
+    def said(self) -> str:
+        """Return what it wrote to stderr, up to 1 MiB."""
+        self.complaint.seek(0)
+        return text(self.complaint.read(1 << 20))
+
+
+def top_of(folder: str) -> str | None:
+    """Return the top folder of the work tree that a folder is in; None outside of one. Runs no program.
+
+    It is the nearest folder above that contains `.git`: git takes no such name into a commit, so no branch
+    can place one. Links are resolved.
+    """
+    start = Path(folder).resolve()
+    return next((str(path) for path in (start, *start.parents) if os.path.lexists(path / ".git")), None)
+
+
+def text(output: bytes) -> str:
+    """Return what git prints as text."""
+    return output.decode("utf-8", "surrogateescape")
+
+
+def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
+    """Run a command of git in the repository of a folder, at the top of its work tree.
+
+    `options` come before the command. Raises Trouble outside of a repository, without git, where git does not
+    trust the repository, and where it prints more than MOST bytes.
+    """
+    with started(folder, *options, command, *arguments) as git:
+        with suppress(BrokenPipeError):
+            git.asked.write(stdin)
+        with suppress(BrokenPipeError):
+            git.asked.close()
+        output = git.answers.read(MOST + 1)
+        if len(output) > MOST:
+            raise Trouble(f"git {command} prints more than {MOST:,} bytes: is this a repository of clusters?")
+        return Done(git.process.wait(), output, git.said())
+
+
+@contextmanager
+def started(folder: str, *arguments: str) -> Iterator[Running]:
+    """Start git as `run` does, for a dialogue; it is killed at the end of the block."""
+    top = top_of(folder)
+    if top is None:
+        raise Trouble(f"{folder} is not in a git repository")
+    _check(top)
+    with _start(top, (f"--git-dir={top}/.git", f"--work-tree={top}", *arguments)) as git:
+        yield git
+
+
+def must(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
+    """Run a command of git. Raises Trouble with git's reason where it fails."""
+    done = run(folder, command, *arguments, options=options, stdin=stdin)
+    if done.code:
+        raise Trouble(f"git {command} in {top_of(folder)}: {done.reason}")
+    return done
+
+
+def neutral(folder: str) -> list[str]:
+    """Return options for commands that write the work tree: no program of the repository's configuration runs.
+
+    Those of the user's own configuration do.
+    """
+    rows = must(folder, "config", "--list", "--show-scope", "--name-only", "-z").text.split("\0")
+    options = []
+    for scope, key in zip(rows[::2], rows[1::2], strict=False):
+        for pattern, values in _NEUTRAL if scope in {"local", "worktree"} else ():
+            if found := pattern.fullmatch(key):
+                options += [f"{found[1]}.{name}={value}" for name, value in values.items()]
+    return [part for option in dict.fromkeys(options) for part in ("-c", option)]
+
+
+@lru_cache(maxsize=64)
+def _check(top: str) -> None:
+    """Let git itself find the repository once: with --git-dir it does not ask who owns it."""
+    above = {"GIT_CEILING_DIRECTORIES": str(Path(top).parent)}
+    with _start(top, ("rev-parse", "--is-inside-work-tree"), above) as git:
+        output, _ = git.process.communicate()
+        done = Done(git.process.returncode, output, git.said())
+    if "dubious ownership" in done.complaint:
+        raise Trouble(
+            f"git does not trust the repository {top}, because another user owns it: git config --global --add safe.directory {top}"
+        )
+    if done.code:
+        raise Trouble(f"git cannot read the repository {top}: {done.reason}")
+
+
+@contextmanager
+def _start(top: str, arguments: Iterable[str], more: Mapping[str, str] | None = None) -> Iterator[Running]:
+    path = os.pathsep.join(part for part in os.get_exec_path() if Path(part).is_absolute())
+    program = shutil.which("git", path=path)
+    if program is None:
+        raise Trouble(f"{top} is a git repository, and there is no git on the PATH to read it: install git")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _OURS(name)}
+    settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+    with (
+        tempfile.TemporaryFile() as complaint,
+        subprocess.Popen(  # noqa: S603 - no shell
+            [program, "--no-pager", *settings, *arguments],
+            cwd=top,
+            env={**kept, **_ENVIRONMENT, **(more or {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaint,
+        ) as process,
+    ):
+        if process.stdin is None or process.stdout is None:
+            raise AssertionError
+        try:
+            yield Running(process, process.stdin, process.stdout, complaint)
+        finally:
+            process.kill()

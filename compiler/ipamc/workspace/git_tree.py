@@ -1,0 +1,193 @@
+"""The files of a commit: what it lists, and their bytes, as far as they are wanted and not too large.
+
+Nothing is read that was not listed before, so that a file which git lacks (a partial clone, a damaged one) is
+an error and not a file that is not there. A link is no file: it may lead out of the cluster's folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO
+
+from ipamc.workspace.disk import LARGEST
+from ipamc.workspace.git_run import must, started, text
+from ipamc.workspace.trouble import Trouble
+
+TOTAL = 1 << 30
+"""The most bytes that are read of one cluster in one commit."""
+FILE, LINK, FOLDER, SUBMODULE = "file", "link", "folder", "submodule"
+_MODES = {b"120000": LINK, b"040000": FOLDER, b"160000": SUBMODULE}
+_AT_ONCE = 500
+"""Paths in one command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a commit has at a path."""
+
+    sort: str
+    """FILE, LINK, FOLDER or SUBMODULE."""
+    blob: str
+    """The name of its object."""
+
+
+def folders(folder: str, commit: str, path: str) -> list[str]:
+    """Return the names of the folders right below a path in a commit, in order; also of links and submodules.
+
+    "" is the repository's top. There are none where there is no such path. Raises Trouble where the path is
+    no folder.
+    """
+    if path and not _is_folder(folder, commit, path):
+        return []
+    within = f"{path}/" if path else ""
+    found = _listed(folder, commit, [within] if within else [])
+    return [name.removeprefix(within) for name, entry in found.items() if entry.sort != FILE]
+
+
+def files(folder: str, commit: str, path: str, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """Return those files of a commit below a folder that are wanted, by path below the folder, in order.
+
+    "" is the repository's top. There are none where there is no such folder. A link is followed to another file in the folder. Raises
+    Trouble for a link that leads elsewhere, for a folder that is a link or a submodule itself, and for more
+    than LARGEST bytes of a file or TOTAL bytes of all.
+    """
+    if path and not _is_folder(folder, commit, path):
+        return {}
+    within = f"{path}/" if path else ""
+    listed = _listed(folder, commit, [within] if within else [], "-r")
+    below = {name.removeprefix(within): entry for name, entry in listed.items()}
+    chosen: dict[str, str] = {}
+    with _blobs(folder) as read:
+        for name, entry in below.items():
+            if wanted(name) and entry.sort == FILE:
+                chosen[name] = entry.blob
+            elif wanted(name):
+                target = _target(name, text(read(entry.blob, 4096))) if entry.sort == LINK else None
+                if target is None or target not in below or below[target].sort != FILE:
+                    raise Trouble(_no_file(commit, f"{within}{name}", entry.sort))
+                chosen[name] = below[target].blob
+        found: dict[str, bytes] = {}
+        size = 0
+        for name, blob in chosen.items():
+            try:
+                found[name] = read(blob, min(LARGEST, TOTAL - size))
+            except _TooLarge as problem:
+                raise Trouble(f"{commit[:12]}:{within}{name} {problem}") from None
+            size += len(found[name])
+    return found
+
+
+def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Return those of some files that a commit has, by path below the repository's top.
+
+    Raises Trouble for one that is a link, or that has more than LARGEST bytes. Two processes for any number of
+    files, up to 500.
+    """
+    found: dict[str, bytes] = {}
+    with _blobs(folder) as read:
+        for start in range(0, len(paths), _AT_ONCE):
+            for path, entry in _listed(folder, commit, paths[start : start + _AT_ONCE]).items():
+                if entry.sort != FILE:
+                    raise Trouble(_no_file(commit, path, entry.sort))
+                try:
+                    found[path] = read(entry.blob, LARGEST)
+                except _TooLarge as problem:
+                    raise Trouble(f"{commit[:12]}:{path} {problem}") from None
+    return found
+
+
+def staged(folder: str, stage: int, path: str) -> bytes | None:
+    """Return a side of a file that git could not merge, by path below the top; None where there is none.
+
+    1 is the base, 2 ours, 3 theirs.
+    """
+    for row in must(folder, "ls-files", "--stage", "--full-name", "-z", "--", path).output.split(b"\0")[:-1]:
+        mode, blob, number = row.partition(b"\t")[0].split()
+        if int(number) == stage and mode not in _MODES:
+            with _blobs(folder) as read:
+                return read(blob.decode(), LARGEST)
+    return None
+
+
+class _TooLarge(Trouble):
+    """A file has more bytes than are read."""
+
+
+def _no_file(commit: str, path: str, sort: str) -> str:
+    what = "a link that leads to no file in the cluster's folder" if sort == LINK else f"a {sort}"
+    return f"{commit[:12]}:{path} is {what}, and no file: name a revision in which it is one"
+
+
+def _target(name: str, link: str) -> str | None:
+    """Return the path that a link leads to, below the same folder; None if it leads out of it."""
+    parts: list[str] = list(PurePosixPath(name).parent.parts)
+    for part in link.split("/"):
+        if part == ".." and not parts:
+            return None
+        if part == "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return None if link.startswith("/") else "/".join(parts)
+
+
+def _is_folder(folder: str, commit: str, path: str) -> bool:
+    """Tell whether a commit has a folder at a path. Raises Trouble where that, or one above, is something else."""
+    every = [path, *(parent.as_posix() for parent in PurePosixPath(path).parents if parent.name)]
+    found = _listed(folder, commit, every, "-t")
+    for name, entry in found.items():
+        if entry.sort != FOLDER and name in every:
+            raise Trouble(f"{commit[:12]}:{name} is a {entry.sort}, and no folder of clusters can be there")
+    return path in found
+
+
+def _listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dict[str, Entry]:
+    """List what a commit has at these paths, by path. Raises Trouble where git cannot tell.
+
+    A path that ends with a slash means what is in the folder.
+    """
+    rows = must(folder, "ls-tree", "-z", "--full-tree", *options, commit, "--", *paths).output.split(b"\0")[
+        :-1
+    ]
+    found: dict[str, Entry] = {}
+    for row in rows:
+        head, name = row.split(b"\t", 1)
+        mode, _, blob = head.split()
+        found[text(name)] = Entry(_MODES.get(mode, FILE), blob.decode())
+    if len(found) < len(rows):
+        raise Trouble(f"{commit[:12]} is damaged: it has two entries of one name: git fsck")
+    return found
+
+
+@contextmanager
+def _blobs(folder: str) -> Iterator[Callable[[str, int], bytes]]:
+    """Return a function that reads a blob by its name, of at most so many bytes. One process for all of them.
+
+    Raises Trouble for a blob that git lacks or that is larger.
+    """
+    with started(folder, "cat-file", "--batch") as git:
+
+        def read(blob: str, most: int) -> bytes:
+            git.asked.write(f"{blob}\n".encode())
+            git.asked.flush()
+            return _answer(git.answers, most)
+
+        yield read
+
+
+def _answer(answers: IO[bytes], most: int) -> bytes:
+    head = answers.readline().split()
+    if len(head) != 3 or head[1] != b"blob":
+        raise Trouble(
+            "this clone lacks a file of the commit: it is a partial clone, or damaged: clone again without --filter"
+        )
+    size = int(head[2])
+    if size > most:
+        raise _TooLarge(f"has {size:,} bytes, more than {most:,}: name a revision in which it is smaller")
+    data = answers.read(size + 1)[:size]
+    if len(data) < size:
+        raise Trouble("git ended before it had printed a file: git fsck")
+    return data
