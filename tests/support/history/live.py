@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent
 from tests.support.history.edits import inside, pick
 from tests.support.history.machine import History, family, few, has, names, racks, rarely, some
-from tests.support.history.model import NODE_NAMES, RACKS, Node, cell
+from tests.support.history.model import NODE_NAMES, RACKS, Node, World, cell, compiled, published_pools
 
-NOT_ABOUT_EVIDENCE = frozenset({"IPC0302", "IPC0303", "IPC0305", "IPC0306", "IPC0434", "IPC0438"})
+NOT_ABOUT_EVIDENCE = frozenset({"IPC0302", "IPC0303", "IPC0305", "IPC0306", "IPC0434", "IPC0438", "IPC0538"})
 """What may be wrong with a cluster although the operator gives every address to one node at most: what a node
 without a CiliumNode started with is gone, and there is no other block for it, or it runs; a pin names what another
-node has; or so many nodes have other blocks that somebody has to say that it is this cluster."""
+node has; so many nodes have other blocks that somebody has to say that it is this cluster; or what was reserved around
+the block of a node would divide a published range now that the node has left it, while others have blocks there."""
 
 
 class LiveHistory(History):
@@ -201,7 +203,10 @@ class LiveHistory(History):
         # A node that ipamc gave its block is no customer of the operator in a mode of one block.
         if node is None or (who != "listed" and node in world.nodes):
             return
+        expected = NOT_ABOUT_EVIDENCE
         if who == "joins":
+            world.nodes[node] = Node(RACKS[which % 3])
+            expected |= self._refused(world)  # a node that no pool serves may not join, whatever it shows
             world.nodes[node] = Node(RACKS[which % 3], live=True, ready=True)
             how = "others"
         mine = self._has(node)
@@ -222,7 +227,16 @@ class LiveHistory(History):
         self.commit(Consent(follow=True) if where % 2 else None)
         if consistent:
             codes = {each.code for each in self.reasons}
-            assert codes <= NOT_ABOUT_EVIDENCE, [each.message for each in self.reasons]
+            assert codes <= expected, [each.message for each in self.reasons]
+
+    def _refused(self, world: World) -> frozenset[str]:
+        """Return the codes with which a compile refuses a world; none where it does not."""
+        world.published = published_pools(self.files)
+        try:
+            compiled(world, self.lock, self.files, today=self.today.isoformat())
+        except Refused as refused:
+            return frozenset(each.code for each in refused.diagnostics if each.severity.name == "ERROR")
+        return frozenset()
 
     def _customer(self, which: int) -> str | None:
         """Name a node of the inventory to which the operator gives blocks."""

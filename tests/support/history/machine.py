@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from ipamc.lock.consent import parse_consent
-from ipamc.lock.file import dumps, load
+from ipamc.lock.file import dumps, load, parse
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
+from ipamc.model.plan import Plan
+from ipamc.review.diff.lock_lines import compare_lines
 from tests.support.history import edits
 from tests.support.history.checks import Row, Step, judge, judge_refusal, rows
 from tests.support.history.edits import inside, pick
@@ -110,6 +112,7 @@ class History(RuleBasedStateMachine):
             if getattr(consent, name)
         )
         self._is_canonical(result.lock, result.plan.cluster)
+        self._nobody_is_robbed(result.plan)
         later = (self.today + timedelta(days=1000)).isoformat()
         again = compiled(self.next, result.lock, dict(result.files), today=later, locked=True)
         assert again.lock == result.lock
@@ -129,6 +132,12 @@ class History(RuleBasedStateMachine):
         lock, found = load(text.encode(), "ipam.lock", cluster, Consent(), rendered=True)
         assert found == []
         assert dumps(lock) == text
+
+    def _nobody_is_robbed(self, plan: Plan) -> None:
+        """No compile and no consent does what a plan refuses: a block that changes hands without a line about it."""
+        before = parse(self.lock.encode(), "")[0] if self.lock else None
+        if before:
+            assert compare_lines(before.lines, plan, {}, "").taken == ()
 
     def node(self, which: int) -> str | None:
         """Name a node of the inventory."""
