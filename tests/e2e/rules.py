@@ -13,6 +13,7 @@ import pytest
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.pipeline import compile_cluster
 from ipamc.workspace import output
+from ipamc.workspace.held import alone
 from ipamc.workspace.source import Disk
 from tests.e2e.site import Site
 
@@ -45,13 +46,15 @@ def shows(*codes: str) -> Callable[[Test], Test]:
 
 def compile_without(site: Site, *codes: str) -> None:
     """Refuse to compile a cluster by these rules; then compile it with them taken away."""
-    inputs = replace(Disk().inputs(str(site.folder)), today="2026-11-21")
+    read = Disk().inputs(str(site.folder))
+    inputs = replace(read, today="2026-11-21")
     with pytest.raises(Refused) as refused:
         compile_cluster(inputs)
     assert {each.code for each in refused.value.diagnostics} >= set(codes)
     with _without(codes):
         compilation = compile_cluster(inputs)
-    output.write(str(site.folder), compilation.lock, compilation.files)
+    with alone(str(site.folder)) as held:
+        output.write(held, compilation.lock, compilation.files, read)
 
 
 @contextmanager

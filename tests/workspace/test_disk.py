@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import disk
+from ipamc.workspace import disk, output, regular
 from ipamc.workspace.disk import read_lock, read_sources
-from ipamc.workspace.output import Changes, compare, write
+from ipamc.workspace.held import Held, alone
+from ipamc.workspace.output import Changes, compare
+from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble
 
 
@@ -25,6 +28,12 @@ def put(path: Path, text: str = "x") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())
     return path
+
+
+def write(folder: str, lock: str | None, texts: Mapping[str, str] | None) -> Changes:
+    """Write as a run does that read the folder just before."""
+    with alone(folder) as held:
+        return output.write(held, lock, texts, Disk().inputs(folder))
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -86,7 +95,7 @@ def test_a_link_within_the_folder_is_read(cluster: Path) -> None:
 def test_what_is_no_input_is_refused(
     cluster: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "LARGEST", 10)
+    monkeypatch.setattr(regular, "LARGEST", 10)
     put(Path("secret.yaml"))
     (cluster / "folder").mkdir()
     put(cluster / "good.yaml")
@@ -200,20 +209,20 @@ def test_the_lock_is_written_first_and_a_killed_run_leaves_whole_files(
     cluster: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("clusters/lab", "one\n", {"a.yaml": "a", "b.yaml": "b", "gone.yaml": "g"})
-    replace = Path.replace
+    move = Held.move
     done: list[str] = []
 
-    def killed(self: Path, target: Path) -> Path:
+    def killed(self: Held, name: str, path: str) -> None:
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append(target.name)
-        return replace(self, target)
+        done.append(path)
+        move(self, name, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", killed)
+        patch.setattr(Held, "move", killed)
         with pytest.raises(KeyboardInterrupt):
             write("clusters/lab", "two\n", {"a.yaml": "A", "b.yaml": "B"})
-    assert done == ["ipam.lock", "a.yaml"]
+    assert done == ["ipam.lock", "rendered/a.yaml"]
     assert files(cluster) == {
         "ipam.lock": "two\n",
         "rendered/a.yaml": "A",
@@ -265,12 +274,12 @@ def test_a_path_that_leaves_the_tree_is_our_bug(cluster: Path, path: str) -> Non
 
 def test_one_run_at_a_time(cluster: Path) -> None:
     with (
-        disk.alone("clusters/lab"),
+        alone("clusters/lab"),
         pytest.raises(Trouble, match="another ipamc is at work"),
-        disk.alone("clusters/lab"),
+        alone("clusters/lab"),
     ):
         pytest.fail("two runs in one folder")
-    with disk.alone("clusters/lab"):
+    with alone("clusters/lab"):
         assert cluster.is_dir()
 
 

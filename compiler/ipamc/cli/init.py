@@ -10,6 +10,7 @@ from ipamc.cli.command import DONE, Verb
 from ipamc.cli.schema import by_kind, file_name
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.links import refuse_links
 
 SCHEMAS = ".schemas"
 """Beside the clusters: a folder whose name starts with a dot is not a cluster."""
@@ -116,6 +117,7 @@ def _start(text: str) -> None:
         raise click.UsageError(
             f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )
+    refuse_links(folder)
     if disk.is_folder(folder) and any(disk.read_sources(folder)):
         _say(folder, "has inputs already, which stay as they are")
         return

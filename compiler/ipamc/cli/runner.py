@@ -18,8 +18,9 @@ from ipamc.cli.terminal import progress, say, trouble
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
 from ipamc.model.plan import StaleReason
-from ipamc.workspace import disk, output
+from ipamc.workspace import output
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.held import Held, alone
 from ipamc.workspace.neighbours import neighbours, refuse_overlaps
 from ipamc.workspace.source import Disk
 from ipamc.workspace.workers import run_all
@@ -67,8 +68,8 @@ def run(task: ClusterRun) -> Outcome:
     """Compile one cluster. Every failure ends in the outcome, except a bug of ipamc."""
     name = name_of(task.folder)
     try:
-        with nullcontext() if task.check else disk.alone(task.folder):
-            return _run(task, name)
+        with nullcontext() if task.check else alone(task.folder) as held:
+            return _run(task, name, held)
     except Refused as refused:
         return Outcome(
             name=name, folder=task.folder, findings=refused.diagnostics, line="refused, nothing written"
@@ -79,11 +80,12 @@ def run(task: ClusterRun) -> Outcome:
         raise
 
 
-def _run(task: ClusterRun, name: str) -> Outcome:
+def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     from ipamc.pipeline import compile_cluster
     from ipamc.review.after_settle import after_settle
 
-    inputs = replace(Disk().inputs(task.folder), today=task.today, consent=task.consent, locked=task.locked)
+    read = Disk().inputs(task.folder)
+    inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
     merged = None
     if task.onto:
         from ipamc.workspace.lock_onto import onto
@@ -103,7 +105,7 @@ def _run(task: ClusterRun, name: str) -> Outcome:
         refuse_overlaps(inputs, compilation, task.neighbours)
     lock = None if task.locked and not task.check else compilation.lock
     files = compilation.files if task.render else None
-    changes = (output.compare if task.check else output.write)(task.folder, lock, files)
+    changes = output.write(held, lock, files, read) if held else output.compare(task.folder, lock, files)
     if task.check:
         line = summary.outdated(changes) if changes else "up to date"
     else:

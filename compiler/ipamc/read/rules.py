@@ -111,14 +111,15 @@ def namespace_selector(at: At, text: str) -> Diagnostic:
     )
 
 
-def not_a_regular_file(at: At, name: str, problem: str) -> Diagnostic:
+def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
     """IPC0107: an input is a regular file inside its cluster's folder, of at most 256 MiB.
 
     Everything that decides a cluster's addresses is in its folder, so that a review sees every cause of a
     change. A link may point to another file of the same folder. Links that leave the folder, links to
-    folders, links to nothing, pipes and devices are refused: put a copy of the file there instead.
+    folders, links to nothing, pipes and devices are refused: put a copy of the file there instead. All inputs
+    of a cluster have at most 1 GiB together.
     """
-    return error("IPC0107", at, f"{name!r} {problem}", help="put a regular file there")
+    return error("IPC0107", at, f"{name!r} {problem}", help=fix)
 
 
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:

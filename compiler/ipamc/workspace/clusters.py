@@ -12,11 +12,11 @@ from ipamc.workspace.trouble import Misnamed, Trouble
 def find(given: Sequence[str]) -> list[str]:
     """Return the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given.
 
-    Raises Misnamed.
+    A link is a folder of its own, which is refused where it is read. Raises Misnamed.
     """
     folders = [_folder(text) for text in given] if given else disk.clusters()
     return sorted(
-        {Path(folder).resolve(): folder for folder in reversed(folders)}.values(),
+        {disk.identity(folder): folder for folder in reversed(folders)}.values(),
         key=lambda folder: (name_of(folder), folder),
     )
 

@@ -1,48 +1,64 @@
 """The file system: clusters' folders, their inputs and locks, and single files.
 
 It does not look into the files. It reads through no link that leaves the cluster's folder, and writes through
-no link. A file is written beside its place and then renamed, so that it is whole at any time. A failure of
-the environment (no permission, no space, no such folder) is raised as OSError or as Trouble; the command line
-prints it as one line.
+no link; nothing but regular files is opened. A file is written beside its place and then renamed, so that it
+is whole at any time. A failure of the environment (no permission, no space, no such folder) is raised as
+OSError or as Trouble; the command line prints it as one line.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePath
 
 from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.workspace import regular
+from ipamc.workspace.held import temporary
+from ipamc.workspace.links import refuse_links, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
 CLUSTERS = "clusters"
 LOCK = "ipam.lock"
 RENDERED = "rendered"
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-LARGEST = 256 << 20
-"""The most bytes of an input file: some 600,000 nodes."""
 
 
-def clusters(parent: str = CLUSTERS) -> list[str]:
-    """Return the folders below `parent`, in order of name. Raises Trouble where there is none."""
+def clusters() -> list[str]:
+    """Return the folders below clusters/, in order of name, and links, which are refused where they are read.
+
+    Raises Trouble where there is none, and where clusters/ is a link itself.
+    """
+    refuse_links(CLUSTERS)
     try:
-        found = sorted(
-            path.name for path in Path(parent).iterdir() if path.is_dir() and not path.name.startswith(".")
-        )
+        found = below(CLUSTERS)
     except (FileNotFoundError, NotADirectoryError):
         raise Trouble(
-            f"there is no folder {parent}/ here: name a cluster's folder, or start a cluster with: ipamc init NAME"
+            f"there is no folder {CLUSTERS}/ here: name a cluster's folder, or start a cluster with: ipamc init NAME"
         ) from None
     if not found:
-        raise Trouble(f"{parent}/ has no cluster: start one with: ipamc init NAME")
-    return [f"{parent}/{name}" for name in found]
+        raise Trouble(f"{CLUSTERS}/ has no cluster: start one with: ipamc init NAME")
+    return found
+
+
+def below(parent: str) -> list[str]:
+    """Return the folders and links right below a folder, in order of name; none that starts with a dot."""
+    return [
+        f"{parent}/{path.name}"
+        for path in sorted(Path(parent).iterdir())
+        if is_folder(str(path)) and not path.name.startswith(".")
+    ]
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether there is a folder at `path`."""
-    return Path(path).is_dir()
+    """Tell whether there is a folder at `path`, or a link, which is refused where it is read."""
+    return Path(path).is_symlink() or Path(path).is_dir()
+
+
+def identity(folder: str) -> Path:
+    """Return what is the same for a folder however it is typed. A link is none of the folders it leads to."""
+    path = Path(folder)
+    return path.parent.resolve() / path.name if path.is_symlink() else path.resolve()
 
 
 def is_replaceable(path: str) -> bool:
@@ -60,14 +76,34 @@ def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
     """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
 
     Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
-    with a dot. The second value is the findings about files that are no inputs; with one of them, nothing is
-    read.
+    with a dot. The second value is the findings about files that are no inputs; with one of them, there are
+    no bytes. Raises Trouble where the folder is behind a link.
     """
-    paths = sorted(_candidates(Path(folder)), key=Path.as_posix)
-    refused = [found for path in paths for found in _check_file(path, Path(folder))]
-    if refused:
-        return {}, refused
-    return {path.as_posix(): path.read_bytes() for path in paths}, []
+    from ipamc.read.rules import not_a_regular_file
+
+    found: dict[str, bytes] = {}
+    refused: list[Diagnostic] = []
+    total = 0
+    for path in source_paths(folder):
+        try:
+            data = read_source(path, folder)
+            total += len(data)
+            regular.refuse_excess(path, total)
+        except regular.Irregular as problem:
+            place = Place(path)
+            refused.append(not_a_regular_file(place, Path(path).name, problem.problem, problem.fix))
+            if total > regular.TOGETHER:
+                break
+        else:
+            if not refused:
+                found[path] = data
+    return ({}, refused) if refused else (found, refused)
+
+
+def source_paths(folder: str) -> list[str]:
+    """Return the paths of all inputs of a cluster, sorted; also of those that are refused when they are read."""
+    refuse_links(folder)
+    return [path.as_posix() for path in sorted(_candidates(Path(folder)), key=Path.as_posix)]
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
@@ -82,46 +118,39 @@ def _candidates(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _check_file(path: Path, folder: Path) -> Iterator[Diagnostic]:
-    if problem := _problem(path, folder):
-        from ipamc.read.rules import not_a_regular_file
+def read_source(path: str, folder: str) -> bytes:
+    """Read an input. It may be a link to another file of the cluster's folder. Raises Irregular."""
+    where = Path(path)
+    if where.is_symlink():
+        where = _target(where, Path(folder))
+    data = regular.read(where.as_posix())
+    if data is None:
+        raise regular.Irregular(path, "was removed while it was read", "run it again")
+    return data
 
-        yield not_a_regular_file(Place(path.as_posix()), path.name, problem)
 
-
-def _problem(path: Path, folder: Path) -> str:
-    if path.is_symlink():
-        try:
-            target = path.resolve(strict=True)
-        except (OSError, RuntimeError):  # RuntimeError: a link to itself, before Python 3.13
-            return "is a link to nothing"
-        if not target.is_relative_to(folder.resolve()):
-            return "is a link that leaves the cluster's folder"
-        if target.is_dir():
-            return "is a link to a folder"
-    if not path.is_file():
-        return "is not a regular file"
-    size = path.stat().st_size
-    return f"has {size:,} bytes, more than {LARGEST:,}" if size > LARGEST else ""
+def _target(link: Path, folder: Path) -> Path:
+    path = link.as_posix()
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError):  # RuntimeError: a link to itself, before Python 3.13
+        raise regular.Irregular(path, "is a link to nothing") from None
+    if not target.is_relative_to(folder.resolve()):
+        raise regular.Irregular(path, "is a link that leaves the cluster's folder")
+    if target.is_dir():
+        raise regular.Irregular(path, "is a link to a folder")
+    return target
 
 
 def read_lock(folder: str) -> bytes | None:
-    """Read the lock of a cluster; None where there is none. Raises Trouble for a link."""
-    path = lock_path(folder)
-    if Path(path).is_symlink():
-        raise Trouble(f"{path} is a link: the lock must be a regular file in the cluster's folder")
-    return read_bytes(path)
+    """Read the lock of a cluster; None where there is none. Raises Trouble for a link, and behind one."""
+    refuse_links(folder)
+    return read_bytes(lock_path(folder))
 
 
 def read_bytes(path: str) -> bytes | None:
-    """Read a file; None where there is none."""
-    return Path(path).read_bytes() if Path(path).exists() else None
-
-
-def rendered_nodes(folder: str) -> list[str]:
-    """Return the paths below a cluster's `rendered/` of the Nodes of all shards, sorted."""
-    top = Path(folder) / RENDERED
-    return sorted(path.relative_to(top).as_posix() for path in top.glob("nodes/*/nodes.yaml"))
+    """Read a file; None where there is none. Raises Trouble unless it is a regular one, and no link."""
+    return regular.read(path)
 
 
 def read_text(path: str) -> str:
@@ -157,8 +186,9 @@ def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
 def create(path: str, text: str) -> bool:
     """Write a new file, and its folders; tell whether it was written.
 
-    Anything that is already there stays.
+    Anything that is already there stays. Raises Trouble behind a link out of the work tree.
     """
+    refuse_way_out(path)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
         with Path(path).open("xb") as file:
@@ -169,8 +199,14 @@ def create(path: str, text: str) -> bool:
 
 
 def replace(path: str, text: str) -> bool:
-    """Write a file, and its folders, unless it has this text already; tell whether it was written."""
+    """Write a file, and its folders, unless it has this text already; tell whether it was written.
+
+    Raises Trouble where there is something else than a regular file, or behind a link out of the work tree.
+    """
     where = Path(path)
+    refuse_way_out(path)
+    if not is_replaceable(path):
+        raise regular.Irregular(path, "is a link" if where.is_symlink() else "is not a regular file")
     if is_same(where, text.encode()):
         return False
     where.parent.mkdir(parents=True, exist_ok=True)
@@ -178,49 +214,21 @@ def replace(path: str, text: str) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def alone(folder: str) -> Iterator[None]:
-    """Keep a second run of ipamc out of a cluster's folder, where the system can.
-
-    Raises Trouble if another run is there already.
-    """
-    try:
-        import fcntl  # only POSIX systems have it
-    except ImportError:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise Trouble(f"another ipamc is at work in {folder}: run this again when it is done") from None
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
 def is_same(path: Path, data: bytes) -> bool:
-    """Tell whether a regular file has these bytes."""
-    if path.is_symlink() or not path.is_file() or path.stat().st_size != len(data):
+    """Tell whether a path is a regular file with these bytes."""
+    try:
+        return regular.read(str(path), len(data)) == data
+    except regular.Irregular:
         return False
-    return path.read_bytes() == data
 
 
-def put(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Write a file beside its place, then rename it; `durable`: only once its bytes are on the disk."""
+def put(path: str, data: bytes) -> None:
+    """Write a file beside its place, then rename it."""
     where = Path(path)
-    beside = where.with_name(f".ipamc-{os.getpid()}.tmp")
-    beside.unlink(missing_ok=True)
+    beside = where.with_name(temporary())
     try:
         with beside.open("xb") as file:  # x: not through a link
             file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
         beside.replace(where)
     except BaseException:
         beside.unlink(missing_ok=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.links import link_on_the_way
 from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble, one_line
 
@@ -34,12 +36,12 @@ def neighbours(
 
     if not any(map(_may_be_of_a_space, folders)):
         return {}
-    every = {Path(folder).resolve(): folder for folder in (*_beside(folders), *folders)}
+    every = {disk.identity(folder): folder for folder in (*_beside(folders), *folders)}
     with progress("reading the clusters of the address space"), paused_collector():
         surveyed = {path: _survey(every[path]) for path in sorted(every)}
     given = {}
     for folder in folders:
-        others = [found for path, found in surveyed.items() if path != Path(folder).resolve()]
+        others = [found for path, found in surveyed.items() if path != disk.identity(folder)]
         given[folder] = Neighbours(
             clusters=tuple(found for found in others if isinstance(found, ClusterPrefixes)),
             unread=tuple(found for found in others if isinstance(found, Unread)),
@@ -60,13 +62,14 @@ def _beside(folders: Iterable[str]) -> Iterator[str]:
     parents = {
         (f"{folder}/.." if PurePath(folder).name in {"", ".."} else PurePath(folder).parent.as_posix())
         for folder in folders
+        if not link_on_the_way(folder)  # its own compile refuses it
     }
     for parent in sorted(parents):
         all_of_them = Path(parent).resolve().name == disk.CLUSTERS
         yield from (
             PurePath(folder).as_posix()
-            for folder in disk.clusters(parent)
-            if all_of_them or Path(folder, disk.LOCK).exists()
+            for folder in disk.below(parent)
+            if all_of_them or os.path.lexists(disk.lock_path(folder))
         )
 
 
@@ -100,8 +103,9 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
 def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:
     """Read the files of other clusters that findings show."""
     paths = {other.at.path for finding in findings for other in finding.also}
-    return {
-        path: data
-        for path in sorted(paths)
-        if Path(path).is_file() and (data := disk.read_bytes(path)) is not None
-    }
+    found: dict[str, bytes] = {}
+    for path in sorted(paths):
+        with suppress(Trouble):  # a folder, or what is refused there
+            if (data := disk.read_bytes(path)) is not None:
+                found[path] = data
+    return found

@@ -1,16 +1,28 @@
-"""What ipamc writes of a cluster: its lock and the files below `rendered/`."""
+"""What ipamc writes of a cluster: its lock and the files below `rendered/`.
+
+Somebody may change the folder while a run is at work: git checks another branch out, an editor saves. What was
+read is compared with what is there right before the first file gets its name, and the lock again before each
+of the others, so that the lock of one branch is not written into another one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path, put, read_bytes
+from ipamc.workspace import regular, tree
+from ipamc.workspace.clusters import name_of
+from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path
+from ipamc.workspace.held import Held
 from ipamc.workspace.trouble import Trouble
 
-_LEFTOVER = re.compile(r"\.ipamc-\d+\.tmp").fullmatch
+if TYPE_CHECKING:
+    from ipamc.pipeline import Inputs
+
+_LEFTOVER = re.compile(r"\.ipamc-[0-9a-f]+\.tmp").fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,23 +37,13 @@ class Changes:
         return self.lock or bool(self.written) or bool(self.removed)
 
 
-def read_rendered(folder: str) -> dict[str, bytes]:
-    """Read every file below a cluster's `rendered/`, by path below it, in order.
-
-    Raises Trouble for a link to a folder.
-    """
-    top = f"{folder}/{RENDERED}"
-    found = ((path, read_bytes(f"{top}/{path}")) for path in _tree(Path(top)))
-    return {path: data for path, data in found if data is not None}
-
-
 def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
     """Return what `write` would change; change nothing.
 
-    A `lock` or `files` of None stays as it is on the disk.
+    A `lock` or `files` of None stays as it is on the disk. Raises Trouble for a link to a folder.
     """
     rendered = Path(folder, RENDERED)
-    there = () if files is None else _tree(rendered)
+    there = () if files is None else tree.paths(folder)
     wanted = files or {}
     return Changes(
         lock=lock is not None and not is_same(Path(folder, LOCK), lock.encode()),
@@ -50,28 +52,92 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
     )
 
 
-def write(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
+def write(held: Held, lock: str | None, files: Mapping[str, str] | None, read: Inputs) -> Changes:
     """Write the lock, then each file that changed; then remove what no longer belongs.
 
     Folders that are empty after that are removed, too. The lock comes first because addresses must not be
-    forgotten. After a kill every file is whole, and the next run completes the work. A file that has its text
-    already is not touched.
+    forgotten. `read` is what the run read of this folder. Where it is not there any more as it was, Trouble is
+    raised: nothing was written, except where the lock itself was replaced after we wrote it. After a kill
+    every file is whole, and the next run completes the work. A file that has its text already is not touched.
     """
     for path in files or {}:
         _check_path(path)
-    changes = compare(folder, lock, files)
-    rendered = Path(folder, RENDERED)
-    _sweep([Path(folder)] if files is None else [Path(folder), rendered, *_folders(rendered)])
+    changes = compare(held.folder, lock, files)
+    _sweep(held, every_folder=files is not None)
+    if not changes:
+        return changes
+    texts = {f"{RENDERED}/{path}": (files or {})[path] for path in changes.written}
     if changes.lock and lock is not None:
-        put(lock_path(folder), lock.encode(), durable=True)
-    in_the_way = _in_the_way(changes)
-    _remove(rendered, in_the_way)
-    for path in changes.written:
-        where = rendered / path
-        where.parent.mkdir(parents=True, exist_ok=True)
-        put(str(where), (files or {})[path].encode())
-    _remove(rendered, [path for path in changes.removed if path not in in_the_way])
+        texts = {LOCK: lock, **texts}
+    staged: dict[str, str] = {}
+    try:
+        for path, text in texts.items():
+            staged[path] = held.stage(path, text.encode(), durable=path == LOCK)
+        before = _Lock(held, read.lock)
+        _refuse_changes(before, read)
+        _place(before, staged, changes, lock)
+    finally:
+        for name in staged.values():
+            held.remove(name)
     return changes
+
+
+@dataclass(slots=True)
+class _Lock:
+    """The lock that must be there while files get their names."""
+
+    held: Held
+    text: bytes | None
+    seen: regular.Signature | None = None
+    """Of the lock when its bytes were compared last; they are not read again while it stays the same."""
+
+    def check(self) -> None:
+        """Raise Trouble unless it is still there."""
+        if self.seen and self.held.signature(LOCK) == self.seen:
+            return
+        path = lock_path(self.held.folder)
+        try:
+            found = regular.read_signed(path)
+        except (Trouble, OSError):
+            raise _changed(self.held, path) from None
+        if (found and found[0]) != self.text:
+            raise _changed(self.held, path)
+        self.seen = found and found[1]
+
+
+def _refuse_changes(lock: _Lock, read: Inputs) -> None:
+    """Compare the folder with what was read of it, the lock last. Raises Trouble where something was changed."""
+    from ipamc.workspace.source import Disk
+
+    if path := Disk().changed(read):
+        raise _changed(lock.held, path)
+    if not lock.held.is_in_place():
+        raise _changed(lock.held, lock.held.folder)
+    lock.check()
+
+
+def _place(lock: _Lock, staged: Mapping[str, str], changes: Changes, text: str | None) -> None:
+    """Give the files their names, the lock first, and remove the others, as long as the lock stays as it is."""
+    held = lock.held
+    if text is not None and LOCK in staged:
+        held.move(staged[LOCK], LOCK)
+        lock = _Lock(held, text.encode())
+    in_the_way = _in_the_way(changes)
+    for path in in_the_way:
+        lock.check()
+        held.prune(f"{RENDERED}/{path}")
+    for path, name in staged.items():
+        if path != LOCK:
+            lock.check()
+            held.move(name, path)
+    for path in changes.removed:
+        if path not in in_the_way:
+            lock.check()
+            held.prune(f"{RENDERED}/{path}")
+
+
+def _changed(held: Held, path: str) -> Trouble:
+    return Trouble(f"{name_of(held.folder)} changed while it was compiled: {path}; run it again")
 
 
 def _check_path(path: str) -> None:
@@ -82,39 +148,6 @@ def _check_path(path: str) -> None:
         or any(part.startswith(".") or "\\" in part or "\0" in part for part in parts)
     ):
         raise ValueError(f"{path!r} is not a path below {RENDERED}/")
-
-
-def _folders(top: Path) -> Iterator[Path]:
-    """Yield every folder below `top`, each before the folders inside it.
-
-    Raises Trouble for a link to a folder.
-    """
-    if top.is_symlink():
-        raise Trouble(
-            f"{top.as_posix()} is a link, and ipamc does not write through links: put a folder there"
-        )
-    waiting = [top] if top.is_dir() else []
-    while waiting:
-        for path in sorted(waiting.pop().iterdir()):
-            if path.is_dir():
-                if path.is_symlink():
-                    raise Trouble(
-                        f"{path.as_posix()} is a link, and ipamc does not write through links: remove it"
-                    )
-                waiting.append(path)
-                yield path
-
-
-def _tree(top: Path) -> list[str]:
-    """Return the paths of the files below `top`, sorted; names that start with a dot are not ipamc's."""
-    found = [
-        path
-        for folder in (top, *_folders(top))
-        if folder.is_dir()
-        for path in folder.iterdir()
-        if path.is_symlink() or not path.is_dir()
-    ]
-    return sorted(path.relative_to(top).as_posix() for path in found if not path.name.startswith("."))
 
 
 def _in_the_way(changes: Changes) -> frozenset[str]:
@@ -131,21 +164,10 @@ def _in_the_way(changes: Changes) -> frozenset[str]:
     )
 
 
-def _remove(rendered: Path, paths: Iterable[str]) -> None:
-    for path in paths:
-        (rendered / path).unlink()
-        for folder in (rendered / path).parents:
-            try:
-                folder.rmdir()
-            except OSError:  # not empty
-                break
-            if folder == rendered:
-                break
-
-
-def _sweep(folders: Iterable[Path]) -> None:
+def _sweep(held: Held, *, every_folder: bool) -> None:
     """Remove the unfinished files of a run that was killed."""
-    for folder in folders:
-        for path in folder.iterdir() if folder.is_dir() else ():
-            if _LEFTOVER(path.name) and not path.is_dir():
-                path.unlink()
+    top = Path(held.folder)
+    for folder in (top, *(tree.folders(held.folder) if every_folder else ())):
+        for path in folder.iterdir():
+            if _LEFTOVER(path.name) and (path.is_symlink() or not path.is_dir()):
+                held.remove(path.relative_to(top).as_posix())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ipamc.lock.file import parse
@@ -12,16 +12,20 @@ from ipamc.render.parts import FIRST, KINDS, parts
 from ipamc.render.targets.component import OPERATOR_ARGUMENT
 from ipamc.review.live.config import Assumed
 from ipamc.review.live.objects import POOL, identity
-from ipamc.workspace import disk
+from ipamc.workspace import disk, tree
 from ipamc.workspace.trouble import Trouble
 
 KUSTOMIZATION = "kustomization.yaml"
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts of a cluster's `rendered/`, in the order in which they are applied."""
-    top = Path(folder, disk.RENDERED)
-    return parts(path.parent.relative_to(top).as_posix() for path in top.glob(f"*/**/{KUSTOMIZATION}"))
+    """Return the parts of a cluster's `rendered/`, in the order in which they are applied.
+
+    Raises Trouble where anything there is a link or no file: kustomize must not find it.
+    """
+    tree.refuse_irregular(folder)
+    found = map(PurePosixPath, tree.paths(folder))
+    return parts(path.parent.as_posix() for path in found if path.name == KUSTOMIZATION and path.parent.name)
 
 
 def objects_of(folder: str, part: str) -> list[dict[str, Any]]:

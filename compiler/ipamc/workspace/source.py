@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from ipamc.workspace import disk
+from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.trouble import Trouble
 
@@ -84,9 +84,8 @@ class Disk:
         if refused:
             raise Refused(tuple(refused))
         lock = self.lock(folder)
-        paths = (*BINDING, *disk.rendered_nodes(folder))
-        published = {path: disk.read_bytes(f"{folder}/{disk.RENDERED}/{path}") for path in paths}
-        rendered = disk.is_folder(f"{folder}/{disk.RENDERED}")
+        rendered = tree.is_there(folder)
+        published: Mapping[str, bytes | None] = _published(folder)
         if lock.text is not None and not rendered:
             published = _committed(folder, BINDING)
         return Inputs(
@@ -101,11 +100,31 @@ class Disk:
             templates=disk.assets("templates"),
         )
 
-    def rendered(self, folder: str) -> Mapping[str, bytes]:
-        """Read the files below a cluster's `rendered/`."""
-        from ipamc.workspace.output import read_rendered
+    def changed(self, inputs: Inputs) -> str:
+        """Return a file, but for the lock, that is not there as it was read; "" where nothing changed.
 
-        return read_rendered(folder)
+        The bytes are compared, and not the times: two branches may be checked out within one tick of a clock.
+        """
+        folder = inputs.folder
+        path = folder
+        try:
+            if new := set(disk.source_paths(folder)) ^ inputs.sources.keys():
+                return min(new)
+            for path, data in inputs.sources.items():
+                if disk.read_source(path, folder) != data:
+                    return path
+            path = f"{folder}/{disk.RENDERED}"
+            if tree.is_there(folder) != inputs.rendered:
+                return path
+            now = _published(folder)
+        except (Trouble, OSError):
+            return path
+        found = set(now.items()) ^ set(inputs.published.items()) if inputs.rendered else set()
+        return f"{path}/{min(found)[0]}" if found else ""
+
+    def rendered(self, folder: str) -> Mapping[str, bytes]:
+        """Read the files below a cluster's `rendered/`. Raises Trouble for links, and what is no file."""
+        return tree.read(folder, tree.paths(folder))
 
     def day(self) -> str:
         """Return today."""
@@ -222,6 +241,13 @@ def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tupl
     paths = {folder: (PurePosixPath(_below(top, folder)) / disk.LOCK).as_posix() for folder in folders}
     texts = git_tree.blobs(top, commit, list(paths.values()))
     return MappingProxyType({folder: (path, texts.get(path)) for folder, path in paths.items()})
+
+
+def _published(folder: str) -> Mapping[str, bytes]:
+    """Read the rendered files that tell what may run now."""
+    from ipamc.check.published import BINDING
+
+    return tree.read(folder, (*BINDING, *tree.nodes(folder)))
 
 
 def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:

@@ -13,6 +13,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.links import refuse_links
 from ipamc.workspace.rendered import parts_of
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.trouble import Trouble
@@ -98,10 +99,11 @@ def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
 def there() -> dict[str, str]:
     """Return the clusters of the work tree, folder by name.
 
-    Raises Trouble for a name that no cluster can have: it must not reach a shell.
+    Raises Trouble for a link, and for a name that no cluster can have: it must not reach a shell.
     """
     found = {name_of(folder): folder for folder in disk.clusters()}
-    for name in found:
+    for name, folder in found.items():
+        refuse_links(folder)
         if problem := subdomain_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
             raise Trouble(f"{name!r} below {disk.CLUSTERS}/ cannot be the name of a cluster: it {problem}")
     return found

@@ -1,0 +1,161 @@
+"""A cluster's folder that one run holds: what it writes lands in this folder, or nowhere.
+
+The folder is open from the first read to the last write, and every name is looked up from there, step by step
+and through no link. Where somebody moved or removed the folder meanwhile, nothing appears in its old place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ipamc.workspace.links import refuse_links
+from ipamc.workspace.regular import Signature, signature
+from ipamc.workspace.trouble import Trouble
+
+_BY_HANDLE = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
+"""The system opens folders, and looks names up from there. Windows does not."""
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A folder that is open. Paths are below it, with forward slashes; errors show them with the folder."""
+
+    folder: str
+    """As the user would type it."""
+    handle: int | None
+    """None where the system has no such handles: then paths are used."""
+
+    def is_in_place(self) -> bool:
+        """Tell whether the folder's path still leads to it."""
+        if self.handle is None:
+            return Path(self.folder).is_dir()
+        try:
+            there = Path(self.folder).lstat()
+        except OSError:
+            return False
+        return os.path.samestat(there, os.fstat(self.handle))
+
+    def stage(self, path: str, data: bytes, *, durable: bool = False) -> str:
+        """Write the bytes of a path to a temporary file, right in the folder; return its name.
+
+        `durable`: return only once they are on the disk.
+        """
+        name = temporary()
+        try:
+            with self._above(name, shown=path) as (handle, last):
+                opened = os.open(last, _NEW, 0o666, dir_fd=handle)
+                with open(opened, "wb") as file:  # noqa: PTH123 - pathlib opens no handles
+                    file.write(data)
+                    if durable:
+                        file.flush()
+                        os.fsync(opened)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.remove(name)
+            raise
+        return name
+
+    def move(self, name: str, path: str) -> None:
+        """Rename a temporary file to a path; the folders above it are made."""
+        with self._above(path, make=True) as (handle, last):
+            source = name if self.handle is not None else f"{self.folder}/{name}"
+            os.replace(source, last, src_dir_fd=self.handle, dst_dir_fd=handle)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, where there is one."""
+        with contextlib.suppress(FileNotFoundError), self._above(path) as (handle, last):
+            os.unlink(last, dir_fd=handle)
+
+    def prune(self, path: str) -> None:
+        """Remove a file, and the folders above it that are empty then, but not this one."""
+        self.remove(path)
+        for folder in PurePosixPath(path).parents[:-1]:
+            try:
+                with self._above(folder.as_posix()) as (handle, last):
+                    os.rmdir(last, dir_fd=handle)
+            except OSError:  # not empty
+                return
+
+    def signature(self, path: str) -> Signature | None:
+        """Return the signature of a file; None where there is none."""
+        try:
+            with self._above(path) as (handle, last):
+                return signature(os.stat(last, dir_fd=handle, follow_symlinks=False))
+        except FileNotFoundError:
+            return None
+
+    @contextlib.contextmanager
+    def _above(self, path: str, *, make: bool = False, shown: str = "") -> Iterator[tuple[int | None, str]]:
+        """Open the folder of a path; yield its handle, and the name of the path there.
+
+        `make`: make the folders that are missing. Errors show the path, or `shown`.
+        """
+        *folders, last = path.split("/")
+        try:
+            if self.handle is None:
+                where = Path(self.folder, path)
+                if make and folders:
+                    where.parent.mkdir(parents=True, exist_ok=True)
+                yield None, str(where)
+                return
+            with contextlib.ExitStack() as opened:
+                handle = self.handle
+                for name in folders:
+                    handle = _open(name, handle, make=make)
+                    opened.callback(os.close, handle)
+                yield handle, last
+        except OSError as problem:
+            problem.filename, problem.filename2 = f"{self.folder}/{shown or path}", None
+            raise
+
+
+def _open(name: str, above: int, *, make: bool) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=above)
+    except FileNotFoundError:
+        if not make:
+            raise
+    os.mkdir(name, dir_fd=above)
+    return os.open(name, _FOLDER, dir_fd=above)
+
+
+def temporary() -> str:
+    """Return a name that nobody can take before us: it cannot be guessed."""
+    return f".ipamc-{os.urandom(8).hex()}.tmp"
+
+
+@contextlib.contextmanager
+def alone(folder: str) -> Iterator[Held]:
+    """Hold a cluster's folder, and keep a second run of ipamc out of it, where the system can.
+
+    Raises Trouble if another run is there already, or where the folder is behind a link.
+    """
+    refuse_links(folder)
+    if not _BY_HANDLE:
+        yield Held(folder, None)
+        return
+    handle = os.open(folder, _FOLDER)
+    try:
+        _lock(handle, folder)
+        yield Held(folder, handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, folder: str) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Trouble(f"another ipamc is at work in {folder}: run this again when it is done") from None
+    except OSError:  # a file system without locks
+        pass

@@ -1,0 +1,97 @@
+"""The files below a cluster's `rendered/`: which there are, and their bytes. No link to a folder is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from ipamc.workspace import regular
+from ipamc.workspace.disk import RENDERED
+from ipamc.workspace.links import refuse_links
+from ipamc.workspace.trouble import Trouble
+
+_NODES = "nodes"
+"""The folder with a folder for each shard of Nodes."""
+
+
+def is_there(folder: str) -> bool:
+    """Tell whether a cluster has a folder `rendered/`. Raises Trouble for anything else in its place."""
+    refuse_links(folder)
+    top = Path(folder, RENDERED)
+    _refuse_link(top)
+    if top.exists() and not top.is_dir():
+        raise Trouble(f"{top.as_posix()} is not a folder: remove it, and run ipamc compile")
+    return top.is_dir()
+
+
+def folders(folder: str) -> Iterator[Path]:
+    """Yield `rendered/` and every folder below it, each before the folders inside it; nothing without it.
+
+    Raises Trouble for a link to a folder.
+    """
+    waiting = [Path(folder, RENDERED)] if is_there(folder) else []
+    while waiting:
+        yield (above := waiting.pop())
+        for path in sorted(above.iterdir()):
+            if path.is_dir():
+                _refuse_link(path)
+                waiting.append(path)
+
+
+def paths(folder: str) -> list[str]:
+    """Return the paths below `rendered/` of all that is no folder, sorted.
+
+    Names that start with a dot are not ipamc's. Raises Trouble for a link to a folder.
+    """
+    top = Path(folder, RENDERED)
+    return sorted(
+        path.relative_to(top).as_posix() for path in _leaves(folder) if not path.name.startswith(".")
+    )
+
+
+def refuse_irregular(folder: str) -> None:
+    """Raise Trouble unless all below `rendered/` are folders and regular files: other programs may read it."""
+    for path in _leaves(folder):
+        regular.refuse(path.as_posix())
+
+
+def _leaves(folder: str) -> Iterator[Path]:
+    for above in folders(folder):
+        yield from (path for path in above.iterdir() if path.is_symlink() or not path.is_dir())
+
+
+def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
+    """Return the bytes of those of some files that there are, by path below `rendered/`.
+
+    Raises Trouble for files that are not regular, or behind a link, and where they are too large together.
+    """
+    top, total = Path(folder, RENDERED), 0
+    found: dict[str, bytes] = {}
+    checked: set[PurePosixPath] = set()
+    for path in wanted:
+        for above in PurePosixPath(path).parents:
+            if above not in checked:
+                _refuse_link(top / above)
+                checked.add(above)
+        if (data := regular.read((top / path).as_posix())) is not None:
+            found[path] = data
+            total += len(data)
+            regular.refuse_excess(top.as_posix(), total)
+    return found
+
+
+def nodes(folder: str) -> list[str]:
+    """Return the paths below `rendered/` of the Nodes of all shards, sorted."""
+    top = Path(folder, RENDERED)
+    if not is_there(folder):
+        return []
+    _refuse_link(top / _NODES)
+    shards = (top / _NODES).iterdir() if (top / _NODES).is_dir() else ()
+    return sorted(f"{_NODES}/{shard.name}/nodes.yaml" for shard in shards if shard.is_dir())
+
+
+def _refuse_link(folder: Path) -> None:
+    if folder.is_symlink():
+        raise Trouble(
+            f"{folder.as_posix()} is a link, and ipamc neither reads nor writes through links: remove it, and run ipamc compile"
+        )
