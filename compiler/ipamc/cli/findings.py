@@ -19,6 +19,7 @@ import click
 from ipamc.cli.terminal import colour, say, trouble
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located
 from ipamc.workspace import disk
+from ipamc.workspace.links import refuse_way_out
 
 if TYPE_CHECKING:
     from ipamc.report.findings.content import Failure, Rule
@@ -121,6 +122,7 @@ def _parse(
             raise click.BadParameter(
                 f"{text!r} is not FORMAT=FILE; formats are {', '.join(NAMES)}", context, option
             )
+        refuse_way_out(path)
         if not disk.is_replaceable(path):
             raise click.BadParameter(
                 f"{path!r} is not a regular file; --format prints to stderr",

@@ -60,5 +60,5 @@ def _inside(path: str) -> tuple[Path | None, Sequence[Path]]:
     ways = [typed, *typed.parents]
     above = [*ways[1:], *(() if typed.is_absolute() else Path.cwd().parents)]
     tops = [folder for folder in above if os.path.lexists(folder / ".git")]
-    top = next((folder for folder in tops if not folder.is_symlink()), tops[0] if tops else None)
+    top = next((folder for folder in tops if not folder.is_symlink()), tops[-1] if tops else None)
     return top, ways[: ways.index(top)] if top in ways else ways

@@ -62,6 +62,7 @@ def write(held: Held, lock: str | None, files: Mapping[str, str] | None, read: I
     """
     for path in files or {}:
         _check_path(path)
+    _refuse_moved(held)
     changes = compare(held.folder, lock, files)
     _sweep(held, every_folder=files is not None)
     if not changes:
@@ -111,9 +112,13 @@ def _refuse_changes(lock: _Lock, read: Inputs) -> None:
 
     if path := Disk().changed(read):
         raise _changed(lock.held, path)
-    if not lock.held.is_in_place():
-        raise _changed(lock.held, lock.held.folder)
+    _refuse_moved(lock.held)
     lock.check()
+
+
+def _refuse_moved(held: Held) -> None:
+    if not held.is_in_place():
+        raise _changed(held, held.folder)
 
 
 def _place(lock: _Lock, staged: Mapping[str, str], changes: Changes, text: str | None) -> None:
