@@ -117,8 +117,8 @@ def link_lock() -> None:
     [
         (lambda: git("checkout", "-q", "b"), LAB / "cluster.yaml"),
         (lambda: (LAB / "cluster.yaml").write_text(inputs("c", 200)), LAB / "cluster.yaml"),
-        (lambda: (LAB / "cluster.yaml").unlink(), LAB / "cluster.yaml"),
-        (lambda: (LAB / "more.yaml").touch(), LAB / "more.yaml"),
+        ((LAB / "cluster.yaml").unlink, LAB / "cluster.yaml"),
+        ((LAB / "more.yaml").touch, LAB / "more.yaml"),
         (lambda: LOCK.write_text(LOCK.read_text()[:-1]), LOCK),
         (LOCK.unlink, LOCK),
         (link_lock, LOCK),
