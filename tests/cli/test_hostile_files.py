@@ -126,6 +126,39 @@ def test_clusters_that_is_a_link(repository: Path) -> None:
     assert tree(repository.parent) == before
 
 
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("target", ["red", "../../outside/green", "nowhere", "green"])
+def test_a_commit_is_read_beside_a_link(target: str) -> None:
+    """The link is not the path of what it leads to, in the commit either."""
+    commit()
+    wanted = call("show", "--at", "HEAD")
+    assert wanted.returncode == 0
+    Path("clusters/green").symlink_to(target)
+    done = call("show", "--at", "HEAD")
+    assert (done.returncode, done.stdout) == (0, wanted.stdout)
+    assert done.stderr == "green: not in HEAD, left out\n"
+    done = call("plan", "--base", "HEAD", "--allow-deleted")
+    assert done.returncode == 1
+    assert "error: green: failed: clusters/green is a link" in done.stderr
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("target", ["../outside", "nowhere", "clusters"])
+def test_clusters_behind_a_link_are_not_told_as_deleted(target: str) -> None:
+    commit()
+    Path("clusters").rename("moved")
+    Path("clusters").symlink_to(target)
+    done = call("plan", "--base", "HEAD", "--allow-deleted")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "clusters is a link" in done.stderr
+
+
+def commit() -> None:
+    subprocess.run(["git", "add", "-A"], check=True)
+    identity = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "all"], check=True)
+
+
 def test_what_a_link_leads_to_is_compiled_where_it_is(repository: Path) -> None:
     Path("../link").symlink_to(repository)
     assert call("compile", f"{repository.parent}/link/clusters/blue").returncode == 0

@@ -90,7 +90,7 @@ def test_a_file_that_is_replaced_by_a_link_is_not_followed(
 
 def test_files_have_a_limit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(regular, "TOGETHER", 25)
+    monkeypatch.setattr(regular, "TOTAL", 25)
     for name in "abcd":
         Path(f"{name}.yaml").write_text("x" * 10)
     sources, refused = disk.read_sources(".")

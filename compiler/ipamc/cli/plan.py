@@ -17,6 +17,7 @@ from ipamc.model.lock import Lock, State
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
 
 
 def _all() -> list[str]:
+    refuse_links(disk.CLUSTERS)
     try:
         return find(())
     except Trouble:  # the last cluster may have been deleted

@@ -8,6 +8,7 @@ OSError or as Trouble; the command line prints it as one line.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -56,9 +57,15 @@ def is_folder(path: str) -> bool:
 
 
 def identity(folder: str) -> Path:
-    """Return what is the same for a folder however it is typed. A link is none of the folders it leads to."""
+    """Return what is the same for a folder however it is typed; it need not exist.
+
+    A link is not the folder that it leads to.
+    """
     path = Path(folder)
-    return path.parent.resolve() / path.name if path.is_symlink() else path.resolve()
+    # Unlike Path.resolve, realpath does not mind a link to itself.
+    if path.is_symlink():
+        return Path(os.path.realpath(path.parent), path.name)
+    return Path(os.path.realpath(path))
 
 
 def is_replaceable(path: str) -> bool:
@@ -92,7 +99,7 @@ def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
         except regular.Irregular as problem:
             place = Place(path)
             refused.append(not_a_regular_file(place, Path(path).name, problem.problem, problem.fix))
-            if total > regular.TOGETHER:
+            if total > regular.TOTAL:
                 break
         else:
             if not refused:

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO
 
-from ipamc.workspace.disk import LARGEST
 from ipamc.workspace.git_run import must, started, text
+from ipamc.workspace.regular import LARGEST, TOTAL
 from ipamc.workspace.trouble import Trouble
 
-TOTAL = 1 << 30
-"""The most bytes that are read of one cluster in one commit."""
 FILE, LINK, FOLDER, SUBMODULE = "file", "link", "folder", "submodule"
 _MODES = {b"120000": LINK, b"040000": FOLDER, b"160000": SUBMODULE}
 _AT_ONCE = 500

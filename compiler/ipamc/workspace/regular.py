@@ -14,7 +14,7 @@ from ipamc.workspace.trouble import Trouble
 
 LARGEST = 256 << 20
 """The most bytes of a file: an inventory of some 600,000 nodes."""
-TOGETHER = 1 << 30
+TOTAL = 1 << 30
 """The most bytes of the inputs of a cluster together, and of its rendered files."""
 
 _FLAGS = os.O_RDONLY | sum(
@@ -83,10 +83,8 @@ def refuse(path: str) -> None:
 
 def refuse_excess(path: str, total: int) -> None:
     """Raise Irregular where files have too many bytes together; `path` is the one that is shown."""
-    if total > TOGETHER:
-        raise Irregular(
-            path, f"has, with what was read before, more than {TOGETHER:,} bytes", "make it smaller"
-        )
+    if total > TOTAL:
+        raise Irregular(path, f"has, with what was read before, more than {TOTAL:,} bytes", "make it smaller")
 
 
 def signature(status: os.stat_result) -> Signature:

@@ -36,8 +36,11 @@ def unknown(revision: str, more: str = "") -> Trouble:
 
 
 def is_below(top: str, folder: str) -> bool:
-    """Tell whether a folder, which need not exist, is in the repository of this top folder."""
-    return Path(folder).resolve().is_relative_to(Path(top).resolve())
+    """Tell whether a folder, which need not exist, is in the repository of this top folder.
+
+    A link is where it is, and not where it leads to.
+    """
+    return disk.identity(folder).is_relative_to(Path(top).resolve())
 
 
 def below(top: str, folder: str) -> str:
@@ -47,7 +50,7 @@ def below(top: str, folder: str) -> str:
     """
     if not is_below(top, folder):
         raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
-    path = Path(folder).resolve().relative_to(Path(top).resolve())
+    path = disk.identity(folder).relative_to(Path(top).resolve())
     return path.as_posix() if path.name else ""
 
 
