@@ -159,7 +159,8 @@ def test_a_bug_leaves_no_report_that_says_all_is_well(
 
     monkeypatch.setattr("ipamc.cli.compile.find", fail)
     assert main(["compile", *ALL]) == 70
-    assert not (repository / "out").exists()
+    assert all("a bug in ipamc: KeyError" in text for text in texts(repository).values())
+    assert sarif(repository)["invocations"][0]["executionSuccessful"] is False
 
 
 def test_a_report_that_cannot_be_written_fails_the_run(

@@ -257,7 +257,7 @@ def test_lock_onto_wants_the_inputs_merged(repository: Repository) -> None:
     assert refused.returncode == 1
     assert (
         refused.stderr
-        == "error: nodes of two are not in the inventory here: a1, c1; merge the inputs first: git merge two\n"
+        == "error: clusters/lab: nodes of two are not in the inventory here: a1, c1; merge the inputs first: git merge two\n"
     )
     assert (repository.folder / LOCK).read_text() == before
 
@@ -266,7 +266,7 @@ def test_lock_onto_says_clearly_what_it_cannot_do(repository: Repository, tmp_pa
     unknown = repository.ipamc("lock", "--onto", "nope", fine=False)
     assert (unknown.returncode, unknown.stderr) == (
         1,
-        "error: git knows no revision 'nope' here: fetch it, or check its name\n",
+        "error: clusters/lab: git knows no revision 'nope' here: fetch it, or check its name\n",
     )
     shallow = tmp_path / "shallow"
     repository.git("checkout", "-q", "one")

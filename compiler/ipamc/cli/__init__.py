@@ -8,6 +8,7 @@ imported when it is called.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import click
 
 from ipamc import __version__
 from ipamc.cli.command import BUG, INTERRUPTED, REFUSED, USAGE, Lazy, write_exits
+from ipamc.workspace.signals import Stopped
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -99,7 +101,10 @@ def ipamc() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ipamc with these arguments, or with those of the process; return the exit code."""
+    """Run ipamc with these arguments, or with those of the process; return the exit code.
+
+    Where a signal ends it, that is 128 and the signal's number, as shells have it.
+    """
     if None in {sys.stdout, sys.stderr}:
         from ipamc.workspace.streams import open_closed
 
@@ -113,27 +118,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED
+    except Stopped as stopped:
+        with contextlib.suppress(OSError):  # SIGHUP: the terminal is gone
+            click.echo(str(stopped), err=True)
+        return 128 + stopped.number
     except BrokenPipeError:
         from ipamc.workspace.streams import discard_stdout
 
         discard_stdout()
         return REFUSED
-    except Exception as problem:  # noqa: BLE001 - the last handler: every failure has its line and exit code
+    except SystemExit:
+        raise
+    except BaseException as problem:  # noqa: BLE001 - the last handler: every failure has its line and exit code
         return _failed(problem)
     return code or 0
 
 
-def _failed(problem: Exception) -> int:
-    from ipamc.cli.terminal import trouble
+def _failed(exception: BaseException) -> int:
+    from ipamc.cli.bugs import problem_of, tell_bugs
 
-    if text := trouble(problem):
-        click.echo(f"error: {text}", err=True)
-        return REFUSED
-    import traceback
-
-    traceback.print_exception(problem)
-    click.echo(
-        f"\nipamc {__version__} failed: this is a bug in ipamc, not in your input. Please report this with the lines above.",
-        err=True,
-    )
-    return BUG
+    problem = problem_of(exception)
+    if tell_bugs([("", problem.trace)]):
+        return BUG
+    click.echo(f"error: {problem.line}", err=True)
+    return REFUSED

@@ -1,8 +1,8 @@
 """Where the findings of a run go: to stderr in one format, and to the files of `--report` in others.
 
 A report is written once, when its verb ends, with everything that was found: also without findings, after a
-refused compile, and after an I/O or environment error. After a bug of ipamc or an interrupt none is written:
-a report without findings would say that all is well.
+refused compile, after an I/O or environment error, and after a bug of ipamc, which are failures in it. After
+an interrupt none is written: a report without findings would say that all is well.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ipamc.cli.terminal import colour, say, trouble
+from ipamc.cli.bugs import problem_of, tell_bugs
+from ipamc.cli.command import BUG, DONE, REFUSED
+from ipamc.cli.terminal import colour, say
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located
 from ipamc.workspace import disk
+from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import refuse_way_out
 
 if TYPE_CHECKING:
@@ -53,27 +56,41 @@ class Problems:
 
     findings: list[Located] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    bugs: list[tuple[str, str]] = field(default_factory=list)
+    """(cluster, traceback) where ipamc itself failed; each is a failure, too."""
 
     def __bool__(self) -> bool:
         """Return whether some cluster did not answer."""
         return bool(self.findings or self.failures)
 
+    def conclude(self, style: str, *, answered: bool = True) -> int:
+        """Print the findings, the failures and the bugs; return the exit code."""
+        print_findings(list(dict.fromkeys(self.findings)), style, self.failures)
+        if tell_bugs(self.bugs, style):
+            return BUG
+        return DONE if answered and not self else REFUSED
+
     @contextmanager
     def of(self, folder: str) -> Iterator[None]:
         """Run the block for one cluster.
 
-        A refusal and an I/O or environment error end the block and are kept; other exceptions pass through.
+        A refusal, an I/O or environment error and a bug end the block and are kept.
         """
         from ipamc.report.findings.content import Failure, with_spans
+        from ipamc.workspace.signals import ENDS
 
         try:
             yield
         except Refused as refused:
             self.findings += map(with_spans, refused.diagnostics)
-        except Exception as problem:
-            if not (text := trouble(problem)):
-                raise
-            self.failures.append(Failure(folder, text))
+        except ENDS:
+            raise
+        except BaseException as exception:  # noqa: BLE001 - a panic of a library in Rust is no Exception
+            problem = problem_of(exception)
+            failure = Failure(folder, problem.line)
+            if failure not in self.failures:  # a verb may read a cluster twice
+                self.failures.append(failure)
+                self.bugs.append((name_of(folder), problem.trace))
 
 
 def format_option(function: Function) -> Function:
@@ -96,10 +113,9 @@ def report_option(function: Function) -> Function:
         reports = click.get_current_context().meta[_KEY] = Reports(report)
         try:
             code = function(*args, **kwargs)
-        except Exception as problem:
-            if text := trouble(problem):
-                reports.failures.append(Failure("", text))
-                reports.write()
+        except Exception as exception:
+            reports.failures.append(Failure("", problem_of(exception).line))
+            reports.write()
             raise
         reports.write()
         return code

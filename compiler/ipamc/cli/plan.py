@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipamc.cli.command import CHANGED, DONE, REFUSED, Verb
+from ipamc.cli.bugs import problem_of, tell_bugs
+from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, report_option
 from ipamc.cli.options import Revision, clusters_argument
-from ipamc.cli.terminal import colour, progress, say, trouble
+from ipamc.cli.terminal import colour, progress, say
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.review.gates import GATES
@@ -130,7 +131,7 @@ def command(
     planned: list[ClusterReport] = []
     if tasks:
         with progress(compiling(folders)):
-            planned += run_all(tasks, jobs, run)
+            planned += run_all(tasks, jobs, run, failed)
     planned += [_deleted(folder, lock, base, agreed=allow_deleted) for folder, lock in before.deleted.items()]
     planned.sort(key=lambda cluster: (cluster.status is not Status.DELETED, cluster.name))
     report = PlanReport(
@@ -154,6 +155,8 @@ def command(
         lines = cluster.difference.lines if cluster.difference else None
         if lines and (lines.vanished or lines.taken):
             _way_back(base, cluster.name, vanished=bool(lines.vanished))
+    if tell_bugs((cluster.name, cluster.bug) for cluster in planned):
+        return BUG
     if reasons or any(cluster.failed for cluster in planned):
         return REFUSED
     return CHANGED if detailed_exitcode and any(cluster.changed for cluster in planned) else DONE
@@ -204,7 +207,7 @@ class PlanRun:
 
 
 def run(task: PlanRun) -> ClusterReport:
-    """Plan one cluster. Every failure ends in the result, except a bug of ipamc."""
+    """Plan one cluster. A refusal ends in the result; of other exceptions `failed` makes one."""
     from ipamc.review.diff.plan_report import ClusterReport, Status
 
     name = name_of(task.folder)
@@ -218,10 +221,16 @@ def run(task: PlanRun) -> ClusterReport:
             said=f"{count(errors, 'error')}, so there is nothing to compare",
             findings=refused.diagnostics,
         )
-    except Exception as problem:
-        if text := trouble(problem):
-            return ClusterReport(name=name, status=Status.FAILED, said=text)
-        raise
+
+
+def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
+    """Return the plan of a cluster whose run raised."""
+    from ipamc.review.diff.plan_report import ClusterReport, Status
+
+    problem = problem_of(exception)
+    return ClusterReport(
+        name=name_of(task.folder), status=Status.FAILED, said=problem.line, bug=problem.trace
+    )
 
 
 def _run(task: PlanRun, name: str) -> ClusterReport:

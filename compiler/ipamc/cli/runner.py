@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipamc.cli import summary
-from ipamc.cli.command import DONE, REFUSED
+from ipamc.cli.bugs import problem_of, tell_bugs
+from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.findings import print_findings
-from ipamc.cli.terminal import progress, say, trouble
+from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
 from ipamc.model.plan import StaleReason
@@ -61,11 +62,13 @@ class Outcome:
     line: str
     """What was done, for people."""
     trouble: bool = False
-    """The environment failed; `line` says how."""
+    """The environment failed, or ipamc itself; `line` says how."""
+    bug: str = ""
+    """The traceback, where ipamc itself failed."""
 
 
 def run(task: ClusterRun) -> Outcome:
-    """Compile one cluster. Every failure ends in the outcome, except a bug of ipamc."""
+    """Compile one cluster. A refusal ends in the outcome; of other exceptions `failed` makes one."""
     name = name_of(task.folder)
     try:
         with nullcontext() if task.check else alone(task.folder) as held:
@@ -74,10 +77,14 @@ def run(task: ClusterRun) -> Outcome:
         return Outcome(
             name=name, folder=task.folder, findings=refused.diagnostics, line="refused, nothing written"
         )
-    except Exception as problem:
-        if text := trouble(problem):
-            return Outcome(name=name, folder=task.folder, line=text, trouble=True)
-        raise
+
+
+def failed(task: ClusterRun, exception: BaseException) -> Outcome:
+    """Return the outcome of a run that raised."""
+    problem = problem_of(exception)
+    return Outcome(
+        name=name_of(task.folder), folder=task.folder, line=problem.line, trouble=True, bug=problem.trace
+    )
 
 
 def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
@@ -136,7 +143,7 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
     beside = neighbours([task.folder for task in tasks], progress)
     tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
     with progress(compiling([task.folder for task in tasks])):
-        return run_all(tasks, processes, run)
+        return run_all(tasks, processes, run, failed)
 
 
 def compiling(folders: Sequence[str]) -> str:
@@ -147,7 +154,8 @@ def compiling(folders: Sequence[str]) -> str:
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """Print the findings of all clusters, then a line for each; return the exit code.
 
-    Beside a document nothing else is printed.
+    A bug of ipamc in one cluster is told at the end, and decides on the exit code. Beside a document nothing
+    else is printed.
     """
     from ipamc.report.findings import format_of
     from ipamc.report.findings.content import Failure
@@ -157,4 +165,6 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     for outcome in outcomes:
         if not (outcome.trouble or format_of(style).document):
             say(f"{outcome.name}: {outcome.line}")
+    if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
+        return BUG
     return DONE if all(outcome.done for outcome in outcomes) else REFUSED

@@ -6,8 +6,8 @@ import json
 
 import click
 
-from ipamc.cli.command import DONE, REFUSED, Verb
-from ipamc.cli.findings import Problems, format_option, print_findings
+from ipamc.cli.command import Verb
+from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import say
 
@@ -71,5 +71,4 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
         click.echo("\n".join(tables), nl=False)
     for line in notes if not format_of(style).document else ():
         say(line)
-    print_findings(problems.findings, style, problems.failures)
-    return REFUSED if problems else DONE
+    return problems.conclude(style)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipamc.cli.command import DONE, REFUSED, Verb
-from ipamc.cli.findings import Problems, format_option, print_findings
+from ipamc.cli.command import Verb
+from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query
 from ipamc.cli.terminal import progress, say
@@ -76,9 +76,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str | None, output: s
         say(search.not_held(answers))
     for line in search.notes if not format_of(style).document else ():
         say(line)
-    # A lock that is refused is read twice, by holders() and by unheld().
-    print_findings(list(dict.fromkeys(search.problems.findings)), style, search.problems.failures)
-    return DONE if held and not search.problems else REFUSED
+    return search.problems.conclude(style, answered=held)
 
 
 class _Search:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipamc.cli.command import DONE, REFUSED, Verb
-from ipamc.cli.findings import Problems, format_option, print_findings
+from ipamc.cli.command import Verb
+from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import node_name
 from ipamc.cli.terminal import progress, say
@@ -76,8 +76,7 @@ def command(*, node: str, clusters: tuple[str, ...], at: str | None, output: str
         say(
             f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned"
         )
-    print_findings(problems.findings, style, problems.failures)
-    return DONE if records and not problems else REFUSED
+    return problems.conclude(style, answered=bool(records))
 
 
 def _look(folder: str, node: str, source: Source) -> tuple[ExplainedNode, str, Find] | None:

@@ -63,6 +63,7 @@ class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return State.PENDING if self.pending else State.HELD
 
 
+# Decoders raise ValueErrors: those of msgspec, and UnicodeDecodeError for text that is not UTF-8.
 _HEADER = msgspec.json.Decoder(_Header)
 _RECORD = msgspec.json.Decoder(Record)
 _RECORDS = msgspec.json.Decoder(list[Record])
@@ -89,7 +90,7 @@ def named(text: bytes) -> str:
     """Return the name of the cluster that a lock's header has; "" where the header is not readable."""
     try:
         return _HEADER.decode(text[: text.find(b"\n")]).cluster
-    except msgspec.MsgspecError:
+    except ValueError:
         return ""
 
 
@@ -97,7 +98,7 @@ def mode_of(text: bytes | None) -> str:
     """Return the mode that a lock's header has; "" if there is no lock, or its header is not readable."""
     try:
         return _HEADER.decode(text[: text.find(b"\n")]).mode if text else ""
-    except msgspec.MsgspecError:
+    except ValueError:
         return ""
 
 
@@ -155,7 +156,7 @@ def skim(text: bytes, cluster: str) -> list[Record] | None:
         return None
     try:
         return _RECORDS.decode(b"[" + b",".join(rows) + b"]")
-    except msgspec.MsgspecError:
+    except ValueError:
         return None
 
 
@@ -164,7 +165,7 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[_Header | None, list
         return None, [lock_empty(path)]
     try:
         head = _HEADER.decode(row)
-    except msgspec.MsgspecError:
+    except ValueError:
         return None, [lock_unreadable(path, 1, row, _header_problem(row))]
     if head.lock != FORMAT:
         return None, [newer_format(path, row, head.lock)]
@@ -222,7 +223,17 @@ def first_shards(nodes: int, shard_size: int) -> int:
 def _header_problem(row: bytes) -> str:
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
+    if not _is_utf8(row):
+        return "not UTF-8 text"
     return "the header is not readable"
+
+
+def _is_utf8(row: bytes) -> bool:
+    try:
+        row.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _check_header(
@@ -283,6 +294,8 @@ def _check_day(text: str) -> None:
 def _record_problem(problem: Exception) -> str:
     if isinstance(problem, CidrError):
         return problem.reason
+    if isinstance(problem, UnicodeDecodeError):
+        return "not UTF-8 text"
     if isinstance(problem, msgspec.ValidationError):
         return "unknown fields, or some of the wrong type"
     if isinstance(problem, msgspec.DecodeError):

@@ -14,7 +14,7 @@ from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import link_on_the_way
 from ipamc.workspace.source import Disk
-from ipamc.workspace.trouble import Trouble, one_line
+from ipamc.workspace.trouble import one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
@@ -54,7 +54,7 @@ def _may_be_of_a_space(folder: str) -> bool:
 
     try:
         return mentions(disk.read_sources(folder)[0])
-    except (Trouble, OSError):  # the cluster's own compile reports it
+    except Exception:  # noqa: BLE001 - whatever it is, the cluster's own compile reports it
         return False
 
 
@@ -82,10 +82,9 @@ def _survey(folder: str) -> ClusterPrefixes | Unread | None:
         if refused:
             return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
         return survey(Disk().inputs(folder)) if mentions(sources) else None
-    except Exception as problem:
-        if text := one_line(problem):
-            return Unread(cluster=name, space="", at=Span(folder), problem=text)
-        raise
+    except Exception as problem:  # noqa: BLE001 - a bug, too, must not hide what becomes of the others
+        text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
+        return Unread(cluster=name, space="", at=Span(folder), problem=text)
 
 
 def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours) -> None:

@@ -1,53 +1,187 @@
-"""One task for each cluster, in this process or in a pool of processes."""
+"""One task for each cluster, in this process or in several: no task's failure hides the result of another.
+
+The processes are our own, and not those of `concurrent.futures`, for three reasons: one that is killed is
+known by its task and breaks no other, none has the working directory on its search path of modules, and all
+of them end with this process, however it ends. `worker` is what runs there.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pickle
+import queue
 import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-from ipamc.model.gc_pause import paused_collector
+from ipamc.workspace.search_path import search_path
+from ipamc.workspace.signals import keep_from_this_thread
 from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.worker import perform, receive, send
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
+PATIENCE = 2.0
+"""Seconds that a process has to clean up before it is killed."""
+_BEGIN = (
+    "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.worker import serve; serve()"  # -c: no file
+)
 
-def run_all(tasks: Sequence[Work], processes: int | None, run: Callable[[Work], Result]) -> list[Result]:
+
+def run_all(
+    tasks: Sequence[Work],
+    processes: int | None,
+    run: Callable[[Work], Result],
+    failed: Callable[[Work, BaseException], Result],
+) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
 
-    By default, there is one process for each processor, but no more than tasks. `run`, tasks and results are
-    pickled where there are several processes. Raises Trouble if a process was killed.
+    A task that raises has the result that `failed` makes of it; only a request to end the process passes
+    through. One whose process was killed is run once more when all others are done, alone; if that process is
+    killed, too, `failed` gets a Trouble. Several tasks are run by processes, one for each processor by
+    default; one task, and `processes` = 1, by this process. `run`, `failed`, tasks and results are pickled.
     """
-    processes = min(processes or _processors(), len(tasks))
-    do = partial(_run, run)
-    return [do(task) for task in tasks] if processes <= 1 else _in_pool(tasks, processes, do)
-
-
-def _run(run: Callable[[Work], Result], task: Work) -> Result:
-    with paused_collector():
-        return run(task)
-
-
-def _in_pool(tasks: Sequence[Work], processes: int, do: Callable[[Work], Result]) -> list[Result]:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
-    # Workers inherit this: an interrupt is for the parent process alone.
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    do = partial(perform, run, failed)
+    if len(tasks) <= 1 or processes == 1:
+        return [do(task) for task in tasks]
+    crew = _Crew(do=do)
     try:
-        results = pool.map(do, tasks)
-        signal.signal(signal.SIGINT, handler)
-        return list(results)
-    except BrokenProcessPool:
-        raise Trouble("a worker process was killed, perhaps for lack of memory: try --jobs 1") from None
+        results = crew.work(dict(enumerate(tasks)), min(processes or _processors(), len(tasks)))
+        lost = {index: task for index, task in enumerate(tasks) if index not in results}
+        for index, task in lost.items():  # others may have taken the memory
+            results |= crew.work({index: task}, 1)
     finally:
-        signal.signal(signal.SIGINT, handler)
-        pool.shutdown(cancel_futures=True)
+        crew.dismiss()
+    return [
+        results[index] if index in results else failed(task, Trouble(crew.lost[index]))
+        for index, task in enumerate(tasks)
+    ]
+
+
+class _Lost(Exception):  # noqa: N818 - a fact; its text says how
+    """A process ended before its task did."""
+
+
+@dataclass(slots=True)
+class _Crew(Generic[Work, Result]):
+    """The processes, each with a thread that gives it a task after the other."""
+
+    do: Callable[[Work], Result]
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    lost: dict[int, str] = field(default_factory=dict)
+    """How the processes of tasks ended that have no result."""
+    leaders: list[threading.Thread] = field(default_factory=list)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    dismissed: bool = False
+
+    def work(self, tasks: dict[int, Work], processes: int) -> dict[int, Result]:
+        """Run tasks; return the results, by the number of the task. The others are in `lost`."""
+        waiting: queue.SimpleQueue[tuple[int, Work]] = queue.SimpleQueue()
+        for task in tasks.items():
+            waiting.put(task)
+        done: queue.SimpleQueue[tuple[int, Result | BaseException]] = queue.SimpleQueue()
+        leaders = [
+            threading.Thread(target=self._lead, args=(waiting, done), daemon=True) for _ in range(processes)
+        ]
+        self.leaders += leaders
+        for leader in leaders:
+            leader.start()
+        results = {}
+        for _ in tasks:
+            index, result = done.get()  # a signal interrupts this
+            if isinstance(result, BaseException):
+                self.lost[index] = str(result)
+            else:
+                results[index] = result
+        for leader in leaders:
+            leader.join()
+        return results
+
+    def _lead(
+        self,
+        waiting: queue.SimpleQueue[tuple[int, Work]],
+        done: queue.SimpleQueue[tuple[int, Result | BaseException]],
+    ) -> None:
+        keep_from_this_thread()
+        process: subprocess.Popen[bytes] | None = None
+        with contextlib.suppress(queue.Empty):
+            while True:
+                index, task = waiting.get_nowait()
+                try:
+                    process = process or self._start()
+                    done.put((index, self._ask(process, task)))
+                except Exception as problem:  # noqa: BLE001 - whatever it is, the task has no result
+                    _close(process)
+                    process = None
+                    done.put((index, problem))
+        _close(process)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        flags = [
+            "-E",
+            "-P",
+            "-X",
+            f"utf8={sys.flags.utf8_mode}",
+        ]  # -E, -P: no PYTHONPATH, no working directory
+        flags += [
+            flag for flag, given in (("-s", sys.flags.no_user_site), ("-B", sys.dont_write_bytecode)) if given
+        ]
+        command = [sys.executable, *flags, "-c", _BEGIN, *search_path()]
+        with self.guard:
+            if self.dismissed:
+                raise _Lost("dismissed")
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - no shell
+            self.processes.append(process)
+        return process
+
+    def _ask(self, process: subprocess.Popen[bytes], task: Work) -> Result:
+        """Have a process do a task. Raises _Lost where it ends before that."""
+        answer: Any = None
+        with contextlib.suppress(BrokenPipeError):
+            send(process.stdin, (self.do, task))
+            answer = receive(process.stdout)
+        if answer is None:
+            raise _Lost(_how_it_ended(process.wait()))
+        result: Result = pickle.loads(answer)  # noqa: S301 - from our own process
+        return result
+
+    def dismiss(self) -> None:
+        """End all processes; those that work still clean up first. Returns when they are gone."""
+        with self.guard:
+            self.dismissed = True
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for leader in filter(threading.Thread.is_alive, self.leaders):
+            leader.join(PATIENCE)
+
+
+def _close(process: subprocess.Popen[bytes] | None) -> None:
+    """Close the pipes of a process, which ends it."""
+    for stream in (process.stdin, process.stdout) if process else ():
+        with contextlib.suppress(OSError):  # it is gone, and did not take what was written last
+            if stream:
+                stream.close()
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"its process ended with exit code {code}, twice"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    memory = ", perhaps for lack of memory: give it more, or try --jobs 1" if name == "SIGKILL" else ""
+    return f"its process was killed by {name}, twice{memory}"
 
 
 def _processors() -> int:

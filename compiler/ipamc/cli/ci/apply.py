@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import click
 
+from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.ci.apply_cluster import Options, apply_cluster
 from ipamc.cli.ci.jobs import is_name, touched
-from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
 from ipamc.render.parts import is_part
 from ipamc.workspace import disk, git
 from ipamc.workspace.revision import known
-from ipamc.workspace.trouble import Trouble
 
 
 @click.command(
@@ -105,16 +105,20 @@ def apply(
             )
         wanted.setdefault(name, []).append(part)
     options = Options(wait=wait, timeout=timeout, repair=repair, prune=prune, before_flags=before_flags)
-    done = True
+    done, bugs = True, []
     for name, given in wanted.items():
         try:
             if trunk and _is_old(name, trunk):
                 say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
                 continue
             done &= apply_cluster(name, [] if "" in given else given, options)
-        except Trouble as trouble:  # clusters stand alone
-            say(f"error: {name}: {trouble}")
+        except Exception as exception:  # noqa: BLE001 - clusters stand alone, a bug in one stops no other
+            problem = problem_of(exception)
+            say(f"error: {name}: {problem.line}")
+            bugs.append((name, problem.trace))
             done = False
+    if tell_bugs(bugs):
+        return BUG
     return DONE if done else REFUSED
 
 

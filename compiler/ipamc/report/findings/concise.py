@@ -17,7 +17,7 @@ def render(content: Content) -> str:
         for finding in content.findings
     ]
     lines += [f"... and {number:,} more {code}\n" for code, number in content.more.items()]
-    return "".join([*lines, *(f"error: {visible(failure.text)}\n" for failure in content.failures)])
+    return "".join([*lines, *(f"error: {visible(failure.line)}\n" for failure in content.failures)])
 
 
 def _head(finding: Located, *, colour: bool) -> str:

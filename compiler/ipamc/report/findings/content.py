@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Span, located
 from ipamc.report.terminal_text import visible, where
@@ -21,11 +22,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An I/O or environment error. A report that leaves it out would pass for a clean one."""
+    """An I/O or environment error, or a bug of ipamc. A report that leaves it out would pass for a clean one."""
 
     folder: str
     """The cluster's folder; "" if it concerns no cluster."""
     text: str
+
+    @property
+    def line(self) -> str:
+        """Return the text with the folder before it, unless it names the cluster already."""
+        named = self.folder in self.text or self.text.startswith(f"{PurePosixPath(self.folder).name}: ")
+        return self.text if named else f"{self.folder}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ def render(content: Content) -> str:
         "\n".join(_paragraph(finding, colour=content.colour)) + "\n" for finding in content.findings
     ]
     paragraphs += [f"... and {number:,} more {code}\n" for code, number in content.more.items()]
-    paragraphs += [f"error: {visible(failure.text)}\n" for failure in content.failures]
+    paragraphs += [f"error: {visible(failure.line)}\n" for failure in content.failures]
     return "\n".join(paragraphs)
 
 

@@ -24,7 +24,7 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 def render(content: Content) -> str:
     """Return a command a line: errors first, then warnings and notes; "" without findings and failures."""
     kinds: dict[Severity, list[str]] = {severity: [] for severity in Severity}
-    kinds[Severity.ERROR] += [command("error", failure.text, title="ipamc") for failure in content.failures]
+    kinds[Severity.ERROR] += [command("error", failure.line, title="ipamc") for failure in content.failures]
     for finding in content.findings:
         kinds[finding.severity].append(_command(finding))
     rows = [row for kind, commands in kinds.items() for row in _kind(kind, commands)]

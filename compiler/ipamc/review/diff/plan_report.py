@@ -21,7 +21,7 @@ class Status(enum.StrEnum):
     REFUSED = "refused"
     """The compile was refused: there is no head."""
     FAILED = "failed"
-    """An I/O or environment error, or the base cannot be read."""
+    """An I/O or environment error, a bug of ipamc, or the base cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,8 @@ class ClusterReport:
     """Of a deleted cluster: how many nodes held a block at the base."""
     agreed: bool = False
     """Of a deleted cluster: it may go (`--allow-deleted`)."""
+    bug: str = ""
+    """The traceback, where ipamc itself failed."""
 
     @property
     def failed(self) -> bool:

@@ -1,0 +1,62 @@
+"""Signals that end a process: it removes its unfinished files, and its workers end with it."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)  # Windows has no SIGHUP
+
+
+class Stopped(BaseException):
+    """A signal asks this process to end. Like KeyboardInterrupt, no handler of errors catches it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def __str__(self) -> str:
+        """Return what is said to the user."""
+        return f"stopped by {signal.Signals(self.number).name}"
+
+
+ENDS = (Stopped, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""Exceptions that are no failure: somebody asks the process, or a generator, to end."""
+
+
+def stop_in_order() -> None:
+    """From now on raise Stopped in the main thread where a signal asks the process to end.
+
+    A signal that the parent process ignores stays ignored, as `nohup` wants it.
+    """
+    for number in SIGNALS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)  # a second one must not interrupt the cleaning up
+    raise Stopped(number)
+
+
+def keep_from_this_thread() -> None:
+    """Block these signals and the interrupt in this thread, and in the processes that it starts."""
+    _mask("SIG_BLOCK")
+
+
+def let_into_this_thread() -> None:
+    """Undo `keep_from_this_thread`, as far as this thread is concerned."""
+    _mask("SIG_UNBLOCK")
+
+
+def _mask(how: str) -> None:
+    if hasattr(signal, "pthread_sigmask"):  # only POSIX systems have it
+        signal.pthread_sigmask(getattr(signal, how), {signal.SIGINT, *SIGNALS})
+
+
+def ignore_interrupts() -> None:
+    """Leave SIGINT, which a terminal sends to all processes of a command, to the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,291 @@
+"""Processes of ipamc: what they import, how they end, and that one cluster's worst hides no other's result."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import CLUSTER
+from tests.support.altered import Installed, install
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+NAMES = ("blue", "green", "red", "white")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a folder with four sound clusters."""
+    for name in NAMES:
+        folder = tmp_path / "work/clusters" / name
+        folder.mkdir(parents=True)
+        (folder / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
+    return tmp_path / "work"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return install(tmp_path_factory.mktemp("sound"))
+
+
+def locks(repository: Path) -> list[str]:
+    return sorted(path.parent.name for path in repository.glob("clusters/*/ipam.lock"))
+
+
+# What they import.
+
+
+def spoil(folder: Path, names: Iterator[str] | list[str]) -> None:
+    """Put modules into a folder that leave a mark where they are imported."""
+    for name in names:
+        (folder / f"{name}.py").write_text(f"open({str(folder / 'IMPORTED')!r}, 'a').write({name!r} + ' ')\n")
+
+
+def every_module(installed: Installed) -> list[str]:
+    """Return the names of all modules that can be imported, those of optional libraries of libraries too."""
+    here = [
+        path.stem.partition(".")[0]
+        for folder in sys.path
+        if folder and Path(folder).is_dir()
+        for path in Path(folder).iterdir()
+    ]
+    optional = ["usercustomize", "fqdn", "rfc3339_validator", "webcolors", "isoduration", "idna", "ipamc"]
+    assert (installed.folder / "ipamc").is_dir()
+    return sorted({name for name in (*sys.stdlib_module_names, *here, *optional) if name.isidentifier()})
+
+
+VERBS = (
+    ("compile", "--jobs", "2"),
+    ("plan", "--jobs", "2"),
+    ("compile", "--check"),
+    ("compile", "red", "--report=junit=out/junit.xml", "--report=sarif=out/sarif.json"),
+    ("show", "--output", "json"),
+    ("which", "10.0.0.7"),
+    ("why", "n1"),
+    ("lock", "--check"),
+    ("ci", "matrix"),
+)
+
+
+@pytest.mark.parametrize("how", ["script", "-P -m"])
+def test_no_module_of_the_working_directory_is_imported(sound: Installed, repository: Path, how: str) -> None:
+    """As the installed command and by `python -P -m`, nothing at all; and nothing by its workers."""
+    spoil(repository, every_module(sound))
+    (repository / "pyvenv.cfg").write_text("home = /nowhere\n")
+    command = [sys.executable, "-P", "-m", "ipamc"] if how == "-P -m" else None
+    for verb in VERBS:
+        done = sound.run(*verb, cwd=repository, command=command)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert not (repository / "IMPORTED").exists(), (verb, (repository / "IMPORTED").read_text())
+    assert locks(repository) == list(NAMES)
+
+
+LATE = ["yaml", "jinja2", "json", "queue", "pickle", "jsonschema_rs", "multiprocessing", "concurrent", "csv"]
+"""Modules that Python itself does not import before it calls us."""
+
+
+@pytest.mark.parametrize("path", ["{}:", ":{}", "{}::", ".:{}", "{}:../work"])
+@pytest.mark.parametrize("how", ["script", "-m"])
+def test_nor_by_an_entry_of_the_search_path_that_means_it(
+    sound: Installed, repository: Path, path: str, how: str
+) -> None:
+    """`python -m ipamc`, and an empty entry of PYTHONPATH, which images for CI have often."""
+    spoil(repository, LATE)
+    command = [sys.executable, "-m", "ipamc"] if how == "-m" else None
+    done = sound.run(
+        "compile", "--jobs", "2", cwd=repository, command=command, PYTHONPATH=path.format(sound.folder)
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (repository / "IMPORTED").exists(), (repository / "IMPORTED").read_text()
+
+
+def test_ipamc_runs_in_the_folder_that_it_is_installed_in(sound: Installed, repository: Path) -> None:
+    """Whoever works on ipamc itself does that."""
+    folders = [str(repository / "clusters" / name) for name in NAMES]
+    done = sound.run(
+        "compile", *folders, cwd=sound.folder, command=[sys.executable, "-m", "ipamc"], PYTHONPATH=""
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# How they end.
+
+
+def children(process: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False)
+    return [int(text) for text in found.stdout.split()]
+
+
+def workers(process: subprocess.Popen[str], repository: Path) -> list[int]:
+    """Wait until a worker is at work on `red`; return all of them."""
+    for _ in range(1000):
+        if (repository / "busy").exists():
+            return children(process.pid)
+        time.sleep(0.02)
+    process.kill()
+    raise AssertionError(process.communicate())
+
+
+def gone(processes: list[int], within: float) -> bool:
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        if not any(
+            Path(f"/proc/{number}/cmdline").exists() and Path(f"/proc/{number}/cmdline").read_bytes()
+            for number in processes
+        ):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+BUSY = {
+    "in Python": "open('busy', 'w').close(); [None for _ in iter(int, 1)]",
+    "asleep": "open('busy', 'w').close(); time.sleep(600)",
+    "about to rename": "from ipamc.workspace import disk; from pathlib import Path; Path.replace = lambda *_: (open('busy', 'w').close(), time.sleep(600)); disk.put('clusters/red/ipam.lock', b'x')",
+}
+ENDED = {
+    "SIGTERM": (143, "stopped by SIGTERM\n"),
+    "SIGHUP": (129, "stopped by SIGHUP\n"),
+    "SIGINT": (130, "\ninterrupted\n"),
+}
+
+
+@pytest.mark.parametrize("busy", BUSY)
+@pytest.mark.parametrize("name", [*ENDED, "SIGKILL"])
+def test_workers_end_with_their_parent(tmp_path: Path, repository: Path, name: str, busy: str) -> None:
+    installed = install(tmp_path / "installed", red=BUSY[busy])
+    process = installed.start("compile", "--jobs", "2", cwd=repository)
+    there = workers(process, repository)
+    assert len(there) == 2
+    process.send_signal(getattr(signal, name))
+    out, err = process.communicate(timeout=20)  # its workers have the same stderr: this waits for them, too
+    assert gone(there, 5)
+    assert (process.returncode, err) == ENDED.get(name, (-9, err))
+    assert out == ""
+    assert not list(repository.glob("clusters/*/.ipamc-*"))
+    assert "red" not in locks(repository)
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_one_process_ends_in_order(tmp_path: Path, repository: Path, name: str) -> None:
+    installed = install(tmp_path / "installed", red=BUSY["about to rename"])
+    process = installed.start("compile", "red", cwd=repository)
+    workers(process, repository)
+    assert list(repository.glob("clusters/red/.ipamc-*"))
+    process.send_signal(getattr(signal, name))
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == ENDED[name]
+    assert not list(repository.glob("clusters/red/.ipamc-*"))
+
+
+def test_what_the_parent_process_ignores_stays_ignored(tmp_path: Path, repository: Path) -> None:
+    """`nohup ipamc compile` lives on when its terminal is closed."""
+    installed = install(tmp_path / "installed", red="open('busy', 'w').close(); time.sleep(1)")
+    nohup = ["nohup", *installed.command]
+    process = installed.start("compile", "--jobs", "2", cwd=repository, command=nohup)
+    for number in (process.pid, *workers(process, repository)):
+        os.kill(number, signal.SIGHUP)
+    assert process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert locks(repository) == list(NAMES)
+
+
+# One cluster's worst.
+
+ALL = tuple(f"--report={name}=out/{name}" for name in ("json", "gitlab", "sarif", "junit", "full"))
+REST = ["blue", "green", "white"]
+WORST = {
+    "a bug": ("raise KeyError('node-7')", 70, "a bug in ipamc: KeyError: 'node-7' (pipeline.py:"),
+    "a panic": (
+        "raise type('PanicException', (BaseException,), {})('index out of bounds')",
+        70,
+        "PanicException",
+    ),
+    "a recursion": ("(lambda f: f(f))(lambda f: f(f))", 70, "RecursionError"),
+    "no memory": ("raise MemoryError", 1, "out of memory"),
+    "no space": ("raise OSError(28, 'No space left on device')", 1, "no space left on device"),
+}
+KILLED = {
+    "killed": ("os.kill(os.getpid(), signal.SIGKILL)", "its process was killed by SIGKILL, twice, perhaps for lack of memory"),
+    "segfault": ("os.kill(os.getpid(), signal.SIGSEGV)", "its process was killed by SIGSEGV, twice"),
+    "gone": ("os._exit(3)", "its process ended with exit code 3, twice"),
+}  # fmt: skip
+
+
+def reported(repository: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (repository / "out").iterdir()}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("worst", WORST)
+def test_the_worst_of_a_cluster_hides_no_other(
+    tmp_path: Path, repository: Path, worst: str, jobs: str
+) -> None:
+    red, code, said = WORST[worst]
+    done = install(tmp_path / "installed", red).run("compile", "--jobs", jobs, *ALL, cwd=repository)
+    assert done.returncode == code, done.stderr
+    assert locks(repository) == REST
+    for name in REST:
+        assert f"\n{name}: 2 nodes, 2 blocks added" in f"\n{done.stderr}"
+    assert f"error: clusters/red: {said}" in done.stderr or said in done.stderr
+    for text in reported(repository).values():
+        assert said.partition(":")[0].split("'")[0] in text or "bug in ipamc" in text
+    assert (done.stderr.count("Traceback (most recent call last)") > 0) is (code == 70)
+    assert ("failed on red: this is a bug in ipamc, not in your input" in done.stderr) is (code == 70)
+
+
+@pytest.mark.parametrize("worst", KILLED)
+def test_nor_does_a_process_that_is_killed(tmp_path: Path, repository: Path, worst: str) -> None:
+    red, said = KILLED[worst]
+    done = install(tmp_path / "installed", red).run("compile", "--jobs", "2", *ALL, cwd=repository)
+    assert done.returncode == 1, done.stderr
+    assert locks(repository) == REST
+    assert f"error: clusters/red: {said}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert all(said in text for text in reported(repository).values())
+
+
+def test_a_cluster_whose_process_was_killed_is_run_once_more(tmp_path: Path, repository: Path) -> None:
+    """The kernel may have killed the wrong one."""
+    red = "os.path.exists('once') or (open('once', 'w').close(), os.kill(os.getpid(), signal.SIGKILL))"
+    done = install(tmp_path / "installed", red).run("compile", "--jobs", "2", cwd=repository)
+    assert done.returncode == 0, done.stderr
+    assert locks(repository) == list(NAMES)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_plan_shows_the_others_and_the_failure(tmp_path: Path, repository: Path, jobs: str) -> None:
+    installed = install(tmp_path / "installed", red=WORST["a bug"][0])
+    for style in ("json", "markdown", "text"):
+        done = installed.run("plan", "--jobs", jobs, "--format", style, *ALL, cwd=repository)
+        assert done.returncode == 70
+        assert all(name in done.stdout for name in REST)
+        assert "a bug in ipamc: KeyError: 'node-7'" in html.unescape(done.stdout)
+        assert "failed on red: this is a bug in ipamc" in done.stderr
+        assert all("KeyError" in text for text in reported(repository).values())
+        if style == "json":
+            statuses = {each["cluster"]: each["status"] for each in json.loads(done.stdout)["clusters"]}
+            assert statuses == {"blue": "planned", "green": "planned", "red": "failed", "white": "planned"}
+
+
+@pytest.mark.parametrize("verb", ["show", "which 10.0.0.7", "why n1"])
+def test_questions_are_answered_for_the_others(tmp_path: Path, repository: Path, verb: str) -> None:
+    installed = install(tmp_path / "installed", red=WORST["a bug"][0])
+    done = installed.run(*verb.split(), *ALL, cwd=repository)
+    assert done.returncode == 70
+    assert all(name in done.stdout for name in REST)
+    assert done.stderr.count("Traceback (most recent call last)") == 1
+    assert "failed on red: this is a bug in ipamc" in done.stderr
+    assert all("KeyError" in text for text in reported(repository).values())
+    done = installed.run(*verb.split(), "--format", "json", cwd=repository)
+    assert done.returncode == 70
+    assert "KeyError" in json.dumps(json.loads(done.stderr))

@@ -1,0 +1,65 @@
+"""An installation of ipamc in a folder, run as a process of its own; and one in which a cluster goes wrong in a way that no input brings about."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = "import sys\nfrom ipamc.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+"""What an installer writes for the entry point."""
+BEGIN = "    log = Log() if log is None else log\n"
+"""Where a cluster is read, for all verbs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """ipamc below a folder, and its command in `bin/`."""
+
+    folder: Path
+
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, str(self.folder / "bin/ipamc")]
+
+    def start(
+        self, *arguments: str, cwd: Path, command: list[str] | None = None, **environment: str
+    ) -> subprocess.Popen[str]:
+        given = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        return subprocess.Popen(
+            [*(command or self.command), *arguments],
+            cwd=cwd,
+            env={**given, "GIT_CONFIG_GLOBAL": os.devnull, "PYTHONPATH": str(self.folder), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(
+        self, *arguments: str, cwd: Path, command: list[str] | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments, cwd=cwd, command=command, **environment)
+        out, err = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(self.command, process.returncode, out, err)
+
+
+def install(folder: Path, red: str = "") -> Installed:
+    """Install ipamc in a folder; where the cluster `red` is read, this code runs first."""
+    package = folder / "ipamc"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "compiler" / "ipamc", package, ignore=ignored)
+    for kind in ("schemas", "templates"):
+        shutil.copytree(ROOT / kind, package / kind, ignore=ignored)
+    if red:
+        pipeline = package / "pipeline.py"
+        text = pipeline.read_text()
+        assert text.count(BEGIN) == 1
+        wrong = f"    import os, signal, sys, time\n    if inputs.name == 'red':\n        {red}\n"
+        pipeline.write_text(text.replace(BEGIN, wrong + BEGIN))
+    (folder / "bin").mkdir()
+    (folder / "bin/ipamc").write_text(SCRIPT)
+    return Installed(folder)
