@@ -285,11 +285,6 @@ def test_a_base_is_asked_what_it_knows() -> None:
     )
 
 
-def test_identical_rubbish_is_not_touched() -> None:
-    merged = merge(None, b"rubbish", b"rubbish")
-    assert (merged.text, len(merged.conflicts)) == (b"rubbish", 1)
-
-
 # Laws, over histories that compiles could have made.
 
 NODES = "abcdef"

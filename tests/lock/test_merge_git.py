@@ -328,18 +328,6 @@ def test_what_is_no_lock_is_left_to_a_person(repository: Repository) -> None:
     assert (repository.folder / ODD).read_text().startswith("<<<<<<< ours\n")
 
 
-def test_without_ipamc_on_the_path_nothing_is_forgotten(repository: Repository) -> None:
-    """Where a driver cannot run, git leaves our side alone, without a marker."""
-    repository.environment["PATH"] = os.environ["PATH"]
-    done = fork(repository, lock("0/26 b"), lock("0/26 a"))
-    assert done.returncode == 1
-    assert f"ipamc is not on the PATH, so this was merged as text: {ODD}\n" in done.stdout + done.stderr
-    text = (repository.folder / ODD).read_text()
-    assert "<<<<<<< ours" in text
-    assert '"node":"a"' in text
-    assert '"node":"b"' in text
-
-
 def test_the_trunk_is_where_the_clones_origin_points(repository: Repository) -> None:
     clone = repository.folder.parent / "clone"
     repository.git("checkout", "-q", "one")

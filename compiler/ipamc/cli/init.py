@@ -57,12 +57,13 @@ ATTRIBUTES = {
     "**/rendered/**": ("text", "eol=lf", "linguist-generated", "merge=ipamc-rendered"),
 }
 
-# Without the second half, a missing ipamc would leave only our side in a conflicted lock, and `git add` would lose the blocks of the other side.
+# A driver that fails leaves our side in the file, without a mark, and `git add` would lose the blocks of the other side. ipamc marks the file
+# before it does anything else. Where no mark is there, it did not run (no ipamc, no interpreter, killed), and git merges the lock as text.
 DRIVERS = {
     "merge.ipamc.name": "locks of ipamc",
     "merge.ipamc.driver": (
-        "command -v ipamc >/dev/null && exec ipamc merge-driver %O %A %B %P; "
-        "git merge-file -L ours -L base -L theirs %A %O %B; echo ipamc is not on the PATH, so this was merged as text: %P >&2; exit 1"
+        "ipamc merge-driver %O %A %B %P && exit 0; grep -q '^<<<<<<< ours' %A || { "
+        "git merge-file -L ours -L base -L theirs %A %O %B; echo ipamc did not run, so this was merged as text: %P >&2; }; exit 1"
     ),
     "merge.ipamc-rendered.name": "either side: ipamc compile renders it again",
     "merge.ipamc-rendered.driver": "true",

@@ -30,7 +30,7 @@ class Merged:
     """What came of a merge."""
 
     text: bytes
-    """The merged lock; with conflict markers where there are conflicts."""
+    """The merged lock; where there are conflicts, and only there, with conflict markers."""
     dropped: tuple[Dropped, ...] = ()
     """Newcomers that gave way, by family and address; the next compile places them again."""
     conflicts: tuple[str, ...] = ()
@@ -57,8 +57,16 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
             return Merged(text=theirs)
         return _merge_lines(header, _three_way(header, before, one, two, trunks))
     except _Unmergeable as problem:
-        both = b"\n".join((*_conflict(ours.splitlines(), theirs.splitlines()), b""))
-        return Merged(text=ours if ours == theirs else both, conflicts=(str(problem),))
+        return Merged(text=unmerged(ours, theirs), conflicts=(str(problem),))
+
+
+def unmerged(ours: bytes, theirs: bytes) -> bytes:
+    """Return both texts between conflict markers, byte by byte, whatever they are: no compile takes that."""
+    return b"\n".join((*_conflict(_rows(ours), _rows(theirs)), b""))
+
+
+def _rows(text: bytes) -> list[bytes]:
+    return text.removesuffix(b"\n").split(b"\n") if text else []
 
 
 def _merge_lines(header: Lock, locks: ThreeWay) -> Merged:
