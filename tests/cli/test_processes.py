@@ -289,3 +289,94 @@ def test_questions_are_answered_for_the_others(tmp_path: Path, repository: Path,
     done = installed.run(*verb.split(), "--format", "json", cwd=repository)
     assert done.returncode == 70
     assert "KeyError" in json.dumps(json.loads(done.stderr))
+
+
+@pytest.mark.parametrize(
+    "first", [b'{"lock":1,"cluster":"r\xffed"', b"\xff\xfe", b'{"lo\xffck":1}', b"\x80" * 99]
+)
+def test_a_lock_that_is_not_utf_8_is_a_finding(sound: Installed, repository: Path, first: bytes) -> None:
+    """It was a traceback, and with several clusters nothing else."""
+    path = repository / "clusters/red/ipam.lock"
+    sound.run("compile", cwd=repository)
+    text = path.read_bytes()
+    for bad in (first + text[text.index(b"\n") :], text.replace(b'"node":"n1"', b'"node":"n\xff1"')):
+        path.write_bytes(bad)
+        for verb in ("compile", "lock", "plan", "show", "which 10.0.0.7", "why n1"):
+            done = sound.run(*verb.split(), cwd=repository)
+            assert done.returncode == 1, done.stderr
+            assert "Traceback" not in done.stderr
+            assert "error[IPC0403]" in done.stderr or "restore this cluster's" in done.stderr
+            assert all(name in done.stdout + done.stderr for name in REST)
+        assert path.read_bytes() == bad
+
+
+def test_a_neighbour_with_a_bug_hides_no_cluster(tmp_path: Path, repository: Path) -> None:
+    """Clusters of its address space are refused, because it cannot be compared with; the others are written."""
+    for name in ("red", "green"):
+        path = repository / f"clusters/{name}/cluster.yaml"
+        path.write_text(path.read_text().replace("spec:\n", "spec:\n  addressSpace: one\n", 1))
+    installed = install(tmp_path / "installed", red=WORST["a bug"][0])
+    space = installed.folder / "ipamc/address_space.py"
+    begin = "    wanted = {path: data"
+    space.write_text(
+        space.read_text().replace(begin, f"    if inputs.name == 'red': raise KeyError\n{begin}")
+    )
+    done = installed.run("compile", "--jobs", "2", cwd=repository)
+    assert done.returncode == 70
+    assert "cluster red may have the same addresses, and cannot be read: ipamc failed" in done.stderr
+    assert locks(repository) == ["blue", "white"]
+
+
+def test_an_apply_goes_on_with_the_next_cluster(tmp_path: Path, repository: Path) -> None:
+    installed = install(tmp_path / "installed")
+    installed.run("compile", cwd=repository)
+    module = installed.folder / "ipamc/cli/ci/apply_cluster.py"
+    begin = '    folder = f"{disk.CLUSTERS}/{name}"\n'
+    text = module.read_text()
+    assert begin in text
+    wrong = f"{begin}    if name == 'red': raise KeyError('node-7')\n    raise Trouble(f'{{name}} is here')\n"
+    module.write_text(text.replace(begin, wrong, 1))
+    done = installed.run("ci", "apply", *NAMES, cwd=repository)
+    assert done.returncode == 70
+    assert all(f"error: {name}: {name} is here" in done.stderr for name in REST)
+    assert "error: red: a bug in ipamc: KeyError: 'node-7'" in done.stderr
+    assert "failed on red: this is a bug in ipamc" in done.stderr
+
+
+# A merge that is not completed.
+
+
+def git(repository: Path, *arguments: str) -> str:
+    words = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments]
+    return subprocess.run(words, cwd=repository, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("how", ["a bug", "SIGTERM", "SIGINT", "killed"])
+def test_a_merge_that_fails_is_undone(tmp_path: Path, repository: Path, sound: Installed, how: str) -> None:
+    sound.run("compile", cwd=repository)
+    git(repository, "init", "-q", "-b", "main")
+    for branch, name in (("main", "blue"), ("feature", "blue"), ("main", "green")):
+        git(repository, "checkout", "-q", *([] if branch == "main" and name == "green" else ["-B"]), branch)
+        path = repository / f"clusters/{name}/cluster.yaml"
+        path.write_text(path.read_text().replace("{name: n2}", f"{{name: n2}}, {{name: n-{branch}}}", 1))
+        sound.run("compile", cwd=repository)
+        git(repository, "add", "-A")
+        git(repository, "commit", "-q", "-m", f"{branch} {name}")
+    git(repository, "checkout", "-q", "feature")
+    busy = tmp_path / "busy"
+    wait = f"open({str(busy)!r}, 'w').close(); time.sleep(600)"
+    red = {"a bug": "raise KeyError", "killed": "os.kill(os.getpid(), signal.SIGKILL)"}.get(how, wait)
+    head = git(repository, "rev-parse", "HEAD")
+    process = install(tmp_path / "installed", red=red).start("ci", "merge", "main", cwd=repository)
+    if how in ENDED:
+        for _ in range(1000):
+            if busy.exists() or process.poll() is not None:
+                break
+            time.sleep(0.02)
+        process.send_signal(getattr(signal, how))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == {"a bug": 70, "killed": 1, "SIGTERM": 143, "SIGINT": 130}[how], err
+    assert "the merge was undone" in err
+    assert git(repository, "status", "--porcelain") == ""
+    assert git(repository, "rev-parse", "HEAD") == head
+    assert not (repository / ".git/MERGE_HEAD").exists()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
-)  # Windows has no SIGHUP
+# Windows has no SIGHUP.
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Stopped(BaseException):

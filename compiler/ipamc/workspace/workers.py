@@ -30,9 +30,8 @@ Result = TypeVar("Result")
 
 PATIENCE = 2.0
 """Seconds that a process has to clean up before it is killed."""
-_BEGIN = (
-    "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.worker import serve; serve()"  # -c: no file
-)
+_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.worker import serve; serve()"
+"""The program of a process. Its arguments are the search path of this one."""
 
 
 def run_all(
@@ -124,15 +123,10 @@ class _Crew(Generic[Work, Result]):
         _close(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        flags = [
-            "-E",
-            "-P",
-            "-X",
-            f"utf8={sys.flags.utf8_mode}",
-        ]  # -E, -P: no PYTHONPATH, no working directory
-        flags += [
-            flag for flag, given in (("-s", sys.flags.no_user_site), ("-B", sys.dont_write_bytecode)) if given
-        ]
+        # -E and -P: nothing of PYTHONPATH, and not the working directory.
+        flags = ["-E", "-P", "-X", f"utf8={sys.flags.utf8_mode}"]
+        flags += ["-s"] if sys.flags.no_user_site else []
+        flags += ["-B"] if sys.dont_write_bytecode else []
         command = [sys.executable, *flags, "-c", _BEGIN, *search_path()]
         with self.guard:
             if self.dismissed:
