@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e ci-lab soak soak-e2e clean
+.PHONY: help demo test e2e ci-lab soak soak-e2e growth clean
 
 BIN := .venv/bin
 
@@ -14,6 +14,7 @@ help:
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
 	@echo 'make soak-e2e random histories of live clusters: STEPS=200 a mode, on the servers of OPERATORS, from SEED'
+	@echo 'make growth  how the cost of hostile inputs grows with their size: fails above 1.3 times linear'
 	@echo 'make clean   remove .venv and caches'
 
 demo: .venv/.made
@@ -63,6 +64,9 @@ soak-e2e: .venv/.made-for-tests
 .venv/.made-for-tests: .venv/.made
 	@$(BIN)/python -m pip install --quiet --group test
 	@touch $@
+
+growth: .venv/.made-for-tests
+	$(BIN)/python benchmarks/growth.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,150 @@
+"""Measure how the cost of an input grows with its size: each shape is compiled with n and with 4n parts.
+
+    python benchmarks/growth.py [NAME ...]      default: all shapes; NAME is a part of a shape's name
+
+A shape is a function from n to the files of a cluster, by path below its folder; `shapes()` of each module in
+`benchmarks/shapes/` returns shapes by name. A Cluster is added where a shape has no `cluster.yaml`. Every
+measurement is a cold process of `ipamc compile --check`, refused or not, that writes a report in each format.
+
+n is doubled until a run costs BASE seconds more than that of an empty cluster, or has LARGEST bytes. The cost
+is processor time less that of the empty cluster, the best of some runs. A shape fails if 4n costs more than
+4 * LIMIT times as much as n, or if the peak of memory grows by more than BYTES for each byte of input. It is a
+ratio within one run, so the machine does not matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+Files = Mapping[str, str | bytes]
+Shape = Callable[[int], Files]
+
+LIMIT = 1.3
+BASE = 0.4
+FREE = 0.15
+"""Seconds above the empty cluster's that need no ratio: a bounded shape costs the same at any size."""
+LARGEST = 4 << 20
+BYTES = 40
+SLACK = 24 << 20
+"""Bytes of memory that any input may take, such as a library that only findings load."""
+RUNS = 3
+TIMEOUT = 300
+MODULES = ("reading", "placing")
+FORMATS = ("json", "github", "gitlab", "sarif", "junit", "concise")
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: bench}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+"""
+EMPTY: Files = {"pool.yaml": "apiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {name: a}\n"
+                "spec: {ipv4: {cidrs: [10.0.0.0/8], blockSize: 26}}\n"}  # fmt: skip
+
+
+class Cost(NamedTuple):
+    """What one process took."""
+
+    seconds: float
+    """Processor time, of the user and of the system."""
+    memory: int
+    """The peak of resident memory, in bytes."""
+    code: int
+    """The exit code; negative for a signal."""
+
+    def less(self, start: Cost) -> Cost:
+        return Cost(max(self.seconds - start.seconds, 0.001), self.memory - start.memory, self.code)
+
+
+def shapes() -> dict[str, Shape]:
+    """Return the shapes of all modules by name. A module that is not there has none."""
+    found: dict[str, Shape] = {}
+    for name in MODULES:
+        with contextlib.suppress(ModuleNotFoundError):
+            found |= importlib.import_module(f"shapes.{name}").shapes()
+    return found
+
+
+def size(files: Files) -> int:
+    return sum(len(content) for content in files.values())
+
+
+def cost(files: Files, runs: int) -> Cost:
+    """Compile a cluster of these files in cold processes; return the least time and the least memory."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "clusters" / "bench"
+        for name, content in {"cluster.yaml": CLUSTER, **files}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
+        done = [_run(scratch) for _ in range(runs)]
+    return Cost(min(run.seconds for run in done), min(run.memory for run in done), done[0].code)
+
+
+def _run(top: str) -> Cost:
+    reports = [word for name in FORMATS for word in ("--report", f"{name}={top}/report.{name}")]
+    arguments = [sys.executable, "-m", "ipamc", "compile", "--check", "--jobs", "1", *reports]
+    process = subprocess.Popen(
+        arguments, cwd=top, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=_bounded,
+    )  # fmt: skip
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, process.returncode)
+
+
+def _bounded() -> None:
+    """Let a shape that is far from linear end by a signal, and not take the machine with it."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT))
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+
+def measure(shape: Shape, start: Cost) -> tuple[int, Files, Cost, Files, Cost]:
+    """Return n, and files and cost of n and of 4n parts. A first look decides on n."""
+    parts = 64
+    while True:
+        files = shape(parts)
+        once = cost(files, 1).less(start)
+        if once.seconds >= BASE or once.code not in {0, 1} or size(files) >= LARGEST:
+            break
+        parts *= 4 if once.seconds < BASE / 8 else 2
+    grown = shape(4 * parts)
+    return parts, files, cost(files, RUNS).less(start), grown, cost(grown, RUNS).less(start)
+
+
+def main() -> None:
+    wanted = sys.argv[1:]
+    start = cost(EMPTY, 2 * RUNS)
+    print(f"empty cluster: {start.seconds:.2f} s, {start.memory / 2**20:.0f} MB")
+    print(f"{'shape':<44} {'n':>9} {'MB':>6} {'s':>6} {'4n: MB':>7} {'s':>6} {'growth':>6} {'bytes/byte':>10}")
+    failed = []
+    for name, shape in shapes().items():
+        if wanted and not any(part in name for part in wanted):
+            continue
+        parts, small, before, large, after = measure(shape, start)
+        growth = after.seconds / before.seconds / 4
+        # The input itself is in memory: as bytes, as text, and as what is refused with a copy of it.
+        weight = max(after.memory - SLACK, 0) / size(large)
+        slow = growth > LIMIT and after.seconds > FREE
+        bad = [word for word, true in (("SLOW", slow), ("LARGE", weight > BYTES)) if true]
+        bad += [f"EXIT {run.code}" for run in (before, after) if run.code not in {0, 1}]
+        failed += [name] if bad else []
+        figures = f"{size(small) / 1e6:>6.2f} {before.seconds:>6.2f} {size(large) / 1e6:>7.2f} {after.seconds:>6.2f}"
+        print(f"{name:<44} {parts:>9,} {figures} {growth:>6.2f} {weight:>10.0f} {' '.join(bad)}", flush=True)
+    if failed:
+        sys.exit(f"{len(failed)} shapes cost more than they weigh: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
