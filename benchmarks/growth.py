@@ -28,15 +28,15 @@ Files = Mapping[str, str | bytes]
 Shape = Callable[[int], Files]
 
 LIMIT = 1.3
-BASE = 0.4
+BASE = 0.25
 FREE = 0.15
 """Seconds above the empty cluster's that need no ratio: a bounded shape costs the same at any size."""
-LARGEST = 4 << 20
+LARGEST = 1 << 20
 BYTES = 40
 SLACK = 24 << 20
 """Bytes of memory that any input may take, such as a library that only findings load."""
 RUNS = 3
-TIMEOUT = 300
+TIMEOUT = 40
 MODULES = ("reading", "placing")
 FORMATS = ("json", "github", "gitlab", "sarif", "junit", "concise")
 CLUSTER = """\

@@ -29,6 +29,7 @@ from ipamc.check import (
 from ipamc.check import pins as check_pins
 from ipamc.lock import consent
 from ipamc.lock import rules as lock_rules
+from ipamc.model import diagnostics
 from ipamc.place import candidates
 from ipamc.place.allocate import pins as allocate_pins
 from ipamc.place.allocate import shortage
@@ -39,6 +40,7 @@ from ipamc.render import verify
 
 MODULES: tuple[ModuleType, ...] = (
     syntax_rules,
+    diagnostics,
     read_rules,
     pools,
     check_pins,

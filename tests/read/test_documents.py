@@ -107,7 +107,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("1: a\n'1': b\n", [("IPC0003", 2, 1)]),
         (BOMB, [("IPC0004", 6, 36)]),
         ("a: &a [*a]\n", [("IPC0004", 1, 8)]),
-        ("[" * (MAX_DEPTH + 2), [("IPC0004", 1, MAX_DEPTH + 2)]),
+        ("[" * (MAX_DEPTH + 1), [("IPC0004", 1, MAX_DEPTH + 1)]),
         ("a: b\n".encode("utf-16"), [("IPC0005", 1, 1)]),
         ("a: ü\nb: ü".encode("latin-1"), [("IPC0005", 1, 4)]),
         ("a: b\nc: \0\n", [("IPC0005", 2, 4)]),

@@ -7,12 +7,17 @@ with its code (`IPC0207: …`): `ipamc explain` prints it.
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 T = TypeVar("T")
+
+MOST = 10_000
+"""The errors after which a stage stops, and the warnings and notes of one code that a stage lists."""
 
 
 class Severity(enum.IntEnum):
@@ -143,6 +148,73 @@ class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure 
         self.diagnostics = diagnostics
 
 
+def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
+    """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time.
+
+    A file can have a mistake every few bytes, and a finding takes a hundred times the memory of what it is
+    about. So a stage of a compile stops at its 10,000th error, and of more warnings or notes of one code only
+    the number is shown. One cause is behind most of them as a rule: correct the first ones, and run again.
+    """
+    if last.severity is Severity.ERROR:
+        return error(
+            "IPC0013",
+            last.at,
+            f"{MOST:,} errors up to here, and the rest was not checked",
+            help="correct the first ones and run again: most of them have one cause as a rule",
+        )
+    return note(
+        "IPC0013",
+        last.at,
+        f"{more:,} more findings of {last.code} are not listed: {MOST:,} are",
+        help="correct the first ones and run again: most of them have one cause as a rule",
+    )
+
+
+class Enough(Exception):  # noqa: N818 - the end of a stage, not a failure of ipamc
+    """A stage has found MOST errors."""
+
+
+class Findings:
+    """The findings of a stage, in order, within MOST: what is in the input decides on their number."""
+
+    def __init__(self) -> None:
+        self._kept: list[Diagnostic] = []
+        self._numbers: Counter[str] = Counter()
+        self._cut: dict[str, Diagnostic] = {}
+        self._errors = 0
+
+    def append(self, finding: Diagnostic) -> None:
+        """Add a finding. Raises Enough with the last error: the stage ends here."""
+        if finding.severity is Severity.ERROR:
+            self._kept.append(finding)
+            self._errors += 1
+            if self._errors == MOST:
+                self._kept.append(unlisted(finding))
+                raise Enough
+            return
+        self._numbers[finding.code] += 1
+        if self._numbers[finding.code] <= MOST:
+            self._kept.append(finding)
+        else:
+            self._cut.setdefault(finding.code, finding)
+
+    def extend(self, findings: Iterable[Diagnostic]) -> None:
+        """Add findings one by one. Raises Enough, and then takes no more of them."""
+        for finding in findings:
+            self.append(finding)
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether one of the findings is an error."""
+        return self._errors > 0
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        """Yield the findings, and then for each code that was cut how many there are more."""
+        yield from self._kept
+        for code, finding in self._cut.items():
+            yield unlisted(finding, self._numbers[code] - MOST)
+
+
 @dataclass(slots=True)
 class Log:
     """The whole error protocol: stages add their findings, and an error ends the compile after its stage."""
@@ -150,10 +222,12 @@ class Log:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
-        """Record the findings of a stage; raise `Refused` with all findings so far if one is an error."""
-        new = list(found)
+        """Record the findings of a stage, within MOST; raise `Refused` with all so far if one is an error."""
+        new = Findings()
+        with contextlib.suppress(Enough):
+            new.extend(found)
         self.diagnostics.extend(new)
-        if any(finding.severity is Severity.ERROR for finding in new):
+        if new.failed:
             raise Refused(tuple(self.diagnostics))
 
     def keep(self, result: tuple[T, Iterable[Diagnostic]]) -> T:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
-from ipamc.model.diagnostics import Diagnostic, Place, Span
+from ipamc.model.diagnostics import Findings, Place, Span
 from ipamc.read import rules
 from ipamc.read.kinds import Value
 
@@ -19,6 +19,8 @@ T = TypeVar("T", Cluster, Pool, Node, CiliumNode)
 class Assembly:
     """The values that were read, in the order of the files."""
 
+    found: Findings
+    """Where findings go: about values with the same name, and about what a folder must have."""
     clusters: dict[str, Cluster] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -27,10 +29,9 @@ class Assembly:
     cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
     excluded: list[Range] = field(default_factory=list)
     truncated: Place | None = None
-    twice: list[Diagnostic] = field(default_factory=list)
 
     def add(self, values: Iterable[Value]) -> None:
-        """Add values; of two with the same name the first is kept and the second is reported."""
+        """Add values; of two with the same name the first is kept and the second is reported. Raises Enough."""
         for value in values:
             if isinstance(value, Node):
                 self._add(self.planned if value.planned else self.nodes, value, "node")
@@ -46,29 +47,28 @@ class Assembly:
     def _add(self, known: dict[str, T], value: T, what: str) -> None:
         first = known.setdefault(value.name, value)
         if first is not value:
-            self.twice.append(rules.same_name(what, value.name, _name_at(value), _name_at(first)))
+            self.found.append(rules.same_name(what, value.name, _name_at(value), _name_at(first)))
 
-    def cluster(self, name: str, folder: str, *, complete: bool) -> tuple[Cluster | None, list[Diagnostic]]:
-        """Return the Cluster called `name` with everything that was added, and the findings.
+    def cluster(self, name: str, folder: str, *, complete: bool) -> Cluster | None:
+        """Return the Cluster called `name` with everything that was added. Raises Enough.
 
         `complete`: no unreadable document may have been the Cluster, so that a folder without one is
         reported.
         """
-        found = list(self.twice)
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
             if node is not plan and not node.live:  # a v1 Node replaces its planned entry
-                found.append(rules.same_name("node", plan.name, _name_at(plan), _name_at(node)))
-        found += [
+                self.found.append(rules.same_name("node", plan.name, _name_at(plan), _name_at(node)))
+        self.found.extend(
             rules.other_folder(other.at / "metadata" / "name", other.name, name)
             for other in self.clusters.values()
             if other.name != name
-        ]
+        )
         if not self.clusters and complete:
-            found.append(rules.no_cluster(Span(folder), name))
+            self.found.append(rules.no_cluster(Span(folder), name))
         cluster = self.clusters.get(name)
         if cluster is None:
-            return None, found
+            return None
         return replace(
             cluster,
             excluded=(*cluster.excluded, *sorted(self.excluded, key=_range_order)),
@@ -76,7 +76,7 @@ class Assembly:
             nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
             cilium_nodes=tuple(self.cilium_nodes[key] for key in sorted(self.cilium_nodes)),
             truncated=self.truncated,
-        ), found
+        )
 
 
 def _name_at(value: Cluster | Pool | Node | CiliumNode) -> Place:

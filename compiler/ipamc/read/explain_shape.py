@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
-from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.model.diagnostics import MOST, Diagnostic, Place
 from ipamc.model.wording import listing, shown, suggestion
 from ipamc.read.schema import Schema, at, types
 from ipamc.read.syntax import rules
@@ -50,10 +51,11 @@ class _Refusal:
 def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mistyped]:
     """Yield everything that is wrong with the shape of a document with its root at `root`, a wrong type once.
 
-    Costs some fifty times the typed decode, and as much again for the first document.
+    It ends after MOST violations of the schema. Costs some fifty times the typed decode, and as much again for
+    the first document.
     """
     by_path: dict[Keys, list[_Refusal]] = {}
-    for refusal in _refusals(value, schema):
+    for refusal in islice(_refusals(value, schema), MOST):
         by_path.setdefault(refusal.path, []).append(refusal)
     for path, refusals in by_path.items():
         here = Place(root.path, root.document, (*root.keys, *path))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity
+from ipamc.model.diagnostics import MOST, Diagnostic, Enough, Place, Refused
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read.assemble import Assembly
 from ipamc.read.decode import shape
 from ipamc.read.explain_shape import Mistyped, mistyped
-from ipamc.read.kinds import walk
+from ipamc.read.kinds import Item, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import Document, Unreadable
@@ -27,33 +28,46 @@ def read(
 
     `sources` are bytes by path; the order of files and documents does not matter. `name` is the name that the
     Cluster must have, `folder` the place of a finding about all files. Raises Refused, with every finding of
-    every file, if one of them is an error. Linear: some 0.15 s for each megabyte of YAML, and a quarter of
-    that for JSON. A caller that pauses the garbage collector for longer saves a pass.
+    every file up to MOST errors, if one of them is an error. Linear: some 0.15 s for each megabyte of YAML,
+    and a quarter of that for JSON. A caller that pauses the garbage collector for longer saves a pass.
     """
     with paused_collector():
-        reading, assembly, shapes = Reading(), Assembly(), Schemas(schemas)
-        for path in sorted(sources):
-            late: list[Mistyped] = []
-            try:
-                for document in _documents(path, sources[path]):
-                    for item in walk(document, reading):
-                        if isinstance(item, Place):
-                            assembly.truncated = assembly.truncated or item
-                        elif (raw := shape(item, shapes, late, reading.found)) is not None:
-                            assembly.add(item.kind.read(raw, item.at, reading))
-                        else:
-                            reading.complete = reading.complete and item.kind.name != "Cluster"
-            except Unreadable as broken:
-                reading.found.extend(broken.diagnostics)
-                reading.complete = False
-            if late:
-                texts = Texts(sources, [value.at for value in late])
-                reading.found.extend(mistyped(value, texts.source(value.at)) for value in late)
-        cluster, found = assembly.cluster(name, folder, complete=reading.complete)
-    found = reading.found + found
-    if cluster is None or any(finding.severity is Severity.ERROR for finding in found):
+        reading = Reading()
+        assembly, shapes, cluster = Assembly(reading.found), Schemas(schemas), None
+        with contextlib.suppress(Enough):
+            for path in sorted(sources):
+                _read_file(path, sources[path], shapes, reading, assembly)
+            cluster = assembly.cluster(name, folder, complete=reading.complete)
+    found = list(reading.found)
+    if cluster is None or reading.found.failed:
         raise Refused(tuple(found))
     return cluster, found
+
+
+def _read_file(path: str, data: bytes, shapes: Schemas, reading: Reading, assembly: Assembly) -> None:
+    """Add the values of a file, and report what is wrong with it. Raises Enough."""
+    late: list[Mistyped] = []
+    try:
+        for item in _items(path, data, reading):
+            if isinstance(item, Place):
+                assembly.truncated = assembly.truncated or item
+            elif (raw := shape(item, shapes, late, reading.found)) is not None:
+                assembly.add(item.kind.read(raw, item.at, reading))
+            else:
+                reading.complete = reading.complete and item.kind.name != "Cluster"
+            if len(late) >= MOST:
+                break
+    except Unreadable as broken:
+        reading.found.extend(broken.diagnostics)
+        reading.complete = False
+    if late:
+        texts = Texts({path: data}, [value.at for value in late[:MOST]])
+        reading.found.extend(mistyped(value, texts.source(value.at)) for value in late[:MOST])
+
+
+def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
+    for document in _documents(path, data):
+        yield from walk(document, reading)
 
 
 def _documents(path: str, data: bytes) -> Iterator[Document]:

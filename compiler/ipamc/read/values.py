@@ -8,7 +8,7 @@ from typing import assert_never
 
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Range
-from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.model.diagnostics import Diagnostic, Findings, Place
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, subdomain_problem
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
@@ -20,7 +20,7 @@ from ipamc.read.syntax.document import Keys
 class Reading:
     """The state of reading a folder: findings so far, and valid texts, so that each is checked once."""
 
-    found: list[Diagnostic] = field(default_factory=list)
+    found: Findings = field(default_factory=Findings)
     keys: dict[str, str] = field(default_factory=dict)
     """Valid label keys."""
     values: dict[str, str] = field(default_factory=dict)

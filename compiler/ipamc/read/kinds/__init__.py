@@ -154,8 +154,8 @@ def _walk_list(
         return
     by_item: dict[str | int, list[Odd]] = {}
     for scalar in odd:
-        if scalar.keys[0] == "items" and len(scalar.keys) > 1:
-            by_item.setdefault(scalar.keys[1], []).append(replace(scalar, keys=scalar.keys[2:]))
+        if len(scalar.within) > 1 and scalar.within[0] == "items":
+            by_item.setdefault(scalar.within[1], []).append(replace(scalar, within=scalar.within[2:]))
     here = at / "items"
     for index, item in enumerate(items):
         yield from _walk(item, here / index, tuple(by_item.get(index, ())), typed, reading)

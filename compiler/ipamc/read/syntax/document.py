@@ -14,7 +14,13 @@ MAX_DEPTH = 100
 """Levels of nesting that a document may have."""
 
 MAX_EXPANDED = 1_000_000
-"""Values that all aliases of a file may stand for in total."""
+"""Values that all aliases of a file may stand for in total; text counts as a value for each 64 characters."""
+
+MAX_ODD = 1_000_000
+"""Unquoted scalars of a document that readers may take differently, in fields of any kind."""
+
+MAX_TAG_LINES = 1_000
+"""`%TAG` lines that a file may have: a YAML parser compares each of them with all others."""
 
 Keys = tuple[str | int, ...]
 
@@ -23,13 +29,21 @@ Keys = tuple[str | int, ...]
 class Odd:
     """An unquoted scalar that some readers do not take for text, or a key that is no text."""
 
-    keys: Keys
+    within: Keys
+    """The path of the mapping or list that it is in. All scalars there share it: it may be long."""
+    last: str | int | None
+    """Its key or index there; None for the document itself."""
     key: bool
-    """The scalar is the last of `keys` itself, not its value."""
+    """The scalar is `last` itself, not its value."""
     text: str
     """The source text."""
     agreed: bool
     """YAML 1.1 and 1.2 agree that it is not text. Recorded for keys only: a value then has its type."""
+
+    @property
+    def keys(self) -> Keys:
+        """The path to it."""
+        return self.within if self.last is None else (*self.within, self.last)
 
 
 @dataclass(frozen=True, slots=True)

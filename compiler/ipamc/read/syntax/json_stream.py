@@ -5,21 +5,28 @@ The items of a list are decoded one by one, so a large dump is never in memory a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 import msgspec
 
-from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import MAX_DEPTH, Document, Keys, Unreadable
 from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import scan_json
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
-_HUGE_NUMBER = re.compile(r"-?[0-9]{300,}|-?[0-9][0-9.]*[eE]\+?[0-9]{3,}")
+_SMALL = 1 << 16
+"""Bytes up to which indenting a text is the fastest way to find its depth, and takes little memory."""
+
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
+_HUGE_NUMBER = re.compile(r"(?<![0-9.])-?(?:[0-9]{300,}|[0-9][0-9.]*[eE]\+?[0-9]{3,})")
 _LONE_SURROGATE = re.compile(
     r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
@@ -66,13 +73,24 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
     Raises Unreadable if it is nested too deep, or if a key is there twice: it then prints differently.
     """
     value = msgspec.json.decode(part)
-    if _TOO_DEEP in msgspec.json.format(part, indent=1):
+    if _is_too_deep(part):
         raise Unreadable(
             rules.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
         )
     if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1) and _has_duplicates(part):
         raise Unreadable(*_duplicates(at.path, data))
     return value
+
+
+def _is_too_deep(part: bytes) -> bool:
+    """Return whether JSON has more than MAX_DEPTH levels, in memory and time of its own size."""
+    if len(part) < _SMALL:
+        return _TOO_DEEP in msgspec.json.format(part, indent=1)
+    if b"\\" in part:
+        part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # What is left of each text is a pair of quotes, and the brackets between them.
+    opened = part.translate(_BRACKETS, _NO_BRACKETS).replace(b'""', b"").split(b'"')[::2]
+    return max(accumulate(map(ord("\\").__sub__, b"".join(opened))), default=0) > MAX_DEPTH
 
 
 def _has_duplicates(data: bytes) -> bool:
@@ -89,13 +107,14 @@ def _has_duplicates(data: bytes) -> bool:
 
 def _duplicates(path: str, data: bytes) -> list[Diagnostic]:
     text = data.decode()
-    lines, found = Lines(path, text), list[Diagnostic]()
+    lines, found = Lines(path, text), Findings()
 
     def twice(keys: Keys, here: tuple[int, int], first: tuple[int, int]) -> None:
         found.append(rules.duplicate_key(str(keys[-1]), lines.span(*here), lines.span(*first)))
 
-    scan_json(text, None, twice)
-    return found
+    with contextlib.suppress(Enough):
+        scan_json(text, None, twice)
+    return list(found)
 
 
 def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
@@ -122,12 +141,10 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
         return rules.json_syntax(lines.span(index, index + len(str(known))), f"{known} is not a JSON value")
     except RecursionError:
         return too_deep
-    if huge := _HUGE_NUMBER.search(text):
-        return rules.json_syntax(lines.span(huge.start(), huge.end()), "the number is too large")
-    lone = _LONE_SURROGATE.search(text)
-    return rules.json_syntax(
-        lines.span(*lone.span(1)) if lone else Place(path), "the escape is half of a surrogate pair"
-    )
+    if lone := _LONE_SURROGATE.search(text):
+        return rules.json_syntax(lines.span(*lone.span(1)), "the escape is half of a surrogate pair")
+    huge = _HUGE_NUMBER.search(text)
+    return rules.json_syntax(lines.span(*huge.span()) if huge else Place(path), "the number is too large")
 
 
 class _Constant(Exception):  # noqa: N818 - not an error of ipamc

@@ -23,7 +23,7 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from ipamc.read.syntax.document import Keys
+from ipamc.read.syntax.document import MAX_DEPTH, Keys
 from ipamc.read.syntax.yaml_events import parser
 
 _OPENING = (MappingStartEvent, SequenceStartEvent)
@@ -66,7 +66,8 @@ class Spot:
 def scan_yaml(text: str, wanted: Spot) -> None:
     """Fill in the spots of a YAML stream; their first key is the document's index.
 
-    Stops silently at a syntax error.
+    Stops silently at a syntax error, and where a value is nested too deep: the reader went no further either.
+    A parser's time for each token grows with the depth of brackets.
     """
     scan = _YamlScan(text)
     last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
@@ -80,13 +81,18 @@ def scan_yaml(text: str, wanted: Spot) -> None:
                     scan.visit(event, wanted.children[index])
                 else:
                     scan.skip(event)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, _TooDeep):
         return
+
+
+class _TooDeep(Exception):  # noqa: N818 - where the scan ends, not a failure
+    """A value has more than MAX_DEPTH levels."""
 
 
 class _YamlScan:
     def __init__(self, text: str) -> None:
         self.next = parser(text).get_event
+        self.depth = 0
 
     def visit(self, event: Any, spot: Spot) -> None:
         """Fill in a spot and the spots below it.
@@ -94,12 +100,14 @@ class _YamlScan:
         The spot of a container is its first key, or its text up to the closing bracket.
         """
         spot.start, spot.end = self.offsets(event)
+        self.depth += 1
         if type(event) is ScalarEvent:
             spot.style = event.style or ""
         elif type(event) is MappingStartEvent:
             self.mapping(spot)
         elif type(event) is SequenceStartEvent:
             self.sequence(spot)
+        self.depth -= 1
 
     def sequence(self, spot: Spot) -> None:
         index = 0
@@ -139,6 +147,8 @@ class _YamlScan:
         while True:
             if isinstance(event, _OPENING):
                 depth += 1
+                if self.depth + depth > MAX_DEPTH:
+                    raise _TooDeep
             elif isinstance(event, _CLOSING):
                 depth -= 1
             if depth == 0:

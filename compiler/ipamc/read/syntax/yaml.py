@@ -16,9 +16,18 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from ipamc.model.diagnostics import Diagnostic, Place, Related, Span
+from ipamc.model.diagnostics import MOST, Diagnostic, Place, Related, Span
 from ipamc.read.syntax import rules
-from ipamc.read.syntax.document import MAX_DEPTH, MAX_EXPANDED, Document, Keys, Odd, Unreadable
+from ipamc.read.syntax.document import (
+    MAX_DEPTH,
+    MAX_EXPANDED,
+    MAX_ODD,
+    MAX_TAG_LINES,
+    Document,
+    Keys,
+    Odd,
+    Unreadable,
+)
 from ipamc.read.syntax.encoding import Lines
 from ipamc.read.syntax.yaml_events import parser
 from ipamc.read.syntax.yaml_scalars import Ambiguous, Scalar, resolve
@@ -32,6 +41,8 @@ _TAGS = {
     },
 }
 _MERGE = "<<"
+_LENGTH = 64
+"""Characters of source that count as a value where an alias stands for them: some label values are as long."""
 _WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose the help
     (
         "cannot start any token",
@@ -53,6 +64,10 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
     Raises Unreadable, for problems of single documents after the last one.
     """
     builder = _Builder(path, text)
+    if text.count("%TAG") > MAX_TAG_LINES:
+        first = text.index("%TAG")
+        problem = f"the file has {text.count('%TAG'):,} times %TAG, more than {MAX_TAG_LINES:,}"
+        raise Unreadable(rules.too_much(builder.lines.span(first, first + 4), problem, "remove the tags"))
     try:
         for event in builder.starts():
             value = builder.node(event, ())
@@ -76,6 +91,8 @@ class _Builder:
         self.broken: list[Diagnostic] = []
         self.expanded = 0
         self.built = 0
+        self.last: Any = None
+        """The event that ended the value before: its end is the end of an anchored value."""
         self.index = -1
         self._begin()
 
@@ -95,24 +112,27 @@ class _Builder:
 
     def node(self, event: Any, keys: Keys) -> Any:
         """Return the value that begins with an event; `keys` lead to it."""
-        if len(keys) > MAX_DEPTH:
-            self.stop(event, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
         if type(event) is AliasEvent:
             return self.alias(event)
         before, anchor = self.built, event.anchor
         if anchor is not None:
             self.anchors[anchor] = None
         value: Any
+        self.last = event
         if type(event) is ScalarEvent:
-            value = self.scalar(event, keys)
-        elif type(event) is MappingStartEvent:
-            self.container_tag(event, "map")
-            value = self.mapping(keys)
+            value = self.scalar(event, keys[:-1], keys[-1] if keys else None)
         else:
-            self.container_tag(event, "seq")
-            value = self.sequence(keys)
+            if len(keys) >= MAX_DEPTH:
+                self.stop(event, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+            if type(event) is MappingStartEvent:
+                self.container_tag(event, "map")
+                value = self.mapping(keys)
+            else:
+                self.container_tag(event, "seq")
+                value = self.sequence(keys)
         if anchor is not None:
-            self.anchors[anchor] = (value, self.built - before + 1)
+            length = self.last.end_mark.index - event.start_mark.index
+            self.anchors[anchor] = (value, max(self.built - before + 1, length // _LENGTH))
         return value
 
     def mapping(self, keys: Keys) -> dict[str, Any]:
@@ -132,21 +152,26 @@ class _Builder:
             event = get()
             if type(event) is ScalarEvent and not event.style and event.tag is None and event.anchor is None:
                 value = known(event.value)
-                result[key] = value if type(value) is str else self.scalar(event, (*keys, key))
+                result[key] = value if type(value) is str else self.scalar(event, keys, key)
             else:
                 result[key] = self.node(event, (*keys, key))
         self.built += 2 * len(result)
+        self.last = event
         return result
 
     def sequence(self, keys: Keys) -> list[Any]:
         result: list[Any] = []
         get = self.next
         while type(event := get()) is not SequenceEndEvent:
-            result.append(self.node(event, (*keys, len(result))))
+            if type(event) is ScalarEvent and event.anchor is None:
+                result.append(self.scalar(event, keys, len(result)))
+            else:
+                result.append(self.node(event, (*keys, len(result))))
         self.built += len(result)
+        self.last = event
         return result
 
-    def scalar(self, event: Any, keys: Keys) -> Scalar:
+    def scalar(self, event: Any, within: Keys, last: str | int | None) -> Scalar:
         text: str = event.value
         if event.tag is not None:
             return self.tagged(event, text)
@@ -154,9 +179,15 @@ class _Builder:
             return self.strings.setdefault(text, text)
         value = self.plain.setdefault(text, resolve(text))
         if type(value) is Ambiguous:
-            self.odd.append(Odd(keys, key=False, text=text, agreed=False))
+            self.note(event, Odd(within, last, key=False, text=value, agreed=False))
             return text
         return value
+
+    def note(self, event: Any, odd: Odd) -> None:
+        self.odd.append(odd)
+        if len(self.odd) > MAX_ODD:
+            problem = f"more than {MAX_ODD:,} scalars that readers take differently"
+            self.stop(event, problem, "put them in quotes")
 
     def key(self, event: Any, keys: Keys) -> str:
         """Return the text of a key, and record a key that a YAML reader may not take for text."""
@@ -169,7 +200,7 @@ class _Builder:
             )
         text: str = event.value
         if event.anchor is not None:
-            self.anchors[event.anchor] = (text, 1)
+            self.anchors[event.anchor] = (text, max(1, len(text) // _LENGTH))
         if event.tag is not None:
             self.tagged(event, text)
         elif not event.style:
@@ -182,7 +213,8 @@ class _Builder:
                 )
             value = self.plain.setdefault(text, resolve(text))
             if type(value) is not str:
-                self.odd.append(Odd((*keys, text), key=True, text=text, agreed=type(value) is not Ambiguous))
+                agreed = type(value) is not Ambiguous
+                self.note(event, Odd(keys, text, key=True, text=text, agreed=agreed))
         return text
 
     def tagged(self, event: Any, text: str) -> Scalar:
@@ -241,6 +273,8 @@ class _Builder:
         """Refuse the document and go on: there may be more findings."""
         self.sound = False
         self.broken.append(finding)
+        if len(self.broken) == MOST:
+            raise Unreadable(*self.broken)
 
     def stop(self, event: Any, problem: str, way_out: str) -> NoReturn:
         raise Unreadable(*self.broken, rules.too_much(self.span(event), problem, way_out))
