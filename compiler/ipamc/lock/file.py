@@ -12,7 +12,8 @@ import bisect
 import datetime
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
+from typing import Annotated
 
 import msgspec
 
@@ -31,15 +32,21 @@ from ipamc.lock.rules import (
 )
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import At, Diagnostic, Span
+from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.wording import shown
+
+MOST_SHARDS = 1 << 20
+"""The most shards of a cluster: a node in each of a million. Names of shards have five digits at most."""
+
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    lock: int
+    lock: _Number
     cluster: str
     mode: str
-    shards: int
+    shards: _Number
 
 
 class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -170,9 +177,12 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[_Header | None, list
     if head.lock != FORMAT:
         return None, [newer_format(path, row, head.lock)]
     if head.mode not in set(Mode):
-        return None, [lock_unreadable(path, 1, row, f"mode {head.mode!r} is unknown")]
+        return None, [lock_unreadable(path, 1, row, f"mode {shown(head.mode)} is unknown")]
     if head.shards < 1 or head.shards & (head.shards - 1):
         return None, [lock_unreadable(path, 1, row, f"shard count {head.shards} is not a power of two")]
+    if head.shards > MOST_SHARDS:
+        problem = f"shard count {head.shards:,} is more than {MOST_SHARDS:,}"
+        return None, [lock_unreadable(path, 1, row, problem)]
     return head, []
 
 
@@ -187,7 +197,10 @@ def _body(
     )
     if not found:
         # Lines of a mode with several blocks a node are no mistake; `check.mode_change` refuses the other mode.
-        found = [*overlapping_lines(lines, path, rows), *two_held(lines, path, rows, Mode(head.mode))]
+        found = [
+            *islice(overlapping_lines(lines, path, rows), MOST),
+            *islice(two_held(lines, path, rows, Mode(head.mode)), MOST),
+        ]
     canonical = b"" if found else dumps(replace(lock, mode=Mode(head.mode))).encode()
     if not found and canonical != text:
         found = [_first_difference(path, rows, canonical.split(b"\n"))]
@@ -213,9 +226,9 @@ def _first_difference(path: str, rows: list[bytes], canonical: list[bytes]) -> D
 
 
 def first_shards(nodes: int, shard_size: int) -> int:
-    """Return the smallest power of two that is at least nodes / shard_size."""
+    """Return the smallest power of two that is at least nodes / shard_size, and at most MOST_SHARDS."""
     shards = 1
-    while shards * shard_size < nodes:
+    while shards * shard_size < nodes and shards < MOST_SHARDS:
         shards *= 2
     return shards
 
@@ -258,6 +271,8 @@ def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list
             lines.append((number, _line(read(row))))
         except ValueError as problem:  # msgspec's errors and CidrErrors are some
             found.append(lock_unreadable(path, number, row, _record_problem(problem)))
+            if len(found) >= MOST:
+                break
     return lines, found
 
 
@@ -288,7 +303,7 @@ def _check_day(text: str) -> None:
     except ValueError:
         written = ""
     if written != text:
-        raise ValueError(f"{text!r} is not a day like 2026-11-21")
+        raise ValueError(f"{shown(text)} is not a day like 2026-11-21")
 
 
 def _record_problem(problem: Exception) -> str:

@@ -8,6 +8,7 @@ from ipamc.model.address_sets import overlaps
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
 from ipamc.model.lock import Line, State
+from ipamc.model.wording import shown
 
 FORMAT = 1
 """The format that this version writes, and the only one it reads."""
@@ -57,8 +58,9 @@ def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnos
     """IPC0403: every line of the lock is readable.
 
     The lock is JSON Lines that only the tool writes: a header, then one line per block. A conflict marker, a
-    line that was cut off and an edit by hand are refused; nothing is guessed. Restore the file from git, or
-    repair a merge with the merge driver that `ipamc init` sets up.
+    line that was cut off and an edit by hand are refused; nothing is guessed. So are numbers that no cluster
+    needs, such as more than 1,048,576 shards. Restore the file from git, or repair a merge with the merge
+    driver that `ipamc init` sets up.
     """
     marker = row.startswith(_CONFLICT_MARKERS)
     return error(
@@ -91,7 +93,7 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnos
     return error(
         "IPC0405",
         row_at(path, 1, row),
-        f"this is the lock of cluster {found!r}, not of {cluster.name!r}",
+        f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}",
         also=[Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")],
         help=f"restore the lock of {cluster.name}, or delete the copied one with its rendered/",
     )

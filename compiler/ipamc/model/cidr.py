@@ -6,6 +6,8 @@ import ipaddress
 import re
 from typing import Literal, NamedTuple
 
+from ipamc.model.wording import shown
+
 BITS = {4: 32, 6: 128}
 
 _STRICT_V4 = re.compile(
@@ -111,28 +113,30 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
         try:
             whole = f"{text}/{BITS[ipaddress.ip_address(text).version]}"
         except ValueError:
-            raise CidrError("syntax", f"{text!r} is not a CIDR") from None
-        raise CidrError("syntax", f"{text!r} has no prefix length", whole)
+            raise CidrError("syntax", f"{shown(text)} is not a CIDR") from None
+        raise CidrError("syntax", f"{shown(text)} has no prefix length", whole)
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        raise CidrError("syntax", f"{text!r} is not a CIDR", _without_leading_zeros(text)) from None
+        raise CidrError("syntax", f"{shown(text)} is not a CIDR", _without_leading_zeros(text)) from None
     family = parsed.version
     if "%" in address:
-        raise CidrError("syntax", f"{text!r} has a zone")
+        raise CidrError("syntax", f"{shown(text)} has a zone")
     if not re.fullmatch(r"0|[1-9]\d{0,2}", length, re.ASCII) or int(length) > BITS[family]:
-        raise CidrError("syntax", f"{text!r} has no prefix length of 0 to {BITS[family]}")
+        raise CidrError("syntax", f"{shown(text)} has no prefix length of 0 to {BITS[family]}")
     prefix, number = int(length), int(parsed)
     if family == 6 and number >> 32 == 0xFFFF:
         mapped = f"{address_text(4, number & 0xFFFFFFFF)}/{prefix - 96}" if prefix >= 96 else ""
-        raise CidrError("mapped", f"{text!r} is an IPv4-mapped IPv6 address", mapped)
+        raise CidrError("mapped", f"{shown(text)} is an IPv4-mapped IPv6 address", mapped)
     low = number & ((1 << (BITS[family] - prefix)) - 1)
     if low:
-        raise CidrError("host bits", f"{text!r} has host bits set", str(Block(family, number - low, prefix)))
+        raise CidrError(
+            "host bits", f"{shown(text)} has host bits set", str(Block(family, number - low, prefix))
+        )
     block = Block(family, number, prefix)
     for kind, forbidden in _FORBIDDEN_BLOCKS if pods else ():
         if block.overlaps(forbidden):
-            raise CidrError("not for pods", f"{text!r} overlaps {kind} addresses ({forbidden})")
+            raise CidrError("not for pods", f"{shown(text)} overlaps {kind} addresses ({forbidden})")
     return block
 
 
@@ -141,7 +145,7 @@ def parse_address(text: str) -> tuple[int, int]:
     try:
         parsed = ipaddress.ip_address(text)
     except ValueError:
-        raise CidrError("syntax", f"{text!r} is not an IP address") from None
+        raise CidrError("syntax", f"{shown(text)} is not an IP address") from None
     return parsed.version, int(parsed)
 
 

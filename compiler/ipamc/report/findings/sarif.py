@@ -7,8 +7,12 @@ expect that.
 from __future__ import annotations
 
 import json
+import re
+from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from ipamc import __version__
 from ipamc.model.diagnostics import Located, RelatedSpan, Severity, Span
@@ -19,6 +23,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 MOST = 25_000
 """How many results a run may have: GitHub refuses a file with more, and shows the first 5,000."""
 
+_WIDE = re.compile("[\U00010000-\U0010ffff]")
 _ROOT = "%SRCROOT%"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
@@ -108,11 +113,15 @@ def _columns(span: Span) -> dict[str, int]:
     """Return a span's columns in UTF-16 code units: a character above U+FFFF counts as two."""
     if not span.column:
         return {}
-    start, end = (
-        column + sum(char > "\uffff" for char in span.source[: column - 1])
-        for column in (span.column, span.end_column)
-    )
+    wide = _wide(span.source)
+    start, end = (column + bisect_left(wide, column - 1) for column in (span.column, span.end_column))
     return {"startColumn": start, "endColumn": max(start, end)}
+
+
+@lru_cache(maxsize=1)
+def _wide(source: str) -> Sequence[int]:
+    """Return the offsets of characters above U+FFFF in a line. All findings of minified JSON share its line."""
+    return () if source.isascii() else array("q", (found.start() for found in _WIDE.finditer(source)))
 
 
 def _uri(path: str) -> str:
