@@ -127,7 +127,7 @@ def _yaml() -> dict[str, Text]:
         "a long fraction": lambda n: NODES + "- name: a\n  maxPods: 1." + "1" * n + "\n",
         "an exponent": lambda n: NODES + "- name: a\n  maxPods: 1e" + "1" * n + "\n",
         "a long date": lambda n: NODES + "- name: a\n  maxPods: 2001-01-01 " + " " * n + "0:00:00x\n",
-        "a long selector": lambda n: POOL.replace("spec: {", 'spec: {nodeSelector: "' + "a == 'b' || " * n + "has(a)\", ").replace("name: a", "name: b"),
+        "a long selector": lambda n: POOL.replace("spec: {", 'spec: {nodeSelector: "' + "a == 'b' || " * n + 'has(a)", ').replace("name: a", "name: b"),
         "a deep selector": lambda n: POOL.replace("spec: {", 'spec: {nodeSelector: "' + "(" * n + '", ').replace("name: a", "name: b"),
         "a wrong selector": lambda n: POOL.replace("spec: {", 'spec: {nodeSelector: "' + "\\u0061" * n + ' =", ').replace("name: a", "name: b"),
         "wrong selectors": lambda n: "---\n".join(POOL.replace("spec: {", "spec: {nodeSelector: '" + "a" * 100 + " =', ") for _ in range(n)),
