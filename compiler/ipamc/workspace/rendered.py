@@ -102,17 +102,17 @@ def nodes_of(folder: str, chosen: Iterable[str]) -> set[str]:
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    """Read a YAML stream of Kubernetes objects. Raises Trouble for a document that is not a mapping."""
-    import yaml
+    """Read a YAML stream of Kubernetes objects, within the limits of inputs.
+
+    Raises Trouble where it cannot be read, and for a document that is not a mapping.
+    """
+    from ipamc.read.syntax.document import Unreadable
+    from ipamc.read.syntax.yaml import yaml_documents
 
     try:
-        found = [
-            document
-            for document in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-            if document is not None
-        ]
-    except yaml.YAMLError as problem:
-        raise Trouble(f"not YAML: {problem}") from None
+        found = [document.value for document in yaml_documents("", text) if document.value is not None]
+    except Unreadable as broken:
+        raise Trouble(f"not YAML: {broken.diagnostics[0].message}") from None
     if odd := next((document for document in found if not isinstance(document, dict)), None):
         raise Trouble(f"{odd!r:.80} is not an object")
     return found
