@@ -14,7 +14,7 @@ from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import link_on_the_way
 from ipamc.workspace.source import Disk
-from ipamc.workspace.trouble import one_line
+from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
