@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -504,7 +505,10 @@ def test_the_last_job_sums_up(repository: Repository, results: str, code: int) -
 
 
 class Forge(BaseHTTPRequestHandler):
-    """An API that keeps comments, as GitHub and GitLab do; each request is remembered."""
+    """An API that keeps comments and their authors, as GitHub and GitLab do; each request is remembered.
+
+    The token is of GitHub's `github-actions[bot]`, and of GitLab's user 9.
+    """
 
     comments: list[dict[str, Any]]
     requests: list[tuple[str, str, str]]
@@ -524,11 +528,16 @@ class Forge(BaseHTTPRequestHandler):
             )
         )
         found: Any = {}
-        if self.command == "GET":
-            page = int(self.path.rpartition("page=")[2])
-            found = self.comments[(page - 1) * 100 : page * 100]
+        if self.path == "/graphql":
+            found = {"data": {"viewer": {"login": "github-actions[bot]"}}}
+        elif self.path == "/user":
+            found = {"id": 9, "username": "project_5_bot"}
+        elif self.command == "GET":
+            asked = parse_qs(urlsplit(self.path).query)
+            size, page = int(asked["per_page"][0]), int(asked["page"][0])
+            found = self.comments[(page - 1) * size : page * size]
         elif self.command == "POST":
-            self.comments.append({"id": len(self.comments), **body})
+            self.comments.append({"id": len(self.comments), **by("github-actions[bot]", 9), **body})
         else:
             self.comments[int(self.path.rpartition("/")[2])].update(body)
         data = json.dumps(found).encode()
@@ -538,6 +547,11 @@ class Forge(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     do_GET = do_POST = do_PATCH = do_PUT = answer  # noqa: N815 - its names
+
+
+def by(login: str, number: int) -> dict[str, Any]:
+    """Return the author of a comment, as GitHub and as GitLab tell it."""
+    return {"user": {"login": login, "type": "Bot"}, "author": {"id": number, "username": login}}
 
 
 @pytest.fixture
@@ -600,7 +614,8 @@ def test_one_comment_is_brought_up_to_date(
 ) -> None:
     handler, url = forge
     handler.comments += [
-        {"id": index, "body": f"a person says: {index} <!-- ipamc ci comment -->"} for index in range(150)
+        {"id": index, "body": f"a person says: {index} <!-- ipamc ci comment -->", **by("a", 1)}
+        for index in range(150)
     ]
     repository.write("plan.md", "### one\n")
     assert "comment posted" in repository.run("ipamc", "ci", "comment", "plan.md", **where(url))
@@ -610,7 +625,9 @@ def test_one_comment_is_brought_up_to_date(
     assert "t0ken" not in said
     assert len(handler.comments) == 151
     assert handler.comments[-1]["body"] == "<!-- ipamc ci comment -->\n### two\n"
-    writes = [(method, path) for method, path, _ in handler.requests if method != "GET"]
+    writes = [
+        (method, path) for method, path, _ in handler.requests if method != "GET" and path != "/graphql"
+    ]
     assert writes == [create, update]
     assert {given for _, _, given in handler.requests} == {secret}
 
@@ -629,7 +646,7 @@ def test_a_forge_that_refuses_fails_the_job(repository: Repository, forge: tuple
     handler.refuses = 403
     repository.write("plan.md", "x")
     said = repository.run("ipamc", "ci", "comment", "plan.md", code=1, **on_github(url))
-    assert "error: GET" in said
+    assert "error: POST" in said
     assert "403" in said
     assert "t0ken" not in said
 

@@ -165,7 +165,10 @@ def test_what_may_not_be_read_is_not_guessed(cluster: Cluster, kind: str) -> Non
 def test_a_block_that_pods_use_is_withheld_and_the_others_are_sent(cluster: Cluster) -> None:
     first, *_ = cluster.rendered()
     first["spec"]["ipam"]["podCIDRs"] = ["10.0.3.0/27"]
-    cluster.has["pods"] = ["n1\t\tDaemonSet\t10.0.3.7\t10.0.3.7", "n1\ttrue\t\t10.0.3.8\t10.0.3.8"]
+    cluster.has["pods"] = [
+        'n1\t\t[{"kind":"DaemonSet"}]\t[{"ip":"10.0.3.7"}]',
+        'n1\ttrue\t\t[{"ip":"10.0.3.8"}]',
+    ]
     said = cluster.apply(code=1)
     assert "CiliumNode n1: not applied: 10.0.3.0/27 would become 10.0.0.0/27, and 1 pod of node n1" in said
     assert cluster.sent() == ["cilium-config", "n2", "n3"]

@@ -113,7 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int | None = ipamc.main(arguments, "ipamc", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as problem:
-        problem.show()
+        from ipamc.report.terminal_text import harmless
+
+        # It quotes arguments, which may be names of folders.
+        click.UsageError(harmless(problem.format_message()), problem.ctx).show()
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -136,9 +139,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(exception: BaseException) -> int:
     from ipamc.cli.bugs import problem_of, tell_bugs
+    from ipamc.cli.terminal import say
 
     problem = problem_of(exception)
     if tell_bugs([("", problem.trace)]):
         return BUG
-    click.echo(f"error: {problem.line}", err=True)
+    say(f"error: {problem.line}")
     return REFUSED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from ipamc import __version__
-from ipamc.cli.terminal import say, trouble
+from ipamc.cli.terminal import show, trouble
 from ipamc.model.diagnostics import names
 from ipamc.report.terminal_text import visible
 
@@ -32,16 +32,8 @@ def problem_of(exception: BaseException) -> Problem:
     where = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return Problem(
         line=visible(f"a bug in ipamc: {what}{where}; please report it"),
-        trace="\n".join(
-            map(_harmless, "".join(traceback.format_exception(exception)).rstrip("\n").split("\n"))
-        ),
+        trace="".join(traceback.format_exception(exception)),
     )
-
-
-def _harmless(line: str) -> str:
-    """Return a line of a traceback. The text of an exception may have lines of its own, with any content."""
-    line = visible(line)
-    return f"| {line}" if line.lstrip().startswith(("::", "##")) else line
 
 
 def tell_bugs(found: Iterable[tuple[str, str]], style: str = "full") -> bool:
@@ -57,9 +49,10 @@ def tell_bugs(found: Iterable[tuple[str, str]], style: str = "full") -> bool:
         if trace:
             clusters.setdefault(trace, set()).add(cluster)
     for trace, some in clusters.items() if not format_of(style).document else ():
-        say(trace)
         on = f" on {visible(names(some))}" if any(some) else ""
-        say(
-            f"\nipamc {__version__} failed{on}: this is a bug in ipamc, not in your input. Please report this with the lines above."
+        show(
+            f"{trace}\nipamc {__version__} failed{on}: this is a bug in ipamc, not in your input."
+            " Please report this with the lines above.\n",
+            err=True,
         )
     return bool(clusters)

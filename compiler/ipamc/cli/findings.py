@@ -165,13 +165,24 @@ def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequenc
         context.meta[_KEY].failures.extend(failures)
     document = format_of(style).document
     if findings or failures or document:
-        click.echo(
-            _text(findings, style, failures, colour=colour(sys.stderr)), err=True, color=True, nl=False
-        )
+        _print(_text(findings, style, failures, colour=colour(sys.stderr)), style)
     if findings and style == "full":
         say("")
     if findings and not document:
         say(tally(findings))
+
+
+def _print(text: str, style: str) -> None:
+    """Print findings to stderr. Only in the format `github` may a line be a command of a CI system."""
+    from ipamc.report.terminal_text import harmless, harmless_json
+
+    if style == "junit":
+        text = text.replace("##", "#&#35;")
+    elif style in {"json", "gitlab", "sarif"}:
+        text = harmless_json(text)
+    elif style != "github":
+        text = harmless(text)
+    click.echo(text, err=True, color=True, nl=False)
 
 
 def _text(

@@ -8,6 +8,7 @@ import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.schema import by_kind, file_name
+from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import refuse_links
@@ -129,11 +130,11 @@ def _start(text: str) -> None:
     for kind, schema in by_kind().items():
         disk.replace(f"{schemas}/{file_name(kind)}", schema)
     _say(f"{schemas}/", "schemas for editors")
-    click.echo(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}", err=True)
+    _say("next", f"list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}")
 
 
 def _say(what: str, text: str) -> None:
-    click.echo(f"{what}: {text}", err=True)
+    say(f"{what}: {text}")
 
 
 def with_attributes(text: str) -> str:

@@ -12,7 +12,7 @@ from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, report_option
 from ipamc.cli.options import Revision, clusters_argument
-from ipamc.cli.terminal import colour, progress, say
+from ipamc.cli.terminal import colour, progress, say, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.review.gates import GATES
@@ -137,7 +137,7 @@ def command(
     report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
-    click.echo(_rendered(report, style), nl=False, color=True)
+    (show_json if style == "json" else show)(_rendered(report, style))
     paths = {name_of(folder): folder for folder in folders}
     failures = [
         Failure(paths[cluster.name], f"{cluster.name}: {cluster.status}: {cluster.said}")

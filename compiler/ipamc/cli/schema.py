@@ -7,6 +7,7 @@ import json
 import click
 
 from ipamc.cli.command import DONE, Verb
+from ipamc.cli.terminal import say
 from ipamc.workspace import disk
 
 SUFFIX = ".schema.json"
@@ -43,7 +44,7 @@ def command(*, kind: str | None, output: str | None) -> int:
     if output is not None:
         for name, text in schemas.items():
             disk.replace(f"{output}/{file_name(name)}", text)
-        click.echo(f"{output}: {', '.join(schemas)}", err=True)
+        say(f"{output}: {', '.join(schemas)}")
     elif kind is None:
         for name, text in schemas.items():
             click.echo(f"{name}: {json.loads(text).get('description', '')}".rstrip(": "))

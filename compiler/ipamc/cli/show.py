@@ -9,7 +9,7 @@ import click
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
-from ipamc.cli.terminal import say
+from ipamc.cli.terminal import say, show, show_json
 
 
 @click.command(
@@ -57,7 +57,7 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
             if started:
                 notes.append(report_utilisation.about_started(name, started))
     if output == "json":
-        click.echo(
+        show_json(
             json.dumps(
                 {
                     "version": report_utilisation.VERSION,
@@ -68,7 +68,7 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
             )
         )
     else:
-        click.echo("\n".join(tables), nl=False)
+        show("\n".join(tables))
     for line in notes if not format_of(style).document else ():
         say(line)
     return problems.conclude(style)

@@ -12,11 +12,13 @@ from typing import TextIO
 
 import click
 
-from ipamc.report.terminal_text import visible
+from ipamc.report.terminal_text import harmless, harmless_json, visible
 from ipamc.workspace.trouble import one_line
 
 PATIENCE = 0.3
 """Seconds before progress is shown."""
+LINES = 200
+"""Lines of one message; then a number."""
 WIDTH = 79
 """Characters of progress: a line that wraps could not be removed."""
 
@@ -34,8 +36,26 @@ def colour(stream: TextIO) -> bool:
 
 
 def say(text: str) -> None:
-    """Write a line for people, to stderr."""
-    click.echo(text, err=True, color=True)  # True: the text has its colours already
+    """Write a line for people, to stderr.
+
+    What comes after a line break is indented: a message of a server with line breaks looks like no other line
+    of ours. Nothing in it acts on a terminal or on a CI system.
+    """
+    first, *more = harmless(text).split("\n")
+    lines = [first, *(line if line.startswith("  ") else f"    {line}" for line in more[:LINES])]
+    if len(more) > LINES:
+        lines.append(f"    … and {len(more) - LINES:,} more lines")
+    click.echo("\n".join(lines), err=True, color=True)  # True: the text has its colours already
+
+
+def show(text: str, *, err: bool = False) -> None:
+    """Write a finished text for people, to stdout by default. Nothing in it acts on a terminal or a CI system."""
+    click.echo(harmless(text), nl=False, err=err, color=True)
+
+
+def show_json(text: str) -> None:
+    """Write a JSON document to stdout. No CI system finds a command in it."""
+    click.echo(harmless_json(text.rstrip("\n")))
 
 
 def trouble(problem: BaseException) -> str:

@@ -12,7 +12,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query
-from ipamc.cli.terminal import progress, say
+from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import State
 from ipamc.workspace.clusters import name_of
@@ -58,7 +58,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str | None, output: s
         with progress("reading the pools"):
             answers = list(search.unheld())
     if output == "json":
-        click.echo(
+        show_json(
             json.dumps(
                 {
                     "version": report_holders.VERSION,
@@ -71,7 +71,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str | None, output: s
             )
         )
     elif answers:
-        click.echo(report_holders.table(answers), nl=False)
+        show(report_holders.table(answers))
     if not held and not format_of(style).document:
         say(search.not_held(answers))
     for line in search.notes if not format_of(style).document else ():

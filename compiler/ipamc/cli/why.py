@@ -11,7 +11,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import node_name
-from ipamc.cli.terminal import progress, say
+from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def command(*, node: str, clusters: tuple[str, ...], at: str | None, output: str
                     texts.append(explanation.text(*found))
                     records.append(explanation.record(*found))
     if output == "json":
-        click.echo(
+        show_json(
             json.dumps(
                 {
                     "version": explanation.VERSION,
@@ -71,7 +71,7 @@ def command(*, node: str, clusters: tuple[str, ...], at: str | None, output: str
             )
         )
     else:
-        click.echo("\n".join(texts), nl=False)
+        show("\n".join(texts))
     if not records and not problems and not format_of(style).document:
         say(
             f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +16,10 @@ BEFORE, AFTER = 60, 100
 LONGEST = 2000
 
 _SGR = {"error": "1;31", "warning": "1;33", "note": "1;36", "frame": "1;34", "strong": "1", "dim": "2"}
+
+_PAINT = re.compile(rf"(\x1b\[(?:0|{'|'.join(_SGR.values())})m)")
+_MARKED = re.compile(r"##(?=\[|vso\[)")
+_COMMAND = re.compile(r"\s*::[A-Za-z][A-Za-z-]*(?: .*)?::").match
 
 
 def paint(text: str, style: str, *, colour: bool) -> str:
@@ -31,9 +36,38 @@ def visible(text: str) -> str:
     That is: control characters, terminal escapes, characters that reorder or hide text, lone surrogates. Text
     of more than LONGEST characters is cut: names in the input may have any length.
     """
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}…"
+    return _spelled(f"{text[:LONGEST]}…" if len(text) > LONGEST else text)
+
+
+def _spelled(text: str) -> str:
     return text if text.isprintable() else "".join(map(_spell, text))
+
+
+def harmless(text: str) -> str:
+    """Return what is printed, as lines that no terminal and no CI system obeys, whoever's text is in them.
+
+    Line breaks and the colours of `paint` stay; every other character that does not print is spelled out.
+    GitHub's runner takes a line that begins with `::word ...::`, after blanks, and a line that has `##[word`
+    anywhere, for a command; GitLab and Azure mark theirs by an escape or by `##` too.
+    """
+    return "\n".join(map(_harmless_line, text.split("\n")))
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON of the same value in which no CI system finds a command. JSON has `##[` in strings only."""
+    return text.replace("##", "#\\u0023")
+
+
+def _harmless_line(line: str) -> str:
+    if not line.isprintable():
+        line = "".join(
+            piece if number % 2 else _spelled(piece) for number, piece in enumerate(_PAINT.split(line))
+        )
+    if "##" in line:
+        line = _MARKED.sub(r"#\\x23", line)
+    if "::" in line and _COMMAND(_PAINT.sub("", line)):
+        line = line.replace("::", "\\x3a:", 1)
+    return line
 
 
 def _spell(char: str) -> str:

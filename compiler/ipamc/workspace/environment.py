@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import shlex
+import shutil
 
 from ipamc.report.terminal_text import visible
 from ipamc.workspace.trouble import Trouble
@@ -29,3 +31,33 @@ def today() -> str:
         return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
     except (OverflowError, ValueError, OSError):
         raise Trouble(f"SOURCE_DATE_EPOCH is {epoch}, after the year 9999") from None
+
+
+def program(name: str) -> str | None:
+    """Return where a program is on the PATH; None where it is not.
+
+    Relative folders of the PATH, "" among them, are passed over, and on Windows the working directory: there
+    may be a stranger's file of this name. A name with a slash is what the user chose, and stays as it is.
+    """
+    if os.path.dirname(name):  # noqa: PTH120 - pathlib drops a leading ./
+        return name
+    folders = [folder for folder in os.get_exec_path() if os.path.isabs(folder)]  # noqa: PTH117 - text in, text out
+    found = (shutil.which(os.path.join(folder, name)) for folder in folders)  # noqa: PTH118 - as above
+    return next(filter(None, found), None)
+
+
+def command(name: str, default: str) -> list[str]:
+    """Return the words of a variable that has a command line, or of `default` where it is not set.
+
+    The first one is the program, as `program` finds it. Raises Trouble where there is none.
+    """
+    try:
+        words = shlex.split(variable(name) or default)
+    except ValueError as problem:
+        raise Trouble(f"{name} is not a command line: {str(problem).lower()}") from None
+    if not words or not words[0]:
+        raise Trouble(f"{name} names no program: unset it, or write one, as in {name}={default}")
+    found = program(words[0])
+    if found is None:
+        raise Trouble(f"there is no {words[0]} here: install it, or name it in ${name}")
+    return [found, *words[1:]]

@@ -1,26 +1,71 @@
-"""The HTTP API of GitLab or GitHub: the comments of a merge request or pull request, and past pipelines.
+"""GitLab or GitHub, where this job runs: the comments of a merge request or pull request, and past pipelines.
 
-No token is printed.
+Anybody who may comment can write a comment that looks like ours, so only those are replaced whose author is
+the owner of the token. No token is printed.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.error
+import time
 import urllib.parse
-import urllib.request
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
 
 from ipamc.workspace.environment import variable
 from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.web import Api, api_url, checked_token
 
-PAGE, PAGES = 100, 50
-"""Comments of a page, and pages that are read."""
-SECONDS = 30
-"""How long a request may take."""
+PAGES = 200
+"""Pages of comments that are read."""
+SECONDS = 300
+"""How long it may take to read them all."""
+
+Id = Annotated[int, msgspec.Meta(ge=0)]
+Sha = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
+
+
+class Author(msgspec.Struct):
+    """Who wrote a comment, or whose a token is: GitHub tells by `login`, GitLab by `id`."""
+
+    login: str = ""
+    id: Id | None = None
+
+
+class Comment(msgspec.Struct):
+    """A comment; GitHub has its author as `user`."""
+
+    id: Id
+    body: str | None = None
+    user: Author | None = None
+    author: Author | None = None
+
+
+class Viewer(msgspec.Struct):
+    """The answer of GitHub to `viewer { login }`."""
+
+    class Data(msgspec.Struct):
+        """What was asked for."""
+
+        viewer: Author | None = None
+
+    data: Data | None = None
+
+
+class Run(msgspec.Struct):
+    """A pipeline; GitHub calls its commit `head_sha`."""
+
+    sha: Sha = ""
+    head_sha: Sha = ""
+
+
+class Runs(msgspec.Struct):
+    """A page of GitHub's pipelines."""
+
+    workflow_runs: list[Run]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,73 +79,97 @@ class Nowhere:
 class Forge:
     """The comments of one merge request or pull request."""
 
+    api: Api
     notes: str
-    """The URL of all comments."""
+    """The path of all comments."""
     note: str
-    """The URL of a comment, without its id."""
+    """The path of a comment, without its id."""
     update: str
     """The method that replaces a comment."""
-    headers: dict[str, str]
+    page: int
+    """How many comments are read at once."""
+    github: bool = field(default=False)
 
-    def comments(self) -> Iterator[dict[str, Any]]:
-        """Yield the comments, page by page."""
-        for page in range(1, PAGES + 1):
-            found = self._ask("GET", f"{self.notes}?per_page={PAGE}&page={page}")
-            yield from found
-            if len(found) < PAGE:
-                return
+    def newest(self, me: str | int, mark: str) -> int | None:
+        """Return the id of the newest comment that begins with `mark` and has this author; None without one."""
+        found = (
+            comment.id
+            for comment in self._comments()
+            if (comment.body or "").startswith(mark) and self._author(comment) == me
+        )
+        return max(found, default=None)
 
     def add(self, text: str) -> None:
         """Write a new comment."""
-        self._ask("POST", self.notes, {"body": text})
+        self.api.ask("POST", self.notes, dict, {"body": text})
 
-    def replace(self, identifier: object, text: str) -> None:
+    def replace(self, identifier: int, text: str) -> None:
         """Replace the text of a comment."""
-        self._ask(self.update, f"{self.note}/{identifier}", {"body": text})
+        self.api.ask(self.update, f"{self.note}/{identifier}", dict, {"body": text})
 
-    def _ask(self, method: str, url: str, body: dict[str, str] | None = None) -> Any:
-        return ask(method, url, self.headers, body)
+    def me(self) -> str | int:
+        """Return the owner of the token, as an author of comments.
 
+        GitHub's REST API does not tell that to a workflow's own token, its GraphQL API does:
+        `github-actions[bot]`. Raises Trouble where the forge does not tell.
+        """
+        if self.github:
+            root = self.api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
+            asked = {"query": "query { viewer { login } }"}
+            found = self.api.ask("POST", "/graphql", Viewer, asked, root=root)
+            me: str | int | None = found.data.viewer.login if found.data and found.data.viewer else None
+        else:
+            me = self.api.ask("GET", "/user", Author).id
+        if me in {None, ""}:
+            raise Trouble("the forge does not tell whose the token is")
+        return me
 
-def ask(method: str, url: str, headers: Mapping[str, str], body: dict[str, str] | None = None) -> Any:
-    """Send one request. Raises Trouble with the forge's answer, and without the headers."""
-    data = None if body is None else json.dumps(body).encode()
-    every = {**headers, "Content-Type": "application/json"}
-    request = urllib.request.Request(url, data, every, method=method)  # noqa: S310 - the URL is the forge's
-    try:
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310 - as above
-            return json.load(answer)
-    except urllib.error.HTTPError as problem:
-        said = problem.read(300).decode("utf-8", "replace")
-        raise Trouble(f"{method} {url}: {problem.code} {said}") from None
-    except (urllib.error.URLError, TimeoutError, ValueError) as problem:
-        raise Trouble(f"{method} {url}: {problem}") from None
+    def _author(self, comment: Comment) -> str | int | None:
+        if self.github:
+            return comment.user.login if comment.user else None
+        return comment.author.id if comment.author else None
+
+    def _comments(self) -> Iterator[Comment]:
+        end = time.monotonic() + SECONDS
+        for page in range(1, PAGES + 1):
+            if time.monotonic() > end:
+                raise Trouble(f"the comments of this request were not read within {SECONDS} seconds")
+            found = self.api.ask("GET", f"{self.notes}?per_page={self.page}&page={page}", list[Comment])
+            yield from found
+            if len(found) < self.page:
+                return
 
 
 def forge_of_this_job() -> Forge | Nowhere:
     """Return the forge on which this job runs, from the variables that it sets.
 
-    Raises Trouble where one of them is not a URL.
+    Raises Trouble where one of them is not what a forge sets.
     """
     if variable("GITHUB_ACTIONS") == "true":
-        number = re.fullmatch(r"refs/pull/(\d+)/\w+", variable("GITHUB_REF"))
-        url = f"{_url('GITHUB_API_URL')}/repos/{variable('GITHUB_REPOSITORY')}/issues"
-        name = "GITHUB_TOKEN"
-        target = number[1] if number else ""
-        headers = _github_headers()
-        forge = Forge(
-            notes=f"{url}/{target}/comments", note=f"{url}/comments", update="PATCH", headers=headers
+        number = re.fullmatch(r"refs/pull/([0-9]+)/\w+", variable("GITHUB_REF"))
+        if not number:
+            return Nowhere(reason="this is not a merge request or pull request")
+        api = _github()
+        if isinstance(api, Nowhere):
+            return api
+        path = f"/repos/{_path('GITHUB_REPOSITORY')}/issues"
+        return Forge(
+            api=api,
+            notes=f"{path}/{number[1]}/comments",
+            note=f"{path}/comments",
+            update="PATCH",
+            page=100,
+            github=True,
         )
-    elif variable("GITLAB_CI") == "true":
-        target = variable("CI_MERGE_REQUEST_IID")
-        url = f"{_url('CI_API_V4_URL')}/projects/{variable('CI_PROJECT_ID')}/merge_requests/{target}/notes"
-        name = "IPAMC_TOKEN"
-        forge = Forge(notes=url, note=url, update="PUT", headers={"PRIVATE-TOKEN": variable(name)})
-    else:
-        return Nowhere(reason="this is not a job of GitHub or GitLab")
-    if not target:
-        return Nowhere(reason="this is not a merge request or pull request")
-    return forge if variable(name) else Nowhere(reason=f"there is no {name}")
+    if variable("GITLAB_CI") == "true":
+        if not variable("CI_MERGE_REQUEST_IID"):
+            return Nowhere(reason="this is not a merge request or pull request")
+        api = _gitlab()
+        if isinstance(api, Nowhere):
+            return api
+        path = f"/projects/{_path('CI_PROJECT_ID')}/merge_requests/{_path('CI_MERGE_REQUEST_IID')}/notes"
+        return Forge(api=api, notes=path, note=path, update="PUT", page=10)
+    return Nowhere(reason="this is not a job of GitHub or GitLab")
 
 
 def last_success() -> str | Nowhere:
@@ -111,39 +180,61 @@ def last_success() -> str | Nowhere:
     token may not list pipelines. Raises Trouble where the forge refuses.
     """
     if variable("GITHUB_ACTIONS") == "true":
+        api = _github()
+        if isinstance(api, Nowhere):
+            return api
         file = re.search(r"/([^/@]+\.ya?ml)@", variable("GITHUB_WORKFLOW_REF"))
-        token, branch, key = "GITHUB_TOKEN", variable("GITHUB_REF_NAME"), "head_sha"
-        headers = _github_headers()
-        path = f"repos/{variable('GITHUB_REPOSITORY')}/actions/workflows/{file[1] if file else ''}/runs"
-        url = f"{_url('GITHUB_API_URL')}/{path}?{_query(branch=branch, event='push', status='success')}"
-        complete = bool(file)
+        branch = variable("GITHUB_REF_NAME")
+        if not branch or not file:
+            return Nowhere(reason="this is not a job of a branch")
+        path = f"/repos/{_path('GITHUB_REPOSITORY')}/actions/workflows/{urllib.parse.quote(file[1])}/runs"
+        found = api.ask(
+            "GET", f"{path}?{_query(branch=branch, event='push', status='success')}", Runs
+        ).workflow_runs
     elif variable("GITLAB_CI") == "true":
-        token, branch, key = "IPAMC_TOKEN", variable("CI_COMMIT_BRANCH"), "sha"
-        headers = {"PRIVATE-TOKEN": variable(token)}
+        api = _gitlab()
+        if isinstance(api, Nowhere):
+            return api
+        branch = variable("CI_COMMIT_BRANCH")
+        if not branch:
+            return Nowhere(reason="this is not a job of a branch")
         query = _query(ref=branch, source="push", status="success", order_by="id", sort="desc")
-        url = f"{_url('CI_API_V4_URL')}/projects/{variable('CI_PROJECT_ID')}/pipelines?{query}"
-        complete = True
+        found = api.ask("GET", f"/projects/{_path('CI_PROJECT_ID')}/pipelines?{query}", list[Run])
     else:
         return Nowhere(reason="this is not a job of GitHub or GitLab")
-    if not variable(token):
-        return Nowhere(reason=f"there is no {token}")
-    if not branch or not complete:
-        return Nowhere(reason="this is not a job of a branch")
-    found = ask("GET", url, headers)
-    runs = found.get("workflow_runs") if isinstance(found, dict) else found
-    return str(runs[0][key]) if runs else Nowhere(reason=f"no pipeline of {branch} was successful yet")
+    commit = found[0].sha or found[0].head_sha if found else ""
+    return commit or Nowhere(reason=f"no pipeline of {branch} was successful yet")
 
 
 def _query(**fields: str) -> str:
     return urllib.parse.urlencode({**fields, "per_page": "1"})
 
 
-def _github_headers() -> dict[str, str]:
-    return {"Authorization": f"Bearer {variable('GITHUB_TOKEN')}", "Accept": "application/vnd.github+json"}
+def _github() -> Api | Nowhere:
+    if not (token := variable("GITHUB_TOKEN")):
+        return Nowhere(reason="there is no GITHUB_TOKEN")
+    return Api(
+        url=api_url("GITHUB_API_URL", variable("GITHUB_API_URL")),
+        token=checked_token("GITHUB_TOKEN", token),
+        header="Authorization",
+        scheme="Bearer ",
+        accept="application/vnd.github+json",
+    )
 
 
-def _url(name: str) -> str:
-    url = variable(name)
-    if not re.match(r"https?://", url):
-        raise Trouble(f"{name} is not the URL of an API: {url!r}")
-    return url.rstrip("/")
+def _gitlab() -> Api | Nowhere:
+    if not (token := variable("IPAMC_TOKEN")):
+        return Nowhere(reason="there is no IPAMC_TOKEN")
+    return Api(
+        url=api_url("CI_API_V4_URL", variable("CI_API_V4_URL")),
+        token=checked_token("IPAMC_TOKEN", token),
+        header="PRIVATE-TOKEN",
+    )
+
+
+def _path(name: str) -> str:
+    """Return a variable that is a part of a URL's path. Raises Trouble where it is none."""
+    value = variable(name)
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?", value) or ".." in value:
+        raise Trouble(f"{name} is {value!r:.80}, which is not a name or a number that a forge sets")
+    return value

@@ -5,20 +5,21 @@ No secret is an argument of a command.
 
 from __future__ import annotations
 
-import json
-import shlex
-import shutil
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ipamc.review.live.blocks import Pod
 from ipamc.review.live.config import CONFIG, OPERATOR
 from ipamc.review.live.objects import NODE, identity
-from ipamc.workspace.environment import variable
+from ipamc.workspace import shapes
+from ipamc.workspace.environment import command, program, variable
+from ipamc.workspace.shapes import decoded
 from ipamc.workspace.trouble import Trouble
 
 PATIENCE = 3
@@ -30,6 +31,8 @@ FEW = 8
 """The most nodes whose pods are asked for one by one; for more, all pods are listed once."""
 AT_ONCE = 100
 """Names in one `kubectl delete`."""
+LONGEST = 600
+"""Seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so."""
 
 CRDS = {
     "CiliumNode": "ciliumnodes.cilium.io",
@@ -60,17 +63,15 @@ class Kube:
     """The cluster that a context of the kubeconfig leads to."""
 
     context: str
-    kubectl: tuple[str, ...] = field(
-        default_factory=lambda: tuple(shlex.split(variable("KUBECTL") or "kubectl"))
-    )
+    kubectl: tuple[str, ...] = field(default_factory=lambda: tuple(command("KUBECTL", "kubectl")))
 
     def build(self, folder: str) -> str:
         """Return what a kustomization builds to. Raises Trouble where it does not build."""
-        if given := variable("KUSTOMIZE"):
-            command = [*shlex.split(given), "build"]
+        if variable("KUSTOMIZE") or program("kustomize"):
+            builder = [*command("KUSTOMIZE", "kustomize"), "build"]
         else:
-            command = ["kustomize", "build"] if shutil.which("kustomize") else [*self.kubectl, "kustomize"]
-        code, text, complaint = _run([*command, folder])
+            builder = [*self.kubectl, "kustomize"]
+        code, text, complaint = _run([*builder, folder])
         if code:
             raise Trouble(f"{folder} does not build: {complaint.strip()}")
         return text
@@ -111,15 +112,15 @@ class Kube:
 
     def flags(self, namespace: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return ConfigMap cilium-config and Deployment cilium-operator, None for what is not there."""
-        config_map, deployment = (
-            self._one(namespace, kind, name)
-            for kind, name in (("configmaps", CONFIG), ("deployments.apps", OPERATOR))
+        return (
+            self._one(namespace, "configmaps", CONFIG, shapes.ConfigMap),
+            self._one(namespace, "deployments.apps", OPERATOR, shapes.Deployment),
         )
-        return config_map, deployment
 
-    def _one(self, namespace: str, kind: str, name: str) -> dict[str, Any] | None:
+    def _one(self, namespace: str, kind: str, name: str, shape: Any) -> dict[str, Any] | None:
+        what = f"{kind} {name} in {namespace}"
         text = self._read(
-            f"{kind} {name} in {namespace}",
+            what,
             "get",
             kind,
             name,
@@ -129,7 +130,7 @@ class Kube:
             "-o",
             "json",
         )
-        found: dict[str, Any] | None = json.loads(text) if text.strip() else None
+        found: dict[str, Any] | None = decoded(what, text, shape) if text.strip() else None
         return found
 
     def listed(self, kind: str) -> dict[str, dict[str, Any]]:
@@ -137,29 +138,35 @@ class Kube:
 
         Nothing where the cluster has no such kind.
         """
-        text = self._read(f"{kind}s", "get", CRDS[kind], "-A", "--show-managed-fields", "-o", "json")
-        items = json.loads(text)["items"] if text else []
-        return {identity(item): item for item in items}
+        text = self._read(f"{kind}s", "get", CRDS[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
+        items = decoded(f"{kind}s", text, _list_of(shapes.KINDS.get(kind, shapes.Named))).get("items")
+        if odd := next((item["kind"] for item in items or () if item["kind"] != kind), None):
+            raise Trouble(f"{kind}s: the cluster answers with a {odd}")
+        return {identity(item): item for item in items or ()}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """Return the Nodes by identity, with what ipamc needs of them: whole Nodes are large."""
-        row = _row(
-            "metadata.name", "metadata.uid", "spec.unschedulable", "spec.podCIDRs[*]", "metadata.annotations"
+        fields = (
+            "metadata.name",
+            "metadata.uid",
+            "spec.unschedulable",
+            "spec.podCIDRs",
+            "metadata.annotations",
         )
         found = {}
-        for line in self._read("Nodes", "get", "nodes", "-o", f"jsonpath={row}").splitlines():
-            name, uid, cordoned, cidrs, annotations = line.split("\t", 4)
+        for name, uid, cordoned, pod_cidrs, notes in self._rows("Nodes", fields, "get", "nodes"):
+            cidrs = decoded("Nodes", pod_cidrs or "[]", list[str])
             node = {
                 "kind": NODE,
                 "metadata": {
                     "name": name,
                     "uid": uid,
-                    "annotations": json.loads(annotations) if annotations.startswith("{") else {},
+                    "annotations": decoded("Nodes", notes or "{}", dict[str, str]),
                 },
                 "spec": {
                     "unschedulable": cordoned == "true",
-                    "podCIDRs": cidrs.split(),
-                    "podCIDR": cidrs.split(" ")[0],  # the apiserver keeps it the first one
+                    "podCIDRs": cidrs,
+                    "podCIDR": cidrs[0] if cidrs else "",  # the apiserver keeps it the first one
                 },
             }
             found[identity(node)] = node
@@ -170,27 +177,21 @@ class Kube:
 
         A call for each of a few nodes, one call for all pods where there are many.
         """
-        row = _row(
-            "spec.nodeName",
-            "spec.hostNetwork",
-            "metadata.ownerReferences[*].kind",
-            "status.podIP",
-            "status.podIPs[*].ip",
-        )
+        fields = ("spec.nodeName", "spec.hostNetwork", "metadata.ownerReferences", "status.podIPs")
         running = "status.phase!=Succeeded,status.phase!=Failed"
         several = len(nodes) <= FEW
         selectors = [f"{running},spec.nodeName={node}" for node in sorted(nodes)] if several else [running]
         found: dict[str, list[Pod]] = defaultdict(list)
         for selector in selectors:
-            text = self._read(
-                "pods", "get", "pods", "-A", "--field-selector", selector, "-o", f"jsonpath={row}"
-            )
-            for line in text.splitlines():
-                node, on_host, owners, *addresses = line.split("\t")
+            asked = ("get", "pods", "-A", "--field-selector", selector)
+            for node, on_host, owned_by, addresses in self._rows("pods", fields, *asked):
                 if node in nodes and on_host != "true":
-                    stays = bool({"DaemonSet", NODE} & set(owners.split()))
-                    every = tuple(dict.fromkeys(" ".join(addresses).split()))
-                    found[node].append(Pod(node=node, addresses=every, stays=stays))
+                    owners = decoded("pods", owned_by or "[]", list[shapes.Owner])
+                    every = [
+                        each.get("ip") for each in decoded("pods", addresses or "[]", list[shapes.PodIp])
+                    ]
+                    stays = any(owner.get("kind") in {"DaemonSet", NODE} for owner in owners)
+                    found[node].append(Pod(node=node, addresses=tuple(filter(None, every)), stays=stays))
         return found
 
     def delete(self, kind: str, namespace: str, names: Sequence[str]) -> str:
@@ -228,14 +229,29 @@ class Kube:
 
         Nothing where the cluster has no such kind.
         """
-        row = _row("metadata.name", "status.ipam.operator-status")
-        text = self._read("CiliumNodes", "get", CRDS["CiliumNode"], "-o", f"jsonpath={row}")
+        fields = ("metadata.name", "status.ipam.operator-status")
         found = {}
-        for line in text.splitlines():
-            name, _, status = line.partition("\t")
-            if status.startswith("{") and (error := json.loads(status).get("error")):
-                found[name] = str(error)
+        for name, status in self._rows("CiliumNodes", fields, "get", CRDS["CiliumNode"]):
+            if status and (error := decoded("CiliumNodes", status, shapes.OperatorStatus).get("error")):
+                found[name] = error
         return found
+
+    def _rows(self, what: str, fields: Sequence[str], *arguments: str) -> Iterator[list[str]]:
+        """Yield these fields of each item that kubectl lists.
+
+        kubectl prints a text as it is, so only texts may be asked for that the apiserver allows no tab and no
+        line break in. Lists and mappings are JSON, which has none.
+        """
+        line = '{"\\t"}'.join(f"{{.{field}}}" for field in fields)
+        template = f'{{range .items[*]}}{line}{{"\\n"}}{{end}}'
+        for row in self._read(what, *arguments, "-o", f"jsonpath={template}").split("\n"):
+            values = row.split("\t")
+            if row and len(values) != len(fields):
+                raise Trouble(
+                    f"{what}: kubectl prints {len(values)} fields instead of {len(fields)}: {row:.80}"
+                )
+            if row:
+                yield values
 
     def _read(self, what: str, *arguments: str) -> str:
         """Return what kubectl prints, "" where the cluster has no such kind. Raises Forbidden and Trouble."""
@@ -251,17 +267,22 @@ class Kube:
         return _run([*self.kubectl, "--context", self.context, *arguments], stdin)
 
 
-def _row(*paths: str) -> str:
-    """Return a jsonpath that prints a line of these fields for each item, with tabs between."""
-    fields = '{"\\t"}'.join(f"{{.{path}}}" for path in paths)
-    return f'{{range .items[*]}}{fields}{{"\\n"}}{{end}}'
+def _list_of(shape: Any) -> Any:
+    return msgspec.defstruct("List", [("items", list[shape] | None, None)])
 
 
-def _run(command: Sequence[str], stdin: str = "") -> tuple[int, str, str]:
+def _run(words: Sequence[str], stdin: str = "") -> tuple[int, str, str]:
+    """Run a program; return its exit code and what it prints. Raises Trouble where it does not run or end."""
     try:
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
-    except FileNotFoundError:
-        raise Trouble(
-            f"there is no {command[0]} here: install it, or name it in $KUBECTL or $KUSTOMIZE"
-        ) from None
-    return done.returncode, done.stdout, done.stderr
+        done = subprocess.run(  # noqa: S603 - no shell
+            words, input=stdin.encode(), capture_output=True, check=False, timeout=LONGEST
+        )
+    except subprocess.TimeoutExpired:
+        raise Trouble(f"{words[0]} did not end within {LONGEST} seconds") from None
+    except OSError as problem:
+        reason = (problem.strerror or type(problem).__name__).lower()
+        raise Trouble(f"{words[0]} cannot be run: {reason}; see $KUBECTL and $KUSTOMIZE") from None
+    try:
+        return done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
+    except UnicodeDecodeError:
+        raise Trouble(f"{words[0]} prints what is not UTF-8") from None

@@ -8,11 +8,14 @@ from typing import Any
 
 from ipamc.lock.file import parse
 from ipamc.model.cidr import Block
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.render.parts import FIRST, KINDS, parts
 from ipamc.render.targets.component import OPERATOR_ARGUMENT
 from ipamc.review.live.config import Assumed
 from ipamc.review.live.objects import POOL, identity
 from ipamc.workspace import disk, tree
+from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked
 from ipamc.workspace.trouble import Trouble
 
 KUSTOMIZATION = "kustomization.yaml"
@@ -37,25 +40,27 @@ def objects_of(folder: str, part: str) -> list[dict[str, Any]]:
     where = Path(folder, disk.RENDERED, part)
     files = sorted(path.name for path in where.glob("*.yaml") if path.name != KUSTOMIZATION)
     if part.partition("/")[0] not in KINDS:
+        path = (where / KUSTOMIZATION).as_posix()
         named = {
             name
-            for document in documents(disk.read_text(str(where / KUSTOMIZATION)))
-            for name in document.get("resources", ())
+            for document in documents(path, disk.read_text(path), Kustomization)
+            for name in document.get("resources") or ()
         }
         files = [name for name in files if name in named]
-    return [document for name in files for document in documents(disk.read_text(str(where / name)))]
+    return [document for name in files for document in _documents_of((where / name).as_posix())]
 
 
 def assumed(folder: str) -> Assumed:
     """Return the flags that the compile assumed, as they are rendered for review. Raises Trouble without."""
     where = f"{folder}/{disk.RENDERED}/{FIRST}"
-    found = documents(disk.read_text(f"{where}/configmap.yaml"))
-    if not found:
-        raise Trouble(f"there is no {where}/configmap.yaml: run ipamc compile")
+    found = documents(f"{where}/configmap.yaml", disk.read_text(f"{where}/configmap.yaml"), ConfigMap)
+    namespace = found[0]["metadata"].get("namespace") if found else ""
+    if not namespace:
+        raise Trouble(f"there is no ConfigMap of a namespace in {where}/configmap.yaml: run ipamc compile")
     return Assumed(
-        namespace=found[0]["metadata"]["namespace"],
-        data=found[0]["data"],
-        bystander=OPERATOR_ARGUMENT in (_values(folder).get("operator") or {}).get("extraArgs", ()),
+        namespace=namespace,
+        data=found[0].get("data") or {},
+        bystander=OPERATOR_ARGUMENT in ((_values(folder).get("operator") or {}).get("extraArgs") or ()),
         applied=any(document["kind"] == "ConfigMap" for document in objects_of(folder, FIRST)),
     )
 
@@ -77,7 +82,7 @@ def identities(folder: str) -> set[str]:
     """Return all objects of a cluster that somebody applies, also by hand (seeds) or by a flag (autoCreate)."""
     seeds = sorted(Path(folder, disk.RENDERED, "seeds").glob("*.yaml"))
     found = [document for part in parts_of(folder) for document in objects_of(folder, part)]
-    found += [document for path in seeds for document in documents(disk.read_text(str(path)))]
+    found += [document for path in seeds for document in _documents_of(path.as_posix())]
     created = ((_values(folder).get("ipam") or {}).get("operator") or {}).get(
         "autoCreateCiliumPodIPPools"
     ) or {}
@@ -85,7 +90,8 @@ def identities(folder: str) -> set[str]:
 
 
 def _values(folder: str) -> dict[str, Any]:
-    found = documents(disk.read_text(f"{folder}/{disk.RENDERED}/{FIRST}/helm-values.yaml"))
+    path = f"{folder}/{disk.RENDERED}/{FIRST}/helm-values.yaml"
+    found = documents(path, disk.read_text(path), Values)
     return found[0] if found else {}
 
 
@@ -95,24 +101,24 @@ def nodes_of(folder: str, chosen: Iterable[str]) -> set[str]:
     found = [
         document
         for shard in shards
-        for document in documents(disk.read_text(f"{folder}/{disk.RENDERED}/seeds/{shard}.yaml"))
+        for document in _documents_of(f"{folder}/{disk.RENDERED}/seeds/{shard}.yaml")
     ]
     found += [document for part in chosen for document in objects_of(folder, part)]
     return {document["metadata"]["name"] for document in found if document["kind"] == "CiliumNode"}
 
 
-def documents(text: str) -> list[dict[str, Any]]:
-    """Read a YAML stream of Kubernetes objects, within the limits of inputs.
+def _documents_of(path: str) -> list[dict[str, Any]]:
+    return documents(path, disk.read_text(path))
 
-    Raises Trouble where it cannot be read, and for a document that is not a mapping.
+
+def documents(where: str, text: str, shape: Any = None) -> list[dict[str, Any]]:
+    """Read a YAML stream of Kubernetes objects, or of documents of one shape; `where` is for the message.
+
+    It is read as inputs are: no depth, alias, tag or date brings the reader down, and a text that readers of
+    YAML 1.1 and 1.2 take differently stays a text. Raises Trouble for a document of another shape.
     """
-    from ipamc.read.syntax.document import Unreadable
-    from ipamc.read.syntax.yaml import yaml_documents
-
     try:
-        found = [document.value for document in yaml_documents("", text) if document.value is not None]
-    except Unreadable as broken:
-        raise Trouble(f"not YAML: {broken.diagnostics[0].message}") from None
-    if odd := next((document for document in found if not isinstance(document, dict)), None):
-        raise Trouble(f"{odd!r:.80} is not an object")
-    return found
+        found = [document.value for document in yaml_documents(where, text)]
+    except Unreadable as problem:
+        raise Trouble(f"{where}: {problem.diagnostics[0].message}") from None
+    return [checked(where, document, shape) for document in found if document is not None]

@@ -5,16 +5,35 @@ Here are the options and the choice of clusters; `apply_cluster` has the steps o
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import click
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.ci.apply_cluster import Options, apply_cluster
 from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
+from ipamc.cli.findings import print_findings
 from ipamc.cli.terminal import say
+from ipamc.model.diagnostics import Refused
 from ipamc.render.parts import is_part
 from ipamc.workspace import disk, git
 from ipamc.workspace.revision import known
+
+DAY = 86_400
+"""The longest time to wait, in seconds."""
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds; `nan` is none, although no comparison refuses it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number. Fails for what is not finite."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return found
 
 
 @click.command(
@@ -34,7 +53,7 @@ from ipamc.workspace.revision import known
 @click.argument("targets", nargs=-1, required=True, metavar="CLUSTER[/PART]...")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0, max=DAY),
     default=10,
     envvar="IPAMC_WAIT",
     show_envvar=True,
@@ -44,7 +63,7 @@ from ipamc.workspace.revision import known
 )
 @click.option(
     "--timeout",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=DAY),
     default=120,
     show_default=True,
     metavar="SECONDS",
@@ -78,8 +97,8 @@ def apply(
     """Apply the manifests of clusters, or of shards of them.
 
     CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
-    never used, because it may be another cluster's. First every part is built, and must have as many objects
-    as its files. ConfigMap cilium-config and the arguments of Deployment cilium-operator must be what the
+    never used, because it may be another cluster's. First the parts must have the objects that the lock gives,
+    as a compile tells; then every part is built, and must have as many objects as its files. ConfigMap cilium-config and the arguments of Deployment cilium-operator must be what the
     compile assumed. Then cilium/ is applied, then shard by shard, server-side as ipamc, without
     --force-conflicts; the objects that the apiserver took are counted.
 
@@ -92,7 +111,8 @@ def apply(
 
     With --repair only what is missing or differs is applied, and one object that is refused stops no other.
     With --trunk, a job that is run again later does not undo a newer state. Builds with $KUSTOMIZE or
-    kustomize, else with kubectl; runs $KUBECTL or kubectl.
+    kustomize, else with kubectl; runs $KUBECTL or kubectl. Each of their runs may take 10 minutes. Programs
+    are not looked for in relative folders of the PATH.
     """
     wanted: dict[str, list[str]] = {}
     for target in targets:
@@ -112,6 +132,12 @@ def apply(
                 say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
                 continue
             done &= apply_cluster(name, [] if "" in given else given, options)
+        except Refused as refused:  # clusters stand alone
+            print_findings(refused.diagnostics, "full")
+            say(
+                f"error: {name}: a compile refuses it, so it is not known what must be there; nothing was applied"
+            )
+            done = False
         except Exception as exception:  # noqa: BLE001 - clusters stand alone, a bug in one stops no other
             problem = problem_of(exception)
             say(f"error: {name}: {problem.line}")

@@ -31,6 +31,7 @@ from ipamc.review.live.objects import (
     parsed,
 )
 from ipamc.workspace import disk
+from ipamc.workspace.complete import incomplete
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
 from ipamc.workspace.rendered import assumed, documents, former_blocks, nodes_of, objects_of, parts_of
 from ipamc.workspace.trouble import Trouble
@@ -80,7 +81,9 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not."""
     folder = f"{disk.CLUSTERS}/{name}"
     kube = Kube(context=name)
-    parts = [_built(kube, folder, part) for part in _chosen(name, folder, given)]
+    chosen = _chosen(name, folder, given)
+    _refuse_incomplete(name, folder)
+    parts = [_built(kube, folder, part) for part in chosen]
     every = [document for part in parts for document in part.objects]
     flags = assumed(folder)
     seen = _seen(kube, flags.namespace, {document["kind"] for document in every}, options.timeout)
@@ -104,6 +107,8 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
             return False  # flags and pools, which the shards need
     if refused:
         say(f"error: {name}: {count(len(refused), 'part')} of {len(parts)} not applied: {', '.join(refused)}")
+    elif not every:
+        say(f"{name}: nothing to apply: the lock gives no object that ipamc applies")
     elif options.repair and not drifts:
         say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
     changed = [item.document for item in drifts if identity(item.document) not in withheld]
@@ -126,10 +131,24 @@ def _chosen(name: str, folder: str, given: Sequence[str]) -> list[str]:
     return [part for part in there if part in {FIRST, *given} or not given]
 
 
+def _refuse_incomplete(name: str, folder: str) -> None:
+    """Raise Trouble unless all parts of the cluster have what its lock gives.
+
+    Before kustomize builds them: of a kustomization that was not compiled, it may run and fetch anything.
+    """
+    if found := list(incomplete(folder)):
+        for problem in found[:SHOWN]:
+            say(f"error: {name}: {folder}/{disk.RENDERED}: {problem}")
+        raise Trouble(
+            f"{folder}/{disk.RENDERED} has not what {disk.LOCK} says should be there: nothing was applied; "
+            f"run ipamc compile {name}, and look for what was lost"
+        )
+
+
 def _built(kube: Kube, folder: str, part: str) -> Part:
     """Build a part. Raises Trouble unless it builds to exactly the objects of its files."""
     text = kube.build(f"{folder}/{disk.RENDERED}/{part}")
-    out, into = documents(text), objects_of(folder, part)
+    out, into = documents(f"{folder}/{disk.RENDERED}/{part}, built", text), objects_of(folder, part)
     came, meant = set(map(identity, out)), set(map(identity, into))
     if len(out) != len(into) or came != meant:
         raise Trouble(

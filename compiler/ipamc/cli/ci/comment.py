@@ -10,7 +10,7 @@ from ipamc.workspace import disk
 from ipamc.workspace.trouble import Trouble
 
 MARK = "<!-- ipamc ci comment -->\n"
-"""The first line of our comment: the comment that starts with it is replaced."""
+"""The first line of our comment: a comment that starts with it and that we wrote is replaced."""
 LONGEST = 65_000
 """Characters of a comment: GitHub takes 65,536, GitLab more. `ipamc plan` stays below this by itself."""
 
@@ -24,6 +24,9 @@ LONGEST = 65_000
 @click.argument("file")
 def comment(*, file: str) -> int:
     """Post FILE, which is Markdown, as a comment, or replace the comment that was posted before.
+
+    Only a comment that the owner of the token wrote is replaced, whoever else writes one like it. Where the
+    forge does not tell who that is, a new comment is posted, and a line says so.
 
     GitHub needs GITHUB_TOKEN with the permission pull-requests: write. GitLab needs IPAMC_TOKEN, an access
     token of the project with the scope api, because a job's own token may not write notes. Without a token
@@ -41,11 +44,16 @@ def comment(*, file: str) -> int:
     if isinstance(forge, Nowhere):
         say(f"no comment posted: {forge.reason}")
         return DONE
-    ours = (found for found in forge.comments() if str(found.get("body", "")).startswith(MARK.strip()))
-    before = next(ours, None)
+    try:
+        me = forge.me()
+    except Trouble as problem:
+        say(f"no comment from before is replaced, because it is not known which ones are ours: {problem}")
+        before = None
+    else:
+        before = forge.newest(me, MARK.strip())
     if before is None:
         forge.add(MARK + text)
     else:
-        forge.replace(before["id"], MARK + text)
+        forge.replace(before, MARK + text)
     say("comment posted" if before is None else "comment updated")
     return DONE

@@ -13,6 +13,7 @@ import click
 from ipamc import __version__
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import clusters_argument
+from ipamc.cli.terminal import say
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
@@ -201,4 +202,4 @@ def put(path: str, text: str, command: str) -> None:
         raise Trouble(
             f"{path} was not written by ipamc: move it away, or write another file with '{command} --output FILE' and include it in yours"
         )
-    click.echo(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}", err=True)
+    say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")
