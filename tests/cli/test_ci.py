@@ -6,8 +6,10 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import threading
+import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
+from ipamc import __version__
 from ipamc.cli import main
 from ipamc.cli.ci import STEPS
 from tests.support import in_process
@@ -114,8 +117,28 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
         "plan": {"contents": "read", "pull-requests": "write"},
         "merge": {"contents": "write"},
     }
-    uses = {step["uses"] for job in found["jobs"].values() for step in job["steps"] if "uses" in step}
-    assert uses == {"actions/checkout@v5.0.0", "actions/setup-python@v6.0.0"}
+    steps = [step for job in found["jobs"].values() for step in job["steps"]]
+    uses = {step["uses"] for step in steps if "uses" in step}
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", used) for used in uses)  # tags can be moved
+    checkouts = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+    assert {found["persist-credentials"] for found in checkouts} == {"false"}
+    assert not any("pull_request_target" in event for event in found["on"])
+    # A token or a secret is in the environment of the one step that needs it
+    tokens = [
+        (name, re.findall("ipamc ci [a-z]+|git .*push", step["run"]), value)
+        for name, job in found["jobs"].items()
+        for step in job["steps"]
+        for value in step.get("env", {}).values()
+        if "token" in value or "secrets." in value
+    ]
+    push = steps[-1]["run"].partition(" origin ")[0]
+    assert tokens == [
+        ("changes", ["ipamc ci matrix"], "${{ github.event_name == 'push' && github.token || '' }}"),
+        ("plan", ["ipamc ci comment"], "${{ github.token }}"),
+        ("apply", ["ipamc ci apply"], "${{ secrets.IPAMC_KUBECONFIG }}"),
+        ("merge", [push], "${{ secrets.IPAMC_TOKEN || github.token }}"),
+    ]
+    assert "secrets." not in str(found["env"])
     scripts = [step["run"] for job in found["jobs"].values() for step in job["steps"] if "run" in step]
     # What people may choose reaches a shell by its environment alone
     assert not [script for script in scripts if "${{" in script]
@@ -179,6 +202,55 @@ def main_prints(*arguments: str) -> str:
     return output.getvalue()
 
 
+# What the jobs install.
+
+
+HASH = "a1" * 32
+
+
+@pytest.mark.parametrize("forge", FILES)
+def test_every_dependency_is_installed_by_hash(repository: Repository, forge: str) -> None:
+    path = f".{forge}/ipamc-requirements.txt"
+    text = (repository.folder / path).read_text()
+    installed = {
+        entry.partition("==")[0]: entry.count("--hash=sha256:")
+        for entry in text.replace("\\\n", "").splitlines()
+        if not entry.startswith("#")
+    }
+    assert all(installed.values())
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {re.split("[<>=]", entry)[0] for entry in needed} <= installed.keys()
+    assert "ipamc" not in installed  # its own hash is not in its own wheel
+    assert "# MISSING: the hash of ipamc itself" in text
+    repository.run("ipamc", "ci", forge, "--sha256", HASH)
+    given = (repository.folder / path).read_text()
+    assert f"ipamc=={__version__} \\\n    --hash=sha256:{HASH}\n" in given
+    assert "MISSING" not in given
+    repository.run("ipamc", "ci", forge)  # what was given once stays
+    assert (repository.folder / path).read_text() == given
+    assert "is not a SHA-256" in repository.run("ipamc", "ci", forge, "--sha256", "A1" * 32, code=64)
+
+
+@pytest.mark.parametrize("forge", [*FILES, "child"])
+def test_jobs_install_wheels_by_hash_and_run_no_module_of_the_checkout(
+    repository: Repository, forge: str
+) -> None:
+    if forge == "child":
+        repository.run("ipamc", "ci", "matrix", "--format", "gitlab", "--output", "child.yml")
+    text = (repository.folder / FILES.get(forge, "child.yml")).read_text()
+    lines = [line.strip() for line in text.splitlines() if "pip install" in line]
+    folder = "github" if forge == "github" else "gitlab"
+    assert set(lines) == {
+        f"pip install --quiet --only-binary :all: --require-hashes -r .{folder}/ipamc-requirements.txt",
+        'pip install --quiet --only-binary :all: --no-deps "ipamc==$IPAMC_VERSION"',
+    }
+    found = workflow(text)
+    variables = found["env" if forge == "github" else "variables"]
+    assert variables["PYTHONSAFEPATH"] == "1"
+    pairs = [(variables[f"GIT_CONFIG_KEY_{n}"], variables[f"GIT_CONFIG_VALUE_{n}"]) for n in range(2)]
+    assert pairs == [("safe.bareRepository", "explicit"), ("core.hooksPath", "/dev/null")]
+
+
 # Clusters that changed.
 
 
@@ -214,13 +286,17 @@ def test_what_changed_on_the_target_meanwhile_is_not_ours(repository: Repository
     assert names(repository, "--base", "main") == ["red"]
 
 
-@pytest.mark.parametrize("base", ["0" * 40, "nowhere"])
-def test_where_git_cannot_tell_every_cluster_is_listed(repository: Repository, base: str) -> None:
-    said = repository.run("ipamc", "ci", "matrix", "--format", "names", "--base", base)
-    assert (
-        f"all clusters are listed, because {base} cannot be compared: git knows no such revision here" in said
-    )
-    assert {"blue", "red"} <= set(said.splitlines())
+@pytest.mark.parametrize("base", ["0" * 40, "nowhere", "^HEAD", "--all", "HEAD..HEAD"])
+def test_where_git_cannot_tell_a_branch_fails_and_an_apply_takes_every_cluster(
+    repository: Repository, base: str
+) -> None:
+    command = ("ipamc", "ci", "matrix", "--format", "names", f"--base={base}")
+    said = repository.run(*command, code=1)
+    assert f"error: {base} cannot be compared with HEAD: git knows no such revision here; fetch" in said
+    for stage in ("apply", "repair"):
+        said = repository.run(*command, "--stage", stage)
+        assert f"all clusters are listed, because {base} cannot be compared" in said
+        assert {"blue", "red"} <= set(said.splitlines())
 
 
 def test_a_shallow_clone_is_said(repository: Repository, tmp_path: Path) -> None:
@@ -239,16 +315,56 @@ def test_a_shallow_clone_is_said(repository: Repository, tmp_path: Path) -> None
     repository.folder = tmp_path / "shallow"
     repository.run("git", "checkout", "-q", "feature")
     assert "a shallow clone?" in repository.run(
-        "ipamc", "ci", "matrix", "--format", "names", "--base", "origin/main"
+        *("ipamc", "ci", "matrix", "--format", "names", "--base", "origin/main"), code=1
     )
 
 
-def test_a_deleted_cluster_has_no_job_and_is_said(repository: Repository) -> None:
-    shutil.rmtree(repository.folder / "clusters/red")
-    repository.commit("gone")
-    said = repository.run("ipamc", "ci", "matrix", "--format", "github", "--base", "origin/main")
-    assert "deleted here; what was applied stays: red" in said
-    assert "has_work=false" in said
+@pytest.mark.parametrize("how", ["deleted", "all deleted", "renamed", "link", "link to another"])
+def test_a_cluster_that_goes_is_planned(repository: Repository, how: str) -> None:
+    clusters = repository.folder / "clusters"
+    if how == "renamed":
+        (clusters / "red").rename(clusters / "green")
+    elif how == "link":
+        (clusters / "red").rename(repository.folder / "elsewhere")
+        (clusters / "red").symlink_to("../elsewhere")
+    elif how == "link to another":
+        (clusters / "new").symlink_to("blue")
+    else:
+        shutil.rmtree(clusters / "red")
+        if how == "all deleted":
+            shutil.rmtree(clusters)
+    repository.commit(how)
+    here, gone = {
+        "deleted": ([], ["red"]),
+        "all deleted": ([], ["blue", "red"]),
+        "renamed": (["green"], ["red"]),
+        "link": (["red"], []),
+        "link to another": (["new"], []),
+    }[how]
+    assert names(repository, "--base", "origin/main") == sorted(here + gone)
+    command = ("ipamc", "ci", "matrix", "--base", "origin/main", "--output")
+    said = repository.run(*command, "out", "--format", "github")
+    assert ("deleted here; what was applied stays: " + ", ".join(gone) in said) == bool(gone)
+    lines = dict(line.split("=", 1) for line in (repository.folder / "out").read_text().splitlines())
+    assert lines["has_plan"] == "true"
+    assert lines["has_work"] == ("true" if here else "false")
+    assert [job["name"] for job in json.loads(lines["matrix"])["include"]] == here
+    repository.run(*command, "child.yml", "--format", "gitlab")
+    child = yaml.safe_load((repository.folder / "child.yml").read_text())
+    assert "plan" in child
+    assert ("compile" in child) == bool(here)
+    if how != "all deleted":  # after the merge it is named, and there is nothing to do
+        repository.run(*command, "apply", "--format", "github", "--stage", "apply")
+        assert "has_plan=false" in (repository.folder / "apply").read_text()
+
+
+def test_nothing_that_is_no_cluster_is_a_deleted_one(repository: Repository) -> None:
+    repository.write("clusters/README.md", "text")
+    repository.commit("more")
+    repository.run("git", "branch", "-q", "base")
+    (repository.folder / "clusters/README.md").unlink()
+    repository.commit("less")
+    assert names(repository, "--base", "base") == []
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "a\nb", "UP"])
@@ -462,6 +578,7 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
         "BASE": "HEAD^1",
         "GITHUB_OUTPUT": str(output),
         "GITHUB_STEP_SUMMARY": str(summary),
+        "RUNNER_TEMP": str(tmp_path),
     }
     (find,) = steps(text, "changes")
     repository.run(*bash(find), STAGE="compile", **shared)
@@ -473,10 +590,64 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     repository.run(*bash(check), TARGETS=entry["targets"])
     plan, _, finish = steps(text, "plan")
     repository.run(*bash(plan), **shared)
-    assert summary.read_text() == (repository.folder / "plan.md").read_text() != ""
+    assert summary.read_text() == (tmp_path / "plan.md").read_text() != ""
     repository.run(*bash(finish), CODE="0")
     repository.run(*bash(finish), CODE="1", code=1)
     assert any(call.startswith("plan --base HEAD^1 --format markdown red") for call in repository.calls())
+
+
+@pytest.mark.parametrize("forge", FILES)
+@pytest.mark.parametrize("consent", [False, True])
+def test_a_plan_may_have_deleted_clusters_by_a_label_alone(
+    repository: Repository,
+    tmp_path: Path,
+    forge: str,
+    consent: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    shutil.rmtree(repository.folder / "clusters/red")
+    (repository.folder / "plan.md").symlink_to(tmp_path / "victim")
+    repository.run("git", "add", "-f", "plan.md")
+    repository.commit("gone")
+    variables: dict[str, Any] = {
+        "RUNNER_TEMP": str(tmp_path),
+        "BASE": "origin/main",
+        "IPAMC_BASE": "origin/main",
+    }
+    variables |= {"GITHUB_OUTPUT": str(tmp_path / "o"), "GITHUB_STEP_SUMMARY": str(tmp_path / "s")}
+    text = (repository.folder / FILES[forge]).read_text()
+    if forge == "github":
+        (step,) = (found for found in workflow(text)["jobs"]["plan"]["steps"] if found.get("id") == "plan")
+        label = "contains(github.event.pull_request.labels.*.name, 'ipamc/delete-cluster') && 'true' || ''"
+        assert step["env"] == {"ALLOW_DELETED": f"${{{{ {label} }}}}"}
+        assert {"labeled", "unlabeled"} <= set(workflow(text)["on"]["pull_request"]["types"])
+        script = step["run"]
+        variables["ALLOW_DELETED"] = "true" if consent else ""
+    else:
+        repository.run(
+            *("ipamc", "ci", "matrix", "--format", "gitlab", "--base", "origin/main", "--output", "child.yml")
+        )
+        (script,) = yaml.safe_load((repository.folder / "child.yml").read_text())["plan"]["script"]
+        variables["CI_MERGE_REQUEST_LABELS"] = (
+            "a,ipamc/delete-cluster,b" if consent else "not-ipamc/delete-cluster,a"
+        )
+    ipamc = repository.tools / "ipamc"  # for the plan, only the call counts
+    ipamc.write_text(ipamc.read_text().replace("PYTHONPATH", '[ "$1" = plan ] && exit 0\nPYTHONPATH', 1))
+    repository.run(*bash(script), **variables)
+    (call,) = (call for call in repository.calls() if call.startswith("plan "))
+    option = " --allow-deleted" if consent else ""
+    assert call == f"plan --base origin/main --format markdown{option} red"
+    assert not (tmp_path / "victim").exists()
+
+
+def test_where_the_clusters_cannot_be_listed_the_plan_fails(repository: Repository) -> None:
+    """In a shell without `pipefail` too: no empty list of names is planned."""
+    repository.branch("feature", "red", "n2")
+    repository.run(
+        "ipamc", "ci", "matrix", "--format", "gitlab", "--base", "origin/main", "--output", "child.yml"
+    )
+    (script,) = yaml.safe_load((repository.folder / "child.yml").read_text())["plan"]["script"]
+    repository.run("sh", "-e", "-c", script, code=1, IPAMC_BASE="0" * 40)
+    assert not [call for call in repository.calls() if call.startswith("plan ")]
 
 
 def test_a_stale_commit_fails_the_pull_request(repository: Repository) -> None:
@@ -682,8 +853,8 @@ def test_two_branches_that_take_one_block_merge_by_rule_and_are_pushed(repositor
     repository.run("git", "fetch", "-q", "origin")
     repository.run("git", "checkout", "-q", "feature")
     published = repository.run("git", "show", "origin/main:clusters/red/ipam.lock").splitlines()
-    (script,) = steps((repository.folder / FILES["github"]).read_text(), "merge")
-    repository.run(*bash(script), TARGET="main", GITHUB_REF="refs/heads/feature")
+    for script in steps((repository.folder / FILES["github"]).read_text(), "merge"):
+        repository.run(*bash(script), TARGET="main", GITHUB_REF="refs/heads/feature")
     merged = (repository.folder / "clusters/red/ipam.lock").read_text().splitlines()
     assert set(published) <= set(merged)
     assert any('"node":"n-feature"' in line for line in merged)

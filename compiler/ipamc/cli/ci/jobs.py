@@ -8,7 +8,7 @@ shells.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -32,13 +32,16 @@ def is_name(text: str) -> bool:
     return not subdomain_problem(text)
 
 
-def touched(paths: Iterable[str], below: str) -> list[str]:
+def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> list[str]:
     """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
 
-    Files outside of these folders belong to no cluster.
+    Files outside of these folders belong to no cluster. A path right below `below` is one if it is among
+    `there`: git lists a link that stands for a folder, or a submodule, by its own path.
     """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
-    return sorted({name for name, slash, _ in inside if slash and not name.startswith(".")})
+    return sorted(
+        {name for name, slash, _ in inside if (slash or name in there) and not name.startswith(".")}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,20 +90,26 @@ def _targets(name: str, folders: Sequence[str], large: int | None) -> Iterator[s
     yield from [name] if large is None or len(shards) <= large else [f"{name}/{shard}" for shard in shards]
 
 
-def github(planned: Sequence[Job]) -> str:
-    """Return the lines for `$GITHUB_OUTPUT`: `has_work`, and a matrix in one line of JSON.
+def github(planned: Sequence[Job], *, plan: bool) -> str:
+    """Return the lines for `$GITHUB_OUTPUT`: `has_work`, `has_plan`, and a matrix in one line of JSON.
 
-    GitHub refuses an empty matrix: test `has_work` first.
+    GitHub refuses an empty matrix: test `has_work` first. `has_plan` is true, too, where clusters were only
+    deleted: there is no job for them, but a plan.
     """
     include = [
         {"name": job.name, "targets": " ".join(job.targets), "environment": job.environment}
         for job in planned
     ]
-    return f"has_work={'true' if planned else 'false'}\nmatrix={json.dumps({'include': include}, separators=(',', ':'))}\n"
+    lines = {
+        "has_work": "true" if planned else "false",
+        "has_plan": "true" if plan else "false",
+        "matrix": json.dumps({"include": include}, separators=(",", ":")),
+    }
+    return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
 def gitlab(
-    planned: Sequence[Job], *, apply: bool, base: str, version: str, repair: bool = False
+    planned: Sequence[Job], *, apply: bool, base: str, version: str, plan: bool = False, repair: bool = False
 ) -> dict[str, object]:
     """Return the values for the template of the child pipeline.
 
@@ -120,7 +129,7 @@ def gitlab(
         "base": base,
         "apply": apply,
         "repair": repair,
-        "work": bool(planned),
+        "work": bool(planned) or plan,
         "targets": [(job.targets[0], job.environment) for job in planned] if alone else [],
         "jobs": [] if alone else several,
     }

@@ -27,7 +27,7 @@ LAST_SUCCESS = "last-success"
     examples=(
         (
             'ipamc ci matrix --format github --base "$BASE" >> "$GITHUB_OUTPUT"',
-            "write has_work, and the matrix for fromJSON",
+            "write has_work, has_plan, and the matrix for fromJSON",
         ),
         (
             "ipamc ci matrix --format gitlab --stage apply --base last-success --output child.yml",
@@ -48,7 +48,7 @@ LAST_SUCCESS = "last-success"
     "--base",
     default="",
     metavar="REV",
-    help=f"List clusters that changed since HEAD branched off this revision, or, with '{LAST_SUCCESS}', that differ from the commit of the last successful pipeline.  [default: all clusters]",
+    help=f"List clusters that changed since HEAD branched off this revision, or, with '{LAST_SUCCESS}', that differ from the commit of the last successful pipeline. Without it, or with an empty one, all clusters are listed.",
 )
 @click.option(
     "--stage",
@@ -69,24 +69,30 @@ LAST_SUCCESS = "last-success"
 def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
-    Where git cannot tell (no such revision here, a shallow clone, a first push), all clusters are listed, so
-    that none is missed. With --base last-success the forge is asked for the last pipeline of this branch
-    that was successful, so that a cluster whose apply failed is listed until one succeeds; where the forge
-    does not tell, all clusters are listed. There are at most 256 jobs for GitHub and 200 for GitLab; where there are more
-    clusters, several share a job.
+    A cluster that was deleted has no job, but it has a plan: --format names lists it, for 'ipamc plan NAME
+    --base REV', and has_plan is true for --format github.
+
+    With --stage compile, a --base that git cannot compare with HEAD is an error. With the other stages all
+    clusters are listed then (no such revision here, a shallow clone, a first push), so that none is missed.
+    With --base last-success the forge is asked for the last pipeline of this branch that was successful, so
+    that a cluster whose apply failed is listed until one succeeds. There are at most 256 jobs for GitHub and
+    200 for GitLab; where there are more clusters, several share a job.
     """
-    commit, names = changed(base)
-    clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     apply = stage != "compile"
+    commit, names, gone = changed(base, strict=not apply)
+    clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     planned = jobs(clusters, apply=apply, large=large, most=GITLAB_JOBS if form == "gitlab" else GITHUB_JOBS)
+    plan = not apply and bool(names or gone)
     if form == "names":
-        text = "".join(f"{name}\n" for name in names)
+        text = "".join(f"{name}\n" for name in sorted([*names, *(gone if plan else ())]))
     elif form == "github":
-        text = github(planned)
+        text = github(planned, plan=plan)
     else:
-        values = gitlab(planned, apply=apply, base=commit, version=__version__, repair=stage == "repair")
+        values = gitlab(
+            planned, apply=apply, base=commit, version=__version__, plan=plan, repair=stage == "repair"
+        )
         text = rendered("gitlab-child", values)
-    say(f"{len(names)} of {count(len(there()), 'cluster')}, {count(len(planned), 'job')}")
+    say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
     if output == "-":
         click.echo(text, nl=False)
     elif form == "gitlab":
@@ -97,11 +103,12 @@ def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
 
 
 def there() -> dict[str, str]:
-    """Return the clusters of the work tree, folder by name.
+    """Return the clusters of the work tree, folder by name; none where the last one was deleted.
 
     Raises Trouble for a link, and for a name that no cluster can have: it must not reach a shell.
     """
-    found = {name_of(folder): folder for folder in disk.clusters()}
+    folders = disk.clusters() if disk.is_folder(disk.CLUSTERS) else ()
+    found = {name_of(folder): folder for folder in folders}
     for name, folder in found.items():
         refuse_links(folder)
         if problem := subdomain_problem(name):  # the same rule for clusters: a DNS-1123 subdomain
@@ -109,22 +116,25 @@ def there() -> dict[str, str]:
     return found
 
 
-def changed(base: str) -> tuple[str, list[str]]:
+def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it.
 
-    The clusters are sorted. Says on stderr which are left out, or why all are listed.
+    First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
+    are listed, and a line on stderr says so; with `strict`, Trouble is raised.
     """
-    found = there()
-    commit, paths = _since(base)
+    commit, paths = _since(base, strict=strict)
     if paths is None:
-        return commit, sorted(found)
-    names = touched(paths, f"{disk.CLUSTERS}/")
-    if gone := [name for name in names if name not in found and is_name(name)]:
+        disk.clusters()  # raises where there is none
+        return commit, sorted(there()), []
+    found = there()
+    names = touched(paths, f"{disk.CLUSTERS}/", found)
+    gone = [name for name in names if name not in found and is_name(name)]
+    if gone:
         say(f"deleted here; what was applied stays: {', '.join(gone)}")
-    return commit, [name for name in names if name in found]
+    return commit, [name for name in names if name in found], gone
 
 
-def _since(base: str) -> tuple[str, list[str] | None]:
+def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
     """Return the commit that `base` names, or "", and the files that changed since; None for all."""
     require_top()
     if not base:
@@ -141,6 +151,11 @@ def _since(base: str) -> tuple[str, list[str] | None]:
         paths = git.changed(".", fork) if fork else None
         if commit:
             why = "it and HEAD have no common ancestor here: a shallow clone?"
+    if paths is None and strict:
+        raise Trouble(
+            f"{base} cannot be compared with HEAD: {why}; "
+            "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0), or give another --base"
+        )
     if paths is None:
         say(f"all clusters are listed, because {base} cannot be compared: {why}")
     return commit or "", paths

@@ -6,6 +6,8 @@ clusters, while a matrix is made for one change and exists only in its pipeline.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -21,8 +23,30 @@ from ipamc.workspace.trouble import Trouble
 
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""
+NO_HASH = """\
+# MISSING: the hash of ipamc itself, which is installed by its version alone. A release tells it, and so does
+# 'pip download --no-deps ipamc==VERSION && sha256sum ipamc-*.whl' on a machine that you trust: give it with --sha256.
+"""
 
+REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/ipamc-requirements.txt"}
+"""Where the jobs of each forge find what to install."""
 output_option = click.option("--output", metavar="FILE|-", help="Write this file instead; - prints.")
+
+
+def _hashes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001 - click's signature
+    if odd := next((text for text in value if not re.fullmatch("[0-9a-f]{64}", text)), None):
+        raise click.BadParameter(f"{odd!r} is not a SHA-256: 64 hexadecimal digits in lower case")
+    return value
+
+
+sha256_option = click.option(
+    "--sha256",
+    "hashes",
+    multiple=True,
+    callback=_hashes,
+    metavar="HASH",
+    help="The SHA-256 of ipamc's own wheel, as the release tells it: then the jobs install no other file. Repeatable.",
+)
 
 
 @click.command(
@@ -36,13 +60,15 @@ output_option = click.option("--output", metavar="FILE|-", help="Write this file
     ),
     refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
+@sha256_option
 @output_option
-def gitlab(*, output: str | None) -> int:
+def gitlab(*, output: str | None, hashes: tuple[str, ...]) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
+    Beside it, .gitlab/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
     """
-    return write("gitlab", output or ".gitlab-ci.yml", {"version": __version__})
+    return _pipeline("gitlab", output or ".gitlab-ci.yml", hashes, {})
 
 
 @click.command(
@@ -67,11 +93,13 @@ def gitlab(*, output: str | None) -> int:
     metavar="CRON",
     help="When the workflow repairs what is missing in the clusters or differs, in UTC.",
 )
+@sha256_option
 @output_option
-def github(*, branch: str, schedule: str, output: str | None) -> int:
+def github(*, branch: str, schedule: str, output: str | None, hashes: tuple[str, ...]) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
+    Beside it, .github/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
     """
     # A schedule runs on the default branch, whichever branch is applied.
     quoted = branch.replace("'", "''")
@@ -80,8 +108,8 @@ def github(*, branch: str, schedule: str, output: str | None) -> int:
         f" || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
         " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
     )
-    values = {"version": __version__, "branch": branch, "schedule": schedule, "condition": condition}
-    return write("github", output or ".github/workflows/ipamc.yml", values)
+    values = {"branch": branch, "schedule": schedule, "condition": condition}
+    return _pipeline("github", output or ".github/workflows/ipamc.yml", hashes, values)
 
 
 @click.command(
@@ -172,6 +200,29 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     if not items:
         raise Trouble("nothing is rendered yet: run ipamc compile first")
     return write("flux", output or "-", {"source": source, "namespace": namespace, "items": items})
+
+
+def _pipeline(forge: str, output: str, hashes: tuple[str, ...], values: dict[str, Any]) -> int:
+    code = write(forge, output, {**values, "version": __version__})
+    if output != "-":
+        path = REQUIREMENTS[forge]
+        put(path, requirements(disk.read_text(path), hashes, forge), f"ipamc ci {forge}")
+    return code
+
+
+def requirements(before: str, hashes: Sequence[str], forge: str) -> str:
+    """Return what the jobs install, with hashes. ipamc's own are those given, else those that `before` has.
+
+    A wheel cannot contain its own hash: who writes the pipeline takes it from the release.
+    """
+    known = re.search(
+        rf"^ipamc=={re.escape(__version__)}((?: \\\n    --hash=sha256:[0-9a-f]{{64}})+)$",
+        before,
+        re.MULTILINE,
+    )
+    listed = "".join(f" \\\n    --hash=sha256:{text}" for text in hashes) or (known[1] if known else "")
+    own = f"ipamc=={__version__}{listed}\n" if listed else NO_HASH
+    return f"{MARK}{forge}'. pip takes no file with another hash.\n{own}{disk.assets('templates/ci')['requirements.txt']}"
 
 
 def write(template: str, output: str, values: dict[str, Any]) -> int:
