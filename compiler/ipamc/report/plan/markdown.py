@@ -27,6 +27,9 @@ LEAST = 5
 OPEN = 10
 """A table of changes with more rows is folded."""
 
+NO_WIDTH = "\u200b"
+_REFERENCE = re.compile(r"(?<=[@#!~%&$^])(?=[\w\"'])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+"""Where GitHub or GitLab would see a person, a request, a label, a milestone, an epic, a snippet or a URL begin."""
 _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan's own arrows and minus signs
 
 
@@ -94,13 +97,21 @@ def _sign(clusters: Sequence[ClusterReport]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text without Markdown or HTML: all but harmless characters are character references."""
-    return _PLAIN.sub(lambda found: f"&#{ord(found.group())};", visible(text))
+    """Return text without Markdown or HTML: all but harmless characters are character references.
+
+    Forges look for @names, #numbers and URLs in the text that these stand for, too: they would tell people
+    and other requests that they are mentioned. So a space of no width follows what begins one.
+    """
+    return _escaped(_REFERENCE.sub(NO_WIDTH, visible(text)))
 
 
 def code(text: str) -> str:
-    """Return text in a fixed font. Forges do not turn @names and #numbers in it into links."""
-    return f"<code>{plain(text)}</code>"
+    """Return text in a fixed font. Forges do not turn @names and #numbers in it into links; of URLs they may."""
+    return f"<code>{_escaped(visible(text).replace('://', f':{NO_WIDTH}//'))}</code>"
+
+
+def _escaped(text: str) -> str:
+    return _PLAIN.sub(lambda found: f"&#{ord(found.group())};", text)
 
 
 class _Cutter:
