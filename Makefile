@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e ci-lab soak soak-e2e growth clean
+.PHONY: help demo test e2e ci-lab fuzz crash growth soak soak-e2e clean
 
 BIN := .venv/bin
 
@@ -12,6 +12,8 @@ help:
 	@echo 'make test    lint, types, import layers, tests'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver and a real cilium-operator: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
+	@echo 'make fuzz    mutated clusters, merges and command lines, for FUZZ_SECONDS=600, from FUZZ_SEED'
+	@echo 'make crash   kill ipamc before everything that it does to the disk; pairs of runs; full disks'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
 	@echo 'make soak-e2e random histories of live clusters: STEPS=200 a mode, on the servers of OPERATORS, from SEED'
 	@echo 'make growth  how the cost of hostile inputs grows with their size: fails above 1.3 times linear'
@@ -35,6 +37,15 @@ e2e: .venv/.made-for-tests
 
 ci-lab: .venv/.made-for-tests
 	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py
+
+FUZZ_SECONDS ?= 600
+FUZZ_SEED ?= $(shell date +%s)
+
+fuzz: .venv/.made-for-tests
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -s tests/fuzz
+
+crash: .venv/.made-for-tests
+	IPAMC_CRASH=all $(BIN)/python -m pytest -s tests/crash
 
 HISTORIES ?= 20000
 

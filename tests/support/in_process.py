@@ -18,7 +18,7 @@ def ipamc(
 ) -> subprocess.CompletedProcess[str]:
     """Call ipamc in a folder with an environment. With `one_stream`, stdout has what goes to stderr, too."""
     out = _stream()
-    err = out if one_stream else _stream()
+    err = out if one_stream else _stream("backslashreplace")
     with (
         contextlib.chdir(cwd),
         mock.patch.dict(os.environ, environment, clear=True),
@@ -29,8 +29,9 @@ def ipamc(
     return subprocess.CompletedProcess(["ipamc", *arguments], code, _text(out), _text(err))
 
 
-def _stream() -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
+def _stream(errors: str = "strict") -> io.TextIOWrapper:
+    """Return a stream that treats what is not UTF-8 as Python's own stdout and stderr do."""
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, newline="", write_through=True)
 
 
 def _text(stream: io.TextIOWrapper) -> str:

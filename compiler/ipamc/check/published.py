@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipamc.check.multi_pool import first_and_further, mask_size_changed
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
 from ipamc.model.lock import Lock
@@ -25,6 +25,7 @@ BINDING = (POOLS, FLAGS, VALUES, ROOT)
 
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 _FIELD = re.compile(r"ipv([46])-(cidrs|mask-size):([^;]*)")
+_SIZE = re.compile(r"[0-9]{1,3}").fullmatch
 
 
 def read_published(files: Mapping[str, bytes], folder: str) -> Published:
@@ -33,7 +34,7 @@ def read_published(files: Mapping[str, bytes], folder: str) -> Published:
     of_nodes = any(
         str(resource).startswith("pools/")
         for document in _documents(files, ROOT)
-        for resource in _member(document, "resources") or []
+        for resource in _items(document, "resources")
     )
     flags = [document for document in _documents(files, FLAGS) if _member(document, "data")]
     multi_pool = any(_member(document, "data", "ipam") == str(Mode.MULTI_POOL) for document in flags)
@@ -48,11 +49,11 @@ def _manifests(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPoo
     for document in _documents(files, POOLS):
         name = _member(document, "metadata", "name")
         cidrs, masks = {}, {}
-        for family in (4, 6):
+        for family in BITS:
             size = _member(document, "spec", f"ipv{family}", "maskSize")
-            if isinstance(size, int):
-                masks[family] = size
-                cidrs[family] = _blocks(_member(document, "spec", f"ipv{family}", "cidrs") or [])
+            blocks = _blocks(_items(document, "spec", f"ipv{family}", "cidrs"))
+            if blocks and isinstance(size, int) and 0 < size <= BITS[family]:
+                masks[family], cidrs[family] = size, blocks
         if isinstance(name, str):
             yield PublishedPool(
                 name=name, at=Span(f"{folder}/{POOLS}"), by_flag=False, cidrs=cidrs, masks=masks
@@ -64,21 +65,18 @@ def _flagged(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPool]
         flag = _member(document, "data", "auto-create-cilium-pod-ip-pools")
         for name, spec in _AUTO_CREATED.findall(flag) if isinstance(flag, str) else ():
             found = {(int(family), field): value for family, field, value in _FIELD.findall(spec)}
-            sizes = {family: found.get((family, "mask-size"), "") for family in (4, 6)}
+            blocks = {family: _blocks(found.get((family, "cidrs"), "").split(",")) for family in BITS}
+            sizes = {family: found.get((family, "mask-size"), "") for family in BITS}
             yield PublishedPool(
                 name=name,
                 at=Span(f"{folder}/{FLAGS}"),
                 by_flag=True,
-                cidrs={
-                    family: _blocks(found[family, "cidrs"].split(","))
-                    for family in (4, 6)
-                    if (family, "cidrs") in found
-                },
-                masks={family: int(size) for family, size in sizes.items() if size.isdecimal()},
+                cidrs={family: some for family, some in blocks.items() if some},
+                masks={family: int(size) for family, size in sizes.items() if _SIZE(size)},
             )
 
 
-def _blocks(texts: Sequence[object]) -> tuple[Block, ...]:
+def _blocks(texts: Iterable[object]) -> tuple[Block, ...]:
     """Return the CIDRs of a list. One that cannot be read is left out."""
     blocks = []
     for text in texts:
@@ -194,3 +192,9 @@ def _member(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def _items(value: Any, *keys: str) -> list[Any]:
+    """Return a list that a document has there; an empty one for anything else."""
+    found = _member(value, *keys)
+    return found if isinstance(found, list) else []

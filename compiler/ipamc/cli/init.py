@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
 
 import click
@@ -120,17 +121,25 @@ def _start(text: str) -> None:
             f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )
     refuse_links(folder)
-    if disk.is_folder(folder) and any(disk.read_sources(folder)):
+    ours = {f"{folder}/{file}": content.format(name=name, schemas=SCHEMAS) for file, content in FILES.items()}
+    if _has_other_inputs(folder, ours):
         _say(folder, "has inputs already, which stay as they are")
         return
-    for file, content in FILES.items():
-        disk.create(f"{folder}/{file}", content.format(name=name, schemas=SCHEMAS))
-        _say(f"{folder}/{file}", "written")
+    for path, content in ours.items():
+        _say(path, "written" if disk.create(path, content) else "unchanged")
     schemas = (PurePath(folder).parent / SCHEMAS).as_posix()
     for kind, schema in by_kind().items():
         disk.replace(f"{schemas}/{file_name(kind)}", schema)
     _say(f"{schemas}/", "schemas for editors")
     _say("next", f"list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}")
+
+
+def _has_other_inputs(folder: str, ours: Mapping[str, str]) -> bool:
+    """Tell whether a folder has inputs that a run which was killed here did not write."""
+    if not disk.is_folder(folder):
+        return False
+    sources, refused = disk.read_sources(folder)
+    return bool(refused) or any(text != ours.get(path, "").encode() for path, text in sources.items())
 
 
 def _say(what: str, text: str) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
@@ -103,32 +105,63 @@ def _other_defaults(trees: Trees, cluster: Cluster, known: frozenset[str]) -> tu
     return tuple(sorted(node.name for node in nodes if _settings(old, node) != _settings(new, node)))
 
 
+class _Expression(msgspec.Struct, frozen=True):
+    key: str
+    operator: str
+    values: list[str] = []
+
+
+class _Selector(msgspec.Struct, frozen=True, rename="camel"):
+    match_labels: dict[str, str] = {}
+    match_expressions: list[_Expression] = []
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Return whether this LabelSelector of `render.targets.disjoint_selectors` selects these labels."""
+        return self.match_labels.items() <= labels.items() and all(
+            _holds(expression, labels.get(expression.key)) for expression in self.match_expressions
+        )
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_selector: _Selector = _Selector()
+    defaults: dict[str, Any] = {}
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Config(msgspec.Struct, frozen=True):
+    """A CiliumNodeConfig, as far as it is read here."""
+
+    metadata: _Metadata
+    spec: _Spec
+
+
 @dataclass(frozen=True, slots=True)
 class _Configs:
     """CiliumNodeConfigs: those that select one host name, and the others by name."""
 
-    by_hostname: Mapping[str, dict[str, Any]]
-    others: tuple[dict[str, Any], ...]
+    by_hostname: Mapping[str, _Spec]
+    others: tuple[_Spec, ...]
 
 
 def _configs(texts: Iterable[str]) -> _Configs:
     """Read CiliumNodeConfigs, each a text. One that cannot be read is left out: it is written again."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    found: list[_Config] = []
     for text in texts:
         try:
-            values: list[Any] = [document.value for document in yaml_documents(_CONFIGS, text)]
-            found += [(value["metadata"]["name"], value["spec"]) for value in values]
-        except (Unreadable, KeyError, TypeError):
+            found += [msgspec.convert(document.value, _Config) for document in yaml_documents(_CONFIGS, text)]
+        except (Unreadable, msgspec.ValidationError):
             continue
-    by_hostname: dict[str, dict[str, Any]] = {}
-    others: list[dict[str, Any]] = []
-    for _, spec in sorted(found, key=lambda named: named[0]):
-        selector = spec.get("nodeSelector") or {}
-        labels = selector.get("matchLabels", {})
-        if list(labels) == [HOSTNAME] and "matchExpressions" not in selector:
-            by_hostname[str(labels[HOSTNAME])] = spec
+    by_hostname: dict[str, _Spec] = {}
+    others: list[_Spec] = []
+    for config in sorted(found, key=lambda config: config.metadata.name):
+        selector = config.spec.node_selector
+        if list(selector.match_labels) == [HOSTNAME] and not selector.match_expressions:
+            by_hostname[selector.match_labels[HOSTNAME]] = config.spec
         else:
-            others.append(spec)
+            others.append(config.spec)
     return _Configs(by_hostname, tuple(others))
 
 
@@ -137,25 +170,15 @@ def _settings(configs: _Configs, node: Node) -> dict[str, Any]:
     labels = {**node.labels, HOSTNAME: node.hostname}
     found: dict[str, Any] = {}
     for spec in configs.others:
-        if _selects(spec.get("nodeSelector") or {}, labels):
-            found |= spec.get("defaults", {})
+        if spec.node_selector.selects(labels):
+            found |= spec.defaults
     own = configs.by_hostname.get(node.hostname)
-    return {**found, **own.get("defaults", {})} if own else found
+    return {**found, **own.defaults} if own else found
 
 
-def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return whether a LabelSelector of `render.targets.disjoint_selectors` selects these labels."""
-    return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items()) and all(
-        _holds(expression, labels.get(expression["key"]))
-        for expression in selector.get("matchExpressions", ())
-    )
-
-
-def _holds(expression: Mapping[str, Any], value: str | None) -> bool:
-    operator: str = expression["operator"]
-    values: list[str] = expression.get("values", [])
-    if operator == "In":
-        return value in values
-    if operator == "NotIn":
-        return value not in values
-    return (value is not None) == (operator == "Exists")
+def _holds(expression: _Expression, value: str | None) -> bool:
+    if expression.operator == "In":
+        return value in expression.values
+    if expression.operator == "NotIn":
+        return value not in expression.values
+    return (value is not None) == (expression.operator == "Exists")
