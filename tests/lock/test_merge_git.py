@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ipamc.workspace import lock_onto
 from tests.lock.test_merge import lock
 from tests.support import in_process
+from tests.support.counting import counted
 
 ROOT = Path(__file__).parents[2]
 LOCK = "clusters/lab/ipam.lock"
@@ -198,6 +200,40 @@ def test_lock_onto_repairs_a_broken_merge_below_head(repository: Repository) -> 
     as_forges_do(repository, "ipamc")
     repository.git("merge", "-m", "the broken merge is in its history", "forged")
     assert sound(repository).keys() == {*EVERYONE, "d1"}
+
+
+def criss_cross(repository: Repository, depth: int) -> None:
+    """Merge two branches into each other again and again, each time with the lock that a forge broke."""
+    as_forges_do(repository, "union")
+    repository.git("checkout", "-q", "-b", f"forged-{depth}", "one")
+    repository.git("merge", "-q", "-m", "forged", "two")
+    sides = ["one", "two"]
+    for level in range(depth):
+        sides = [
+            repository.git(
+                "commit-tree", "HEAD^{tree}", "-p", here, "-p", there, "-m", f"{level}"
+            ).stdout.strip()
+            for here, there in (sides, sides[::-1])
+        ]
+    repository.git("reset", "-q", "--hard", sides[0])
+
+
+@pytest.mark.parametrize("depth", [3, 9])
+def test_lock_onto_looks_at_a_commit_once(repository: Repository, depth: int) -> None:
+    """Two branches that were merged into each other have as many ways back as two to the number of merges."""
+    criss_cross(repository, depth)
+    with counted(lock_onto, "merge") as merges:
+        repository.ipamc("lock", "--onto", "HEAD")
+    assert merges.call_count <= 2 * depth
+    assert sound(repository).keys() == EVERYONE
+
+
+def test_lock_onto_looks_at_so_many_commits(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    criss_cross(repository, 9)
+    monkeypatch.setattr(lock_onto, "MOST", 5)
+    refused = repository.ipamc("lock", "--onto", "HEAD", fine=False)
+    assert refused.returncode == 1
+    assert "neither here nor in the commits before" in refused.stderr
 
 
 def test_lock_onto_repairs_a_squashed_merge(repository: Repository) -> None:

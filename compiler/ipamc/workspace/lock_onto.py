@@ -14,7 +14,9 @@ from ipamc.workspace.revision import below, known
 from ipamc.workspace.trouble import Trouble
 
 DEEPEST = 20
-"""How many commits are walked back to find a sound lock."""
+"""How many commits are walked back, one after the other, to find a sound lock."""
+MOST = 200
+"""How many commits are looked at in all: merges of merges have many ways back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,10 @@ class _Merger:
     lines: list[str] = field(default_factory=list)
     done: bool = False
     """Our side already contains the revision's lock."""
+    found: dict[str, bytes | None] = field(default_factory=dict)
+    """The locks of the commits that were looked at, by commit: merges of merges lead to one commit in many ways."""
+    looked: int = 0
+    """How many of them are not sound."""
 
     def show(self, revision: str) -> bytes | None:
         return git.show(self.folder, revision, self.path)
@@ -75,14 +81,20 @@ class _Merger:
     def of_commit(self, commit: str, steps: int) -> bytes | None:
         """Return a commit's lock; where it is not sound, the merge of its parents' locks.
 
-        Raises Trouble after `steps` commits.
+        Each commit is looked at once. Raises Trouble after `steps` commits, and after `MOST` of all.
         """
+        if commit not in self.found:
+            self.found[commit] = self._of_commit(commit, steps)
+        return self.found[commit]
+
+    def _of_commit(self, commit: str, steps: int) -> bytes | None:
         text = self.show(commit)
         if _is_sound(text, self.shown):
             self.lines.append(f"{self.shown}: not sound; taken from {commit[:12]}")
             return text
         parents = git.parents(self.folder, commit)
-        if not parents or len(parents) > 2 or not steps:
+        self.looked += 1
+        if not parents or len(parents) > 2 or not steps or self.looked > MOST:
             raise Trouble(
                 f"{self.shown} is not sound, neither here nor in the commits before: git checkout a revision in which it is"
             )
