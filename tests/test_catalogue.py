@@ -23,6 +23,7 @@ ELSEWHERE = {
     "IPC0107": "links, pipes and folders need a real disk: tests/workspace/test_disk.py and tests/cli/test_cli.py",
     "IPC0701": "it takes two clusters: tests/test_address_space.py",
     "IPC0702": "it takes two clusters: tests/test_address_space.py",
+    "IPC0312": "thousands of pools are no page to read: tests/place/test_choose.py",
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
 }
 """Codes that no case file can show, and where they are shown."""

@@ -9,8 +9,7 @@ from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Range
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Want
-from ipamc.model.range_index import first_overlap
+from ipamc.model.plan import Offer, Offers, Want
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,12 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
     """Return what is wrong with a line's block where this node has it; () for most.
 
     `pool` is the one whose range contains the block, `line.pool` the name in the lock. An illegal block has
-    one fault. O(excluded and reserved CIDRs).
+    one fault. O(log n) in excluded and reserved CIDRs, and in those that lie in the block.
     """
     block, family = line.block, line.block.family
     if family not in cluster.families:
         return (Fault(other_family, family=family),)
-    if cluster.excluded and (excluded := first_overlap(cluster.excluded, block)):
+    if excluded := cluster.excluded_over(block):
         return (Fault(over_excluded, ranges=(excluded,)),)
     if pool is None:
         stays = cluster.unpooled == "hold" and line.state is State.HELD
@@ -78,27 +77,36 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
         faults.append(Fault(no_longer_selected, pool.name))
     elif size != block.prefix and block not in {pin.block for pin in pool.pins.get(line.node, ())}:
         faults.append(Fault(other_size, pool.name, family=family, sizes=(block.prefix, size)))
-    if reserved := first_overlap(pool.reserved, block):
+    if reserved := pool.reserved_over(block):
         faults.append(Fault(over_reserved, ranges=(reserved,)))
     return tuple(faults)
 
 
 def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     """Return the prefix length that this pool would give the node today; None if it would not serve it."""
-    for first in want.offers:
-        if first.pool is pool:
-            return first.sizes[family]
-        for other in first.instead:
-            if other.pool is pool:
-                return other.sizes[family]
+    offers = want.offers
+    if offers and offers[0].pool is pool:
+        return offers[0].sizes[family]
     node = want.node
-    if node.name in pool.pins or pool.unlisted or pool.selector.matches(node.labels, node.name):
+    if (
+        node.name in pool.pins
+        or pool.unlisted
+        or pool.selector.matches(node.labels, node.name)
+        or _stands_in(pool, offers)
+    ):
         return pool.sizes(node.labels, node.name)[family]
     return None
 
 
+def _stands_in(pool: Pool, offers: tuple[Offer, ...]) -> bool:
+    """Tell whether a pool may take the place of one that serves a node by its `overflow`."""
+    return (
+        not pool.disabled and pool.name in (offers if isinstance(offers, Offers) else Offers(offers)).overflow
+    )
+
+
 def _pool(cluster: Cluster, group: Faulty) -> Pool:
-    return next(pool for pool in cluster.pools if pool.name == group.fault.pool)
+    return cluster.pools_by_name[group.fault.pool]
 
 
 def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -111,7 +119,7 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
-    named = next((other for other in cluster.pools if other.name == pool), None)
+    named = cluster.pools_by_name.get(pool)
     native = named is None or named.dialect is not Dialect.CLUSTER_CIDR
     keeps = " (disabled: true keeps what is held)" if native else ""
     way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"

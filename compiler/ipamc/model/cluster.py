@@ -5,13 +5,17 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Place
+from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.selector.selector import Selector
+from ipamc.model.selector.selector_index import SelectorIndex
 
 HOSTNAME = "kubernetes.io/hostname"
 """The label that the kubelet sets to a node's host name."""
@@ -61,6 +65,9 @@ class Range:
     at: Place
 
 
+_block_of = attrgetter("block")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFamily:
     """The ranges and the block size of one family of a pool."""
@@ -83,7 +90,7 @@ class SizeClass:
     at: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Pool:
     """A pool of addresses: its ranges, and the nodes that may have blocks of them."""
 
@@ -108,14 +115,33 @@ class Pool:
 
     def size_class(self, labels: Mapping[str, str], name: str) -> SizeClass | None:
         """Return the first class of `blockSizes` that selects a node, by its labels and name, or None."""
-        return next((other for other in self.block_sizes if other.selector.matches(labels, name)), None)
+        number = self.class_index.first(labels, name) if self.block_sizes else None
+        return None if number is None else self.block_sizes[number]
 
     def sizes(self, labels: Mapping[str, str], name: str) -> dict[int, int]:
         """Return the prefix lengths of a node's blocks by family: its class's, or the pool's own."""
+        return self.sizes_of(self.class_index.first(labels, name) if self.block_sizes else None)
+
+    def sizes_of(self, number: int | None) -> dict[int, int]:
+        """Return the prefix lengths of blocks by family of a class of nodes, by its number; None: of no class."""
         sizes = {family: part.block_size for family, part in self.families.items()}
-        if self.block_sizes and (chosen := self.size_class(labels, name)):
-            sizes.update({family: size for family, size in chosen.sizes.items() if family in sizes})
+        if number is not None:
+            chosen = self.block_sizes[number].sizes
+            sizes.update({family: size for family, size in chosen.items() if family in sizes})
         return sizes
+
+    @cached_property
+    def class_index(self) -> SelectorIndex:
+        """Return the selectors of `blockSizes`, by number."""
+        return SelectorIndex([size_class.selector for size_class in self.block_sizes])
+
+    def reserved_over(self, block: Block) -> Range | None:
+        """Return the first reserved CIDR, as written, that shares an address with a block, or None."""
+        return self._reserved.first_over(block) if self.reserved else None
+
+    @cached_property
+    def _reserved(self) -> OverlapIndex[Range]:
+        return OverlapIndex(self.reserved, _block_of)
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
@@ -157,7 +183,7 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     """The single addresses of `spec.ipam.pool` (crd mode) as the fewest aligned blocks, by address."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cluster:
     """Everything that was read, with defaults filled in."""
 
@@ -217,6 +243,19 @@ class Cluster:
     def bystander(self) -> bool:
         """Return whether Cilium's operator must hand out nothing in cluster-pool mode."""
         return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"
+
+    def excluded_over(self, block: Block) -> Range | None:
+        """Return the first excluded CIDR, as written, that shares an address with a block, or None."""
+        return self._excluded.first_over(block) if self.excluded else None
+
+    @cached_property
+    def _excluded(self) -> OverlapIndex[Range]:
+        return OverlapIndex(self.excluded, _block_of)
+
+    @cached_property
+    def pools_by_name(self) -> Mapping[str, Pool]:
+        """Return the pools by name."""
+        return {pool.name: pool for pool in self.pools}
 
     def field(self, *keys: str) -> Place:
         """Return the place of a field of the Cluster document, whether or not the field is there."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
@@ -20,10 +22,57 @@ class Offer(msgspec.Struct, frozen=True):
     pool: Pool
     sizes: dict[int, int]
     """Prefix length of this node's blocks, by family."""
-    instead: tuple[Offer, ...] = ()
+    instead: Sequence[Offer] = ()
     """The pools that may take its place when it is full, in order (one-block modes)."""
     pinned: bool = False
     """It is here, first, because of a pin."""
+
+
+class StandIns(Sequence[Offer]):
+    """The other pools of one selector, which share one list of them all, then those of `overflow`."""
+
+    __slots__ = ("_but", "_overflow", "_twins")
+
+    def __init__(self, twins: tuple[Offer, ...], but: int, overflow: tuple[Offer, ...]) -> None:
+        """`but` is the place of the pool itself among its twins."""
+        self._twins, self._but, self._overflow = twins, but, overflow
+
+    def __len__(self) -> int:
+        return len(self._twins) - 1 + len(self._overflow)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        number = range(len(self))[index]
+        twins = len(self._twins) - 1
+        return (
+            self._overflow[number - twins] if number >= twins else self._twins[number + (number >= self._but)]
+        )
+
+    def __iter__(self) -> Iterator[Offer]:
+        for number, twin in enumerate(self._twins):
+            if number != self._but:
+                yield twin
+        yield from self._overflow
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class Offers(tuple[Offer, ...]):  # noqa: SLOT001 - the names are kept beside the offers
+    """The offers of a node, the first candidate first. Nodes that look alike to the selectors share them."""
+
+    @cached_property
+    def overflow(self) -> frozenset[str]:
+        """The names of the pools that may stand in for one of them by its `overflow`."""
+        lists = {id(offer.pool.overflow): offer.pool.overflow for offer in self}
+        return frozenset(name for names in lists.values() for name in names)
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -31,6 +80,7 @@ class Want(msgspec.Struct, frozen=True):
 
     node: Node
     offers: tuple[Offer, ...]
+    """`Offers`, where `assign` made them."""
 
 
 def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:

@@ -12,7 +12,12 @@ _LONGEST = 260
 
 def shown(text: str) -> str:
     """Return a piece of input quoted for a message, cut if it is too long."""
-    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+    return repr(cut(text))
+
+
+def cut(text: str) -> str:
+    """Return a piece of input for a message, cut if it is too long."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def near(word: str, known: Iterable[str], limit: int) -> list[str]:

@@ -1,20 +1,18 @@
-"""Which pools serve which node, in a total order.
-
-Selectors are evaluated once per distinct projection of a node's labels onto the keys that selectors name:
-100,000 nodes in 40 racks are 40 evaluations, not 100,000.
-"""
+"""Which pools serve which node, in a total order. `choose` makes the offers of one node."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
-from ipamc.model.diagnostics import Diagnostic, count, error, names, note
-from ipamc.model.plan import Offer, Want, by_place
-from ipamc.model.selector.selector import Selector
+from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note
+from ipamc.model.plan import Want, by_place
+from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.wording import cut
+from ipamc.place.choose import Chooser
 
 
 class Rank(NamedTuple):
@@ -54,24 +52,47 @@ def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
     return name, getattr(one, name), getattr(other, name)
 
 
+MOST_CANDIDATES = 5_000_000
+"""Candidates of all nodes; those that nodes share count once."""
+MOST_TESTS = 20_000_000
+"""Tests of labels, beside those that say at once which selectors cannot match."""
+
+
 def assign(cluster: Cluster) -> tuple[Want, ...]:
     """Return the offers of every node, the first candidate first; wants come in name order.
 
-    O(distinct projections x pools + nodes). A node without a candidate has a want without offers: it may
-    still hold a block, or get one back.
+    O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. Raises Refused where
+    there would be more of either than `MOST_CANDIDATES` and `MOST_TESTS`. A node without a candidate has a want
+    without offers: it may still hold a block, or get one back.
     """
     pools = sorted(cluster.pools, key=rank)
-    enabled = {pool.name: pool for pool in pools if not pool.disabled and not pool.unlisted}
-    choose = _chooser(enabled)
+    chooser = Chooser(pools)
     pinned = _pinned(pools)
-    return tuple(
-        Want(
-            node,
-            with_pins(node, choose(node), pinned[node.name], enabled)
-            if node.name in pinned
-            else choose(node),
-        )
-        for node in cluster.nodes
+    wants = []
+    for node in cluster.nodes:
+        pinning = pinned.get(node.name)
+        wants.append(Want(node, chooser.with_pins(node, pinning) if pinning else chooser.choose(node)))
+        if chooser.candidates > MOST_CANDIDATES or chooser.tests > MOST_TESTS:
+            raise Refused((too_many_candidates(cluster),))
+    return tuple(wants)
+
+
+def too_many_candidates(cluster: Cluster) -> Diagnostic:
+    """IPC0312: the candidates of all nodes can be found in bounded time.
+
+    A selector that names a value of a label, or a label, is asked about the nodes that have it, and nodes with
+    the same values of those labels are asked about once. So thousands of pools and 100,000 nodes are no
+    matter, as long as each selects a part of them. Thousands of pools that each say only what a node must not
+    be (`rack != "r1"`), or that select thousands of nodes which differ in a label that selectors name, are
+    refused above 20,000,000 tests or 5,000,000 candidates: some 5 seconds. Select by a label that says what a
+    node is.
+    """
+    return error(
+        "IPC0312",
+        cluster.at,
+        f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')} have more than {MOST_CANDIDATES:,} pairs of "
+        f"a node and a candidate, or take more than {MOST_TESTS:,} tests of labels",
+        help='let each selector name values that its nodes have, as in rack == "r1", and labels that few nodes differ in',
     )
 
 
@@ -110,19 +131,18 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     """
     if not nodes:
         return
-    passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)]
+    passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)[:8]]
+    more = len(cluster.pools) - len(passed)
     seen = (
-        f"; pools seen: {'; '.join(passed[:8])}{f' and {len(passed) - 8} more' if len(passed) > 8 else ''}"
+        f"; pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
         if passed
         else "; there are no pools"
     )
+    disabled = [pool for pool in cluster.pools if pool.disabled]
+    selecting = SelectorIndex([pool.selector for pool in disabled])
     for group in _alike(nodes, cluster.pools):
         first = group[0]
-        halted = [
-            pool.name
-            for pool in cluster.pools
-            if pool.disabled and pool.selector.matches(first.labels, first.name)
-        ]
+        halted = [disabled[number].name for number in selecting.matching(first.labels, first.name)]
         enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
         yield error(
@@ -152,15 +172,16 @@ def _passed_over(pool: Pool) -> str:
         return f"{pool.name} is for unlisted nodes"
     if pool.disabled:
         return f"{pool.name} is disabled"
-    return f"{pool.name} selects {pool.selector.canonical}"
+    return f"{pool.name} selects {cut(pool.selector.canonical)}"
 
 
 def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:
     """Group nodes that no selector can tell apart, so that 500 unlabelled nodes are one finding."""
-    keys = sorted({key for pool in pools for key in pool.selector.keys})
-    groups: dict[tuple[str | None, ...], list[Node]] = defaultdict(list)
+    selectors = {id(pool.selector): pool.selector for pool in pools}
+    keys = frozenset().union(*(selector.keys for selector in selectors.values()))
+    groups: dict[tuple[tuple[str, str], ...], list[Node]] = defaultdict(list)
     for node in nodes:
-        groups[tuple(node.labels.get(key) for key in keys)].append(node)
+        groups[tuple(sorted([item for item in node.labels.items() if item[0] in keys]))].append(node)
     return list(groups.values())
 
 
@@ -170,86 +191,3 @@ def _pinned(pools: list[Pool]) -> Mapping[str, list[Pool]]:
         for node in pool.pins:
             found.setdefault(node, []).append(pool)
     return found
-
-
-def offer(pool: Pool, labels: Mapping[str, str], name: str) -> Offer:
-    """Return a pool with the block sizes for a node: its own, or those of the first class that selects it."""
-    return Offer(pool, pool.sizes(labels, name))
-
-
-def overflow(
-    full: Pool, enabled: Mapping[str, Pool], labels: Mapping[str, str], name: str
-) -> Iterator[Offer]:
-    """Yield the pools that a pool's `overflow` names, as written, whether or not they select the node."""
-    for other in full.overflow:
-        if other in enabled and other != full.name:
-            yield offer(enabled[other], labels, name)
-
-
-def with_pins(
-    node: Node, offers: tuple[Offer, ...], pools: list[Pool], enabled: Mapping[str, Pool]
-) -> tuple[Offer, ...]:
-    """Put the pools that pin a node, by rank, before its other candidates, whatever their selectors say."""
-
-    def uninvited(pool: Pool) -> Offer:
-        instead = tuple(overflow(pool, enabled, node.labels, node.name))
-        return Offer(pool, pool.sizes(node.labels, node.name), instead)
-
-    known = {offered.pool.name: offered for offered in offers}
-    pinned = [known.get(pool.name) or uninvited(pool) for pool in pools]
-    names_of_pinned = {offered.pool.name for offered in pinned}
-    return (
-        *(Offer(first.pool, first.sizes, first.instead, pinned=True) for first in pinned),
-        *(other for other in offers if other.pool.name not in names_of_pinned),
-    )
-
-
-def _chooser(enabled: Mapping[str, Pool]) -> Callable[[Node], tuple[Offer, ...]]:
-    """Return the function from a node to its offers; it remembers those of each projection of labels.
-
-    `enabled` pools come by rank.
-    """
-    selectors: list[Selector] = [pool.selector for pool in enabled.values()]
-    selectors += [other.selector for pool in enabled.values() for other in pool.block_sizes]
-    keys = sorted({key for selector in selectors for key in selector.keys})
-    mentioned = frozenset(name for selector in selectors for name in selector.names)
-    remembered: dict[tuple[str | None, ...], tuple[Offer, ...]] = {}
-
-    def look(labels: Mapping[str, str], name: str) -> tuple[Offer, ...]:
-        candidates = [
-            offer(pool, labels, name) for pool in enabled.values() if pool.selector.matches(labels, name)
-        ]
-        return tuple(
-            Offer(full.pool, full.sizes, tuple(instead(full, candidates, labels, name)))
-            for full in candidates
-        )
-
-    def instead(
-        full: Offer, candidates: list[Offer], labels: Mapping[str, str], name: str
-    ) -> Iterator[Offer]:
-        """Yield the pools that may take a full pool's place: its twins, then its `overflow`.
-
-        A rack never spills into another by accident.
-        """
-        twins = [
-            other
-            for other in candidates
-            if other is not full
-            and other.pool.selector.language == full.pool.selector.language
-            and other.pool.selector.canonical == full.pool.selector.canonical
-        ]
-        yield from twins
-        given = {twin.pool.name for twin in twins}
-        yield from (
-            other for other in overflow(full.pool, enabled, labels, name) if other.pool.name not in given
-        )
-
-    def choose(node: Node) -> tuple[Offer, ...]:
-        labels = node.labels
-        projection = (*(labels.get(key) for key in keys), node.name if node.name in mentioned else None)
-        offers = remembered.get(projection)
-        if offers is None:
-            offers = remembered[projection] = look(labels, node.name)
-        return offers
-
-    return choose

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from ipamc.model.selector.error import shown
-from ipamc.model.selector.expression import Always, Expression, Named, Never, Operator, Test, matcher
+from ipamc.model.selector.expression import Always, Named, Never, Operator, Test, matcher
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, subdomain_problem
-from ipamc.model.selector.normal_form import ANYTHING, Condition, Joint, Normal, OtherTest, Outcomes, normal
+from ipamc.model.selector.normal_form import ANYTHING, Condition, Joint, Normal, OtherTest, Outcomes
 
 _MOST_TESTS = 100_000
 """Tests of one label's values above which a selector counts as possible; no real selector has so many."""
@@ -24,9 +24,9 @@ _valid_part = {  # what a valid label value can contain, begin with and end with
 }
 
 
-def impossible(expression: Expression) -> str:
-    """Return why no node satisfies the expression, or "" if one may."""
-    return _why(normal(expression))
+def impossible(form: Normal) -> str:
+    """Return why no node satisfies an expression of this normal form, or "" if one may."""
+    return _why(form)
 
 
 def _why(form: Normal) -> str:

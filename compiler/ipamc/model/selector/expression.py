@@ -6,7 +6,7 @@ The parsers limit trees to `MAX_HEIGHT` levels, so recursion here stays within P
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -87,6 +87,9 @@ class Or:
     parts: tuple[Expression, ...]
 
 
+_TRUE_WITHOUT = frozenset({Operator.UNEQUAL, Operator.NOT_IN})
+"""Tests that are true of a node without the label."""
+
 Leaf = Always | Never | Test | Named
 Expression = Leaf | Not | And | Or
 
@@ -120,8 +123,24 @@ def weight(expression: Expression, *, negated: bool = False) -> int:
             assert_never(expression)
 
 
+def effort(expression: Expression) -> int:
+    """Return how many tests one call of a matcher makes at most, about: see `_joined`."""
+    match expression:
+        case Not(part):
+            return effort(part)
+        case And(parts) | Or(parts):
+            joined = [effort(part) for part in parts if not isinstance(part, Leaf)]
+            return min(len(parts) - len(joined), FEW) + sum(joined)
+        case _:
+            return 1
+
+
 def matcher(expression: Expression) -> Matcher:
-    """Return an expression as one function; whatever does not depend on the node is evaluated here, once."""
+    """Return an expression as one function; whatever does not depend on the node is evaluated here, once.
+
+    One call costs O(labels of the node + parts that are themselves joined), however many tests are joined:
+    see `_joined`.
+    """
     match expression:
         case Always():
             return lambda _labels, _name: True
@@ -135,11 +154,66 @@ def matcher(expression: Expression) -> Matcher:
             inner = matcher(part)
             return lambda labels, name: not inner(labels, name)
         case And(parts):
-            return _all([matcher(part) for part in parts])
+            return _joined(parts, every=True)
         case Or(parts):
-            return _any([matcher(part) for part in parts])
+            return _joined(parts, every=False)
         case _:
             assert_never(expression)
+
+
+FEW = 8
+"""Tests that are made one after the other; of more, only those of labels that the node has."""
+
+
+def _joined(parts: Sequence[Expression], *, every: bool) -> Matcher:
+    """Join parts. Tests of one label by equality become one set, and many other tests are found by their label.
+
+    A test that is false of a node without the label is skipped among alternatives, and one that is true of it
+    in a conjunction.
+    """
+    alike = {Operator.UNEQUAL, Operator.NOT_IN} if every else {Operator.EQUAL, Operator.IN}
+    sets: dict[str, set[str]] = {}
+    by_key: dict[str, list[Matcher]] = {}
+    names: set[str] = set()
+    others: list[Matcher] = []
+    for part in parts:
+        match part:
+            case Test(key, operator, values) if operator in alike:
+                sets.setdefault(key, set()).update(values)
+            case Test(key, operator) if operator not in _TRUE_WITHOUT and not every:
+                by_key.setdefault(key, []).append(matcher(part))
+            case Named(name) if not every:
+                names.add(name)
+            case Not(Named(name)) if every:
+                names.add(name)
+            case _:
+                others.append(matcher(part))
+    one = _in if not every else _not_in
+    for key, members in sets.items():
+        by_key.setdefault(key, []).append(one(key, tuple(members)))
+    join = _all if every else _any
+    first = [_named(names, every=every)] if names else []
+    by_label = {key: tests[0] if len(tests) == 1 else join(tests) for key, tests in by_key.items()}
+    if len(by_label) > FEW:
+        first.append(_by_label(by_label, every=every))
+    else:
+        first += by_label.values()
+    every_test = [*first, *others]
+    return every_test[0] if len(every_test) == 1 else join(every_test)
+
+
+def _named(names: set[str], *, every: bool) -> Matcher:
+    return (lambda _labels, name: name not in names) if every else (lambda _labels, name: name in names)
+
+
+def _by_label(tests: Mapping[str, Matcher], *, every: bool) -> Matcher:
+    def found(labels: Mapping[str, str], name: str) -> bool:
+        for key in labels:
+            if (test := tests.get(key)) and test(labels, name) is not every:
+                return not every
+        return every
+
+    return found
 
 
 def _all(inner: list[Matcher]) -> Matcher:

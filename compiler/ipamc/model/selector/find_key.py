@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ipamc.model.selector.calico_tokens import Cursor
@@ -22,30 +22,27 @@ class Spot(NamedTuple):
     """In characters, in a text."""
 
 
-def find_key(source: Source, label: str) -> Spot:
-    """Return the first place that names the label; the whole selector if there is none."""
-    if isinstance(source, str):
-        return Spot(offset=_in_text(source, label))
-    return _in_object(source, label) or Spot()
+def find_keys(source: Source) -> dict[str, Spot]:
+    """Return the first place that names each label. O(source)."""
+    found: dict[str, Spot] = {}
+    for key, spot in _in_text(source) if isinstance(source, str) else _in_object(source):
+        found.setdefault(key, spot)
+    return found
 
 
-def _in_text(text: str, label: str) -> int:
+def _in_text(text: str) -> Iterator[tuple[str, Spot]]:
+    """Yield every token: a label is one of them."""
     cursor = Cursor(text)
     while not cursor.ended:
         at, token = cursor.at, cursor.peek()
-        if token == label:
-            return at
+        yield token, Spot(offset=at)
         cursor.accept(token)
-    return 0
 
 
-def _in_object(selector: Mapping[str, Any], label: str) -> Spot | None:
-    if label in (selector.get("matchLabels") or ()):
-        return Spot(("matchLabels", label), at_key=True)
+def _in_object(selector: Mapping[str, Any], *keys: str | int) -> Iterator[tuple[str, Spot]]:
+    for label in selector.get("matchLabels") or ():
+        yield label, Spot((*keys, "matchLabels", label), at_key=True)
     for index, entry in enumerate(selector.get("matchExpressions") or ()):
-        if entry["key"] == label:
-            return Spot(("matchExpressions", index, "key"))
+        yield entry["key"], Spot((*keys, "matchExpressions", index, "key"))
     for index, term in enumerate(selector.get("nodeSelectorTerms") or ()):
-        if found := _in_object(term, label):
-            return found._replace(keys=("nodeSelectorTerms", index, *found.keys))
-    return None
+        yield from _in_object(term, *keys, "nodeSelectorTerms", index)

@@ -8,7 +8,7 @@ they were written. Nothing is distributed: the form is no larger than its source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -92,13 +92,31 @@ def normal(expression: Expression, *, negated: bool = False) -> Normal:
             return _test(expression, negated=negated)
         case Not(part):
             return normal(part, negated=not negated)
-        case And(parts) | Or(parts):
+        case And() | Or():
+            every = isinstance(expression, And) is not negated
             return _join(
-                [normal(part, negated=negated) for part in parts],
-                every=isinstance(expression, And) is not negated,
+                [normal(part, negated=opposite) for part, opposite in _members(expression, negated, every)],
+                every=every,
             )
         case _:
             assert_never(expression)
+
+
+def _members(expression: Expression, negated: bool, every: bool) -> Iterator[tuple[Expression, bool]]:  # noqa: FBT001 - as they are waiting
+    """Yield the parts of a conjunction, or of alternatives, and those of parts of its kind, in order.
+
+    Each with whether its opposite is meant. To join level by level would take all parts up through each level.
+    """
+    waiting = [(expression, negated)]
+    while waiting:
+        part, opposite = waiting.pop()
+        match part:
+            case Not(inner):
+                waiting.append((inner, not opposite))
+            case And(parts) | Or(parts) if (isinstance(part, And) is not opposite) is every:
+                waiting += ((each, opposite) for each in reversed(parts))
+            case _:
+                yield part, opposite
 
 
 def _test(test: Test, *, negated: bool) -> Normal:

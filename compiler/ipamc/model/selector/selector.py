@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 from ipamc.model.selector import calico, contradictions, kubernetes, to_label_selector
-from ipamc.model.selector.expression import Always, Expression, Matcher, Named, Test, leaves, matcher, weight
-from ipamc.model.selector.find_key import Source, Spot, find_key
-from ipamc.model.selector.normal_form import Outcomes
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.expression import (
+    Always,
+    Expression,
+    Matcher,
+    Named,
+    Test,
+    effort,
+    leaves,
+    matcher,
+    weight,
+)
+from ipamc.model.selector.find_key import Source, Spot, find_keys
+from ipamc.model.selector.normal_form import Normal, Outcomes, normal
 
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
 
 
-@dataclass(frozen=True, slots=True)
+MAX_LENGTH = 1 << 20
+"""Characters of a selector, of an object as Python prints it. No object in a cluster can have so many: etcd
+takes requests of 1.5 MiB."""
+
+_KEPT = 1 << 14
+"""Selectors that are kept: pools that share a text, as by a YAML alias, share its selector."""
+
+
+@dataclass(frozen=True)
 class Selector:
-    """Which nodes are selected. Two selectors are equal if language and canonical text are equal."""
+    """Which nodes are selected. Two selectors are equal if language and canonical text are equal.
+
+    What is asked of one is worked out once: pools with the same text share one Selector.
+    """
 
     language: Language
     canonical: str
@@ -27,6 +50,8 @@ class Selector:
     """Label keys that it tests; other labels of a node do not matter."""
     names: frozenset[str] = field(compare=False)
     """Node names that it tests (matchFields)."""
+    effort: int = field(compare=False)
+    """How many tests are made to ask it about one node, about."""
     expression: Expression = field(compare=False, repr=False)
     source: Source = field(compare=False, repr=False)
     """As it was written."""
@@ -40,8 +65,8 @@ class Selector:
         return self._matches(labels, name)
 
     def spot(self, key: str) -> Spot:
-        """Return where the selector, as it was written, first names a label key."""
-        return find_key(self.source, key)
+        """Return where the selector, as it was written, first names a label key; the whole if it does not."""
+        return self._spots.get(key, Spot())
 
     def label_selector(self) -> dict[str, object] | None:
         """Return an equivalent LabelSelector, sorted by key; {} for every node, None if there is none.
@@ -50,32 +75,57 @@ class Selector:
         one label become one `In`. There is none for other alternatives, tests of a part of a value, Gt and
         Lt, names, keys and values that Kubernetes does not allow, and a selector of no node.
         """
-        return to_label_selector.label_selector(self.expression)
+        return self._label_selector
 
     def negated_requirement(self) -> dict[str, object] | None:
         """Return one entry of `matchExpressions` that selects exactly the other nodes, or None."""
-        return to_label_selector.negated_requirement(self.expression)
+        return self._negated_requirement
 
-    def outcomes(self) -> dict[str, Outcomes]:
+    def outcomes(self) -> Mapping[str, Outcomes]:
         """Return what each label must be, by key: the conditions that every selected node satisfies."""
-        return to_label_selector.outcomes(self.expression)
+        return self._outcomes
 
     def impossible(self) -> str:
         """Return why no node can match, or "" if a node may.
 
         A reason is certain; "" is not proof that a node can match.
         """
-        return contradictions.impossible(self.expression)
+        return self._impossible
+
+    @cached_property
+    def form(self) -> Normal:
+        """Return its normal form."""
+        return normal(self.expression)
+
+    @cached_property
+    def _spots(self) -> Mapping[str, Spot]:
+        return find_keys(self.source)
+
+    @cached_property
+    def _label_selector(self) -> dict[str, object] | None:
+        return to_label_selector.label_selector(self.form)
+
+    @cached_property
+    def _negated_requirement(self) -> dict[str, object] | None:
+        return to_label_selector.negated_requirement(self.expression)
+
+    @cached_property
+    def _outcomes(self) -> Mapping[str, Outcomes]:
+        return to_label_selector.outcomes(self.form)
+
+    @cached_property
+    def _impossible(self) -> str:
+        return contradictions.impossible(self.form)
 
 
 def parse_calico(text: str) -> Selector:
     """Read Calico's language exactly as Calico does for an IPPool; blank text selects every node.
 
-    Raises SelectorError with the offset of the offending token: for what Calico refuses, `global(`, and more
-    than 200 levels. The reader of Calico's own pools refuses text longer than `MAX_CALICO_LENGTH`.
+    Raises SelectorError with the offset of the offending token: for what Calico refuses, `global(`, more than
+    200 levels, and more than `MAX_LENGTH` characters. The reader of Calico's own pools refuses text longer
+    than `MAX_CALICO_LENGTH`.
     """
-    expression = calico.parse(text)
-    return _selector("calico", calico.render(expression), expression, text)
+    return _given(_parsed_calico(text))
 
 
 def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
@@ -83,10 +133,7 @@ def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
 
     Raises SelectorError with the keys of the offending value.
     """
-    parsed = kubernetes.read_label_selector(obj)
-    if isinstance(parsed.expression, Always):
-        return EVERY
-    return _selector("LabelSelector", parsed.canonical, parsed.expression, obj or {})
+    return _given(_of_object(obj, kubernetes.read_label_selector, "LabelSelector"))
 
 
 def parse_node_selector(obj: Mapping[str, object]) -> Selector:
@@ -94,8 +141,63 @@ def parse_node_selector(obj: Mapping[str, object]) -> Selector:
 
     Raises SelectorError with the keys of the offending value.
     """
-    parsed = kubernetes.read_node_selector(obj)
-    return _selector("NodeSelector", parsed.canonical, parsed.expression, obj)
+    return _given(_of_object(obj, kubernetes.read_node_selector, "NodeSelector"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A selector object. Two are equal if Python prints them alike."""
+
+    text: str
+    obj: Any = field(compare=False)
+
+
+def _given(parsed: Selector | SelectorError) -> Selector:
+    if isinstance(parsed, SelectorError):
+        raise parsed.with_traceback(None)
+    return parsed
+
+
+@lru_cache(_KEPT)
+def _parsed_calico(text: str) -> Selector | SelectorError:
+    try:
+        _check_length(text)
+        expression = calico.parse(text)
+    except SelectorError as problem:
+        return problem
+    return _selector("calico", calico.render(expression), expression, text)
+
+
+def _of_object(
+    obj: Any, read: Callable[[Any], kubernetes.Parsed], language: Language
+) -> Selector | SelectorError:
+    try:
+        written = _Object(repr(obj), obj)
+    except ValueError:  # an integer of thousands of digits, which is not printed
+        return _parsed_object.__wrapped__(_Object("", obj), read, language)
+    return _parsed_object(written, read, language)
+
+
+@lru_cache(_KEPT)
+def _parsed_object(
+    written: _Object, read: Callable[[Any], kubernetes.Parsed], language: Language
+) -> Selector | SelectorError:
+    try:
+        _check_length(written.text)
+        parsed = read(written.obj)
+    except SelectorError as problem:
+        return problem
+    if language == "LabelSelector" and isinstance(parsed.expression, Always):
+        return EVERY
+    return _selector(language, parsed.canonical, parsed.expression, written.obj or {})
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MAX_LENGTH:
+        raise SelectorError(
+            f"a selector of {len(text):,} characters is longer than the limit of {MAX_LENGTH:,}",
+            help="give the nodes a label that a shorter selector can test",
+        )
 
 
 def _selector(language: Language, canonical: str, expression: Expression, source: Source) -> Selector:
@@ -104,6 +206,7 @@ def _selector(language: Language, canonical: str, expression: Expression, source
         language=language,
         canonical=canonical,
         requirements=weight(expression),
+        effort=effort(expression),
         keys=frozenset(leaf.key for leaf in found if isinstance(leaf, Test)),
         names=frozenset(leaf.name for leaf in found if isinstance(leaf, Named)),
         expression=expression,

@@ -1,18 +1,17 @@
-"""Expressions to Kubernetes LabelSelectors: an exact equivalent, or none."""
+"""Normal forms to Kubernetes LabelSelectors: an exact equivalent, or none."""
 
 from __future__ import annotations
 
 from ipamc.model.selector.expression import Always, Expression
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
-from ipamc.model.selector.normal_form import Condition, Joint, Outcomes, normal
+from ipamc.model.selector.normal_form import Condition, Joint, Normal, Outcomes, normal
 
 Entry = dict[str, object]
 """One entry of `matchExpressions`."""
 
 
-def label_selector(expression: Expression) -> dict[str, object] | None:
+def label_selector(form: Normal) -> dict[str, object] | None:
     """Return an equivalent LabelSelector, `{}` for every node, or None if there is none."""
-    form = normal(expression)
     if isinstance(form, Always):
         return {}
     labels: dict[str, str] = {}
@@ -36,9 +35,8 @@ def label_selector(expression: Expression) -> dict[str, object] | None:
     return selector
 
 
-def outcomes(expression: Expression) -> dict[str, Outcomes]:
+def outcomes(form: Normal) -> dict[str, Outcomes]:
     """Return the conditions on single labels that a node must satisfy, by key."""
-    form = normal(expression)
     parts = form.parts if isinstance(form, Joint) and form.every else (form,)
     return {part.key: part.outcomes for part in parts if isinstance(part, Condition)}
 
