@@ -11,7 +11,7 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Place
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
-from ipamc.place.allocate.allocate import never
+from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import blocked_ranges
 
 

@@ -18,7 +18,8 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Origin, Reconciled, Want
 from ipamc.model.range_index import RangeIndex
-from ipamc.place.allocate.allocate import Placement, never, place
+from ipamc.place.allocate.allocate import Placement, place
+from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.pins import conflict_text
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import ip

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
 from ipamc.model.selector.selector import Selector
-from ipamc.place.allocate.allocate import Placement, never
+from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
+from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import ip

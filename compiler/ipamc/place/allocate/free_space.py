@@ -51,12 +51,12 @@ class Space:
         self._cursor, self._gap_end = next(self._gaps, self._none)
         self._heaps: dict[int, list[int]] = {}  # keys of the free pieces before the cursor, by prefix length
         self._ordered: list[tuple[int, list[int]]] = []  # the same, by prefix length
-        self._absorbed = 0  # so many of occupancy.freed
         # By prefix length: first addresses of the blocks placed here; places over old lines, the next one last;
         # and for each of these queues, where a block of its size or smaller was placed.
         self._placed: dict[int, set[int]] = defaultdict(set)
         self._queues: dict[int, list[Reuse]] = {}
         self._touched: dict[int, set[int]] = {}
+        occupancy.open(ranges, self._absorb)
 
     def find(self, prefix: int) -> FreePlace | None:
         """Return the place for a block of this prefix length, or None; take nothing.
@@ -107,8 +107,6 @@ class Space:
 
     def _free(self, prefix: int) -> FreePlace | None:
         """Return the lowest free place: the beginning of the first piece that is large enough."""
-        if self._absorbed < len(self._occupancy.freed):
-            self._absorb()
         end, _ = self._none
         size = 1 << (self._bits - prefix)
         while True:
@@ -178,15 +176,9 @@ class Space:
                     for piece in left_over:
                         self._push((reuse.order << self._bits) + piece.first, piece.prefix)
                 else:
-                    self._occupancy.freed.extend(left_over)
+                    self._occupancy.free(left_over)
 
-    def _absorb(self) -> None:
-        """Add the pieces that lines beyond one range left free, as far as they lie in this space."""
-        freed = self._occupancy.freed
-        while self._absorbed < len(freed):
-            piece = freed[self._absorbed]
-            self._absorbed += 1
-            for order, block in enumerate(self._ranges):
-                if block.overlaps(piece):
-                    own = shared(piece, block)
-                    self._push((order << self._bits) + own.first, own.prefix)
+    def _absorb(self, order: int, piece: Block) -> None:
+        """Add what a line beyond one range left free, as far as it lies in a range of this space."""
+        own = shared(piece, self._ranges[order])
+        self._push((order << self._bits) + own.first, own.prefix)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ipamc.model.address_sets import blocks_over, lines_over, subtract
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Range
 from ipamc.model.lock import Line, State
+
+Take = Callable[[int, Block], None]
+"""Takes what is free in a range: the range by its number, and a piece that shares addresses with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +51,40 @@ class Occupancy:
     reused: set[Block] = field(default_factory=set)
     """The blocks of lines that were re-used: they leave the lock."""
     freed: list[Block] = field(default_factory=list)
-    """What re-used lines left free beyond one range: every space looks for its own part here."""
+    """What re-used lines left free beyond one range, by address: every space takes its own part of it."""
+    opened: list[tuple[Sequence[Block], Take]] = field(default_factory=list)
+    """The spaces of which `_takers` does not know yet: their ranges, and how they take what is freed."""
+    _ranges: list[Block] = field(default_factory=list)
+    """The ranges of the other spaces, by address; they are disjoint."""
+    _takers: dict[Block, tuple[int, Take]] = field(default_factory=dict)
+    """By range: its number among those of its space, and how that takes what is freed."""
 
     def over_range(self, block: Block) -> list[Block]:
         """Return everything that shares addresses with a range, by address."""
         lines = [line.block for line in lines_over(self.lines, block)]
         blocked = blocks_over(self.blocked, block)
         return sorted([*lines, *blocked]) if blocked else lines
+
+    def open(self, ranges: Sequence[Block], take: Take) -> None:
+        """Let a space take its part of what was freed, and of what will be. O(log n + result) for each range."""
+        for number, block in enumerate(ranges if self.freed else ()):
+            for piece in blocks_over(self.freed, block):
+                take(number, piece)
+        self.opened.append((ranges, take))
+
+    def free(self, pieces: Iterable[Block]) -> None:
+        """Give pieces that lie beyond one range to the spaces that have a part of them. O(log n + result) each."""
+        for ranges, take in self.opened:
+            self._takers |= {block: (number, take) for number, block in enumerate(ranges)}
+            self._ranges += ranges
+        if self.opened:
+            self._ranges.sort()
+            self.opened.clear()
+        for piece in pieces:
+            bisect.insort(self.freed, piece)
+            for block in blocks_over(self._ranges, piece):
+                number, take = self._takers[block]
+                take(number, piece)
 
     def reusable(self, line: Line) -> bool:
         """Tell whether the addresses of a line may be given out again today."""

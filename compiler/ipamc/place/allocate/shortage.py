@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -61,8 +61,9 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
     accident. Add a CIDR to the pool, name another pool in its `overflow`, or release what is in quarantine
     and no longer used: `ipamc lock --release CIDR`.
     """
+    full = _FullPools(cluster, after)
     for shortage, nodes in _grouped(short for short in shorts if not short.room):
-        pool = _full_pool(cluster, shortage, after)
+        pool = full.of(shortage)
         yield error(
             "IPC0303",
             pool.at,
@@ -79,8 +80,9 @@ def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> It
     neither, so that the blocks of a node stay together. Add a CIDR of the family that is full, or name
     another pool in `overflow`.
     """
+    full = _FullPools(cluster, after)
     for shortage, nodes in _grouped(short for short in shorts if short.room):
-        pool = _full_pool(cluster, shortage, after)
+        pool = full.of(shortage)
         yield error(
             "IPC0305",
             pool.at,
@@ -97,9 +99,7 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     A node needs a block of each of `ipFamilies`; Cilium waits for ever for a missing one. Give one of the
     node's pools a range of that family, or select the node with a pool that has one.
     """
-    groups: dict[tuple[tuple[int, ...], tuple[Passed, ...]], list[Node]] = defaultdict(list)
-    for found in unserved:
-        groups[found.families, found.passed].append(found.node)
+    groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
         pools = f"; {_why(passed)}" if passed else ", as they have none"
@@ -109,6 +109,10 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
             f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}",
             help=f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies",
         )
+
+
+Reasons = tuple[Any, ...]
+"""What nodes have in common; the pools that were passed over are the last of it."""
 
 
 class Shortage(NamedTuple):
@@ -122,14 +126,35 @@ class Shortage(NamedTuple):
 
 
 def _grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
-    groups: dict[Shortage, list[Node]] = defaultdict(list)
-    for short in shorts:
-        full = tuple((family, short.offer.sizes[family]) for family in short.full)
-        groups[Shortage(short.offer.pool.name, full, short.room, short.passed)].append(short.node)
+    groups = _by_value(
+        (
+            (
+                short.offer.pool.name,
+                tuple((family, short.offer.sizes[family]) for family in short.full),
+                short.room,
+                short.passed,
+            ),
+            short.node,
+        )
+        for short in shorts
+    )
     return [
-        (shortage, sorted(nodes, key=lambda node: node.name))
+        (Shortage(*shortage), sorted(nodes, key=lambda node: node.name))
         for shortage, nodes in sorted(groups.items(), key=lambda item: item[0])
     ]
+
+
+def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]]:
+    """Group nodes by equal reasons. Nodes that look alike share the pools that were passed over: these are compared once."""
+    passed: dict[int, tuple[Passed, ...]] = {}
+    shared: dict[tuple[Any, ...], list[Node]] = defaultdict(list)
+    for reasons, node in pairs:
+        passed[id(reasons[-1])] = reasons[-1]
+        shared[*reasons[:-1], id(reasons[-1])].append(node)
+    groups: dict[Reasons, list[Node]] = defaultdict(list)
+    for (*others, number), nodes in shared.items():
+        groups[*others, passed[number]] += nodes
+    return groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +166,23 @@ class _FullPool:
     ways_out: str
 
 
+class _FullPools:
+    """Looks at each full pool once."""
+
+    def __init__(self, cluster: Cluster, after: Occupancy) -> None:
+        self._cluster, self._after = cluster, after
+        self._known: dict[tuple[str, tuple[tuple[int, int], ...]], _FullPool] = {}
+
+    def of(self, shortage: Shortage) -> _FullPool:
+        """Return what the pool of a shortage has in the families that are full."""
+        key = shortage.pool, shortage.full
+        if key not in self._known:
+            self._known[key] = _full_pool(self._cluster, shortage, self._after)
+        return self._known[key]
+
+
 def _full_pool(cluster: Cluster, shortage: Shortage, after: Occupancy) -> _FullPool:
-    pool = next(pool for pool in cluster.pools if pool.name == shortage.pool)
+    pool = cluster.pools_by_name[shortage.pool]
     parts = [(pool.families[family], prefix) for family, prefix in shortage.full]
     first = parts[0][0]
     contents, release = [], ""

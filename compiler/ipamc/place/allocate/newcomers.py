@@ -1,0 +1,247 @@
+"""Nodes that need blocks, one after the other: each takes the first place of the first pool that has one."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Node, Pool
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Demand, Offer, Origin, Want
+from ipamc.place.allocate.free_space import Space
+from ipamc.place.allocate.occupancy import Occupancy
+from ipamc.place.allocate.shortage import Passed, Short, Unserved, ip
+
+_NO_ROOM = "has no room"
+
+
+class _Explained(NamedTuple):
+    """Why nodes that look alike get no block."""
+
+    full: tuple[int, ...]
+    room: tuple[int, ...]
+    passed: tuple[Passed, ...]
+    until: int | None
+    """It holds as long as there are so many new lines; None: for ever, because what is full stays full."""
+
+
+@dataclass(slots=True)
+class Newcomers:
+    """A run of newcomers: the spaces that they take from, the lines that they get, and who gets nothing."""
+
+    occupancy: Occupancy
+    spaces: dict[tuple[str, int], Space] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    origins: dict[Block, Origin] = field(default_factory=dict)
+    short: list[Short] = field(default_factory=list)
+    unserved: list[Unserved] = field(default_factory=list)
+    state: State = State.HELD
+    """The state of new lines: pending where the nodes that come now are renumbered."""
+    origin: Origin | None = None
+    """The origin of new lines, where it is not that of the place."""
+
+    _askable: dict[tuple[int, tuple[int, ...]], list[int]] = field(default_factory=dict)
+    """By offers and missing families: the places of the offers that have one of these."""
+    _full: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+    """By stand-ins and missing families: so many of the first can serve none of these any more."""
+    _explained: dict[object, _Explained] = field(default_factory=dict)
+    _passed: dict[Passed, Passed] = field(default_factory=dict)
+    """Equal reasons share one value: thousands of nodes are passed over by thousands of pools."""
+
+    def place(self, demands: Iterable[Demand], state: State) -> None:
+        """Place demands in their order, as lines of one state."""
+        self.state = state
+        self.origin = Origin.RENUMBER if state is State.PENDING else None
+        for demand in demands:
+            if demand.offer is None:
+                self._serve_families(demand.want, demand.families)
+            else:
+                self._serve_pool(demand.want.node, demand.offer, demand.count)
+
+    def _serve_families(self, want: Want, families: tuple[int, ...]) -> None:
+        """Place one block of each family.
+
+        An offer serves all families that it has and that are missing, or none. What cannot serve a node, or any
+        later one like it, is skipped: for nodes that look alike, each offer and each stand-in is passed over once.
+        """
+        node, missing, offers = want.node.name, families, want.offers
+        place = 0
+        while place < len(offers):
+            offer = offers[place]
+            asked = _asked(offer, missing)
+            if not asked:
+                place = self._next(offers, missing, place)
+                continue
+            if self._give(node, offer, asked):
+                if asked == missing:
+                    return
+                missing = _less(missing, asked)
+            else:
+                missing = self._instead(node, offer, asked, missing)
+                if not set(asked).isdisjoint(missing):
+                    self.short.append(self._explain(want, offer, asked, missing))
+                    return
+            if not missing:
+                return
+            place += 1
+        self.unserved.append(Unserved(want.node, missing, self._without_family(offers, missing)))
+
+    def _next(self, offers: tuple[Offer, ...], missing: tuple[int, ...], place: int) -> int:
+        """Return the place of the first offer from one on that has a missing family."""
+        known = self._askable.get((id(offers), missing))
+        if known is None:
+            known = [number for number, offer in enumerate(offers) if _asked(offer, missing)]
+            self._askable[id(offers), missing] = known
+        index = bisect.bisect_left(known, place)
+        return known[index] if index < len(known) else len(offers)
+
+    def _serve_pool(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
+        """Place a number of blocks of each family for a node, all of one pool."""
+        if why := never(offer.pool):
+            self.short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
+            return
+        full = tuple(
+            family
+            for family, number in count.items()
+            if not all(self._give(node.name, offer, (family,)) for _ in range(number))
+        )
+        if full:
+            self.short.append(Short(node, offer, full, (), ()))
+
+    def _instead(
+        self, node: str, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """Let other pools take a full one's place until what it was asked for is served.
+
+        Return what is still missing.
+        """
+        others = full.instead
+        place = 0
+        while place < len(others):
+            place = max(place, first := self._full.get((id(others), missing), 0))
+            if place == len(others):
+                break
+            other = others[place]
+            some = _asked(other, missing)
+            if some and self._give(node, other, some):
+                missing = _less(missing, some)
+                if set(asked).isdisjoint(missing):
+                    break
+            elif place == first:  # it has none of these families, or is full for ever
+                self._full[id(others), missing] = first + 1
+            place += 1
+        return missing
+
+    def _give(self, node: str, offer: Offer, families: tuple[int, ...]) -> bool:
+        """Place a block of each family, or none if one of them has no room."""
+        pool = offer.pool
+        name = pool.name
+        places = []
+        for family in families:
+            space = self.spaces.get((name, family)) or self._open(pool, family)
+            found = space.find(offer.sizes[family])
+            if found is None:
+                return False
+            places.append((space, found))
+        for space, found in places:
+            space.take(found)
+            self.lines.append(Line(block=found.block, pool=name, node=node, state=self.state))
+            self.origins[found.block] = self.origin or (Origin.RE_USED if found.reuse else Origin.FIRST_FIT)
+        return True
+
+    def _open(self, pool: Pool, family: int) -> Space:
+        """Make the space of a pool and family, the first time that it is asked for."""
+        space = Space(family, [cidr.block for cidr in pool.families[family].ranges], self.occupancy)
+        self.spaces[pool.name, family] = space
+        return space
+
+    def _room(self, offer: Offer, families: Iterable[int]) -> tuple[int, ...]:
+        """Return those of some families in which a pool still has room."""
+        spaces = {
+            family: self.spaces.get((offer.pool.name, family)) or self._open(offer.pool, family)
+            for family in families
+        }
+        return tuple(family for family, space in spaces.items() if space.find(offer.sizes[family]))
+
+    def _explain(self, want: Want, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]) -> Short:
+        """Return why no pool serves a node.
+
+        It names the pools that may take the full one's place, and those that may not. Nodes that look alike
+        share what is said, until a pool may have become full.
+        """
+        key = id(want.offers), id(full), asked, missing
+        known = self._explained.get(key)
+        if known is None or known.until not in {None, len(self.lines)}:
+            known = self._explained[key] = self._look(want.offers, full, asked, missing)
+        return Short(want.node, full, known.full, known.room, known.passed)
+
+    def _look(
+        self, offers: tuple[Offer, ...], full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]
+    ) -> _Explained:
+        room = self._room(full, asked)
+        passed: dict[str, Passed] = {}
+        may = {full.pool.name, *(other.pool.name for other in full.instead)}
+        for other in full.instead:
+            passed[other.pool.name] = self._because(other.pool.name, self._why_not(other, missing))
+        may_change = bool(room) or any(why.why.startswith(_NO_ROOM) for why in passed.values())
+        for other in offers:
+            if other.pool.name not in may:
+                why = never(other.pool) or ("" if _asked(other, missing) else _has_no(missing))
+                passed[other.pool.name] = self._because(
+                    other.pool.name, why or "may not take its place", barred=not why
+                )
+        return _Explained(
+            full=_less(asked, room),
+            room=tuple(family for family in room if family in missing),
+            passed=tuple(passed.values()),
+            until=len(self.lines) if may_change else None,
+        )
+
+    def _without_family(self, offers: tuple[Offer, ...], missing: tuple[int, ...]) -> tuple[Passed, ...]:
+        """Return why no offer gives a family that is missing at the end."""
+        key = id(offers), missing
+        known = self._explained.get(key)
+        if known is None:
+            passed = (
+                self._because(offer.pool.name, never(offer.pool) or _has_no(missing)) for offer in offers
+            )
+            known = self._explained[key] = _Explained(full=(), room=(), passed=tuple(passed), until=None)
+        return known.passed
+
+    def _because(self, pool: str, why: str, *, barred: bool = False) -> Passed:
+        passed = Passed(pool, why, barred)
+        return self._passed.setdefault(passed, passed)
+
+    def _why_not(self, offer: Offer, missing: tuple[int, ...]) -> str:
+        asked = _asked(offer, missing)
+        if not asked:
+            return never(offer.pool) or _has_no(missing)
+        room = self._room(offer, asked)
+        return f"{_NO_ROOM} in {ip(_less(asked, room))}" if room else "is full"
+
+
+def never(pool: Pool) -> str:
+    """Return why a pool gives out nothing but pins, as a predicate; "" if it gives out more."""
+    return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
+
+
+def _asked(offer: Offer, missing: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the families to ask a pool for: those that it has and that are missing.
+
+    None of a pool that gives out nothing but pins.
+    """
+    if offer.pool.disabled or offer.pool.unlisted:
+        return ()
+    sizes = offer.sizes
+    return tuple([family for family in missing if family in sizes])
+
+
+def _less(families: tuple[int, ...], some: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([family for family in families if family not in some])
+
+
+def _has_no(families: tuple[int, ...]) -> str:
+    return f"has no {' or '.join(f'IPv{family}' for family in families)}"
