@@ -16,6 +16,7 @@ from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cilium.operator_list import operator_lists
 from ipamc.model.cluster import Cluster, PoolFamily, Range
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
+from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
@@ -87,7 +88,7 @@ def _in_part(
                 yield f"the IPv{family} mask was {before.masks[family]} and is {masks[family]}"
         if cut := [block for block in both if block.prefix > before.masks[family]]:
             yield f"{cut[0]} is smaller than a block of /{before.masks[family]}, which the operator gave out"
-        if lost := next((piece for block in old for piece in subtract(block, new)), None):
+        if lost := next((piece for block in old for piece in subtract(block, blocks_over(new, block))), None):
             changed[family] = f"{lost} leaves the list of IPv{family}"
         elif again := next(_filled(old, new), None):
             changed[family] = f"{again} comes back into the list of IPv{family}"
@@ -121,13 +122,14 @@ def taken_from_the_operator(
     input, and the nodes that have blocks there to the inventory: they keep them.
     """
     known = {node.name for node in cluster.nodes}
+    strange: dict[Block, list[str]] = {}
+    for seen in cluster.cilium_nodes:
+        for shown, _ in seen.blocks if seen.name not in known else ():
+            strange.setdefault(shown, []).append(seen.name)
+    index = OverlapIndex(strange, lambda shown: shown)
     for block, pool, cidr in taken:
         at = Related(before.at, f"the operator gave out blocks of {block}")
-        strangers = [
-            seen.name
-            for seen in cluster.cilium_nodes
-            if seen.name not in known and any(shown.overlaps(block) for shown, _ in seen.blocks)
-        ]
+        strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
         if not cluster.cilium_nodes:
             yield error(
                 "IPC0518",

@@ -13,6 +13,7 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, pre_allocation
 from ipamc.model.cluster import Dialect, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
+from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import larger_block, larger_block_for_some, more_room, smaller_block
 
@@ -158,8 +159,11 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     for want in plan.wants:
         lines = plan.held.get(want.node.name, ())
         default = want.offers[0].pool.name if want.offers else ""
-        for name in sorted(({line.pool for line in lines} & pools.keys()) - plan.operator_pools):
-            blocks = [line.block for line in lines if line.pool == name]
+        by_pool: dict[str, list[Block]] = defaultdict(list)
+        for line in lines:
+            by_pool[line.pool].append(line.block)
+        for name in sorted((by_pool.keys() & pools.keys()) - plan.operator_pools):
+            blocks = by_pool[name]
             if pre_allocation(plan.cluster.cilium, blocks, default=name == default) is None:
                 tiny[name].append((want.node.name, pools[name]))
     for nodes in tiny.values():
@@ -180,11 +184,12 @@ def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
     for node, lines in sorted(plan.held.items()):
         if not any(line.block in plan.origins for line in lines):
             continue
-        for key in sorted(
-            {(line.pool, line.block.family) for line in lines if line.pool not in plan.operator_pools}
-            - reported
-        ):
-            mine = [line for line in lines if (line.pool, line.block.family) == key and line.pool in pools]
+        by_key: dict[tuple[str, int], list[Line]] = defaultdict(list)
+        for line in lines:
+            if line.pool not in plan.operator_pools and line.pool in pools:
+                by_key[line.pool, line.block.family].append(line)
+        for key in sorted(by_key.keys() - reported):
+            mine = by_key[key]
             before = max((line.block.prefix for line in mine if line.block not in plan.origins), default=0)
             now = max((line.block.prefix for line in mine), default=0)
             if before and before != now:

@@ -244,14 +244,16 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     NODE` moves it to its pin.
     """
     inventory = {node.name for node in plan.cluster.nodes}
+    pending: dict[str, list[Block]] = defaultdict(list)
+    for line in plan.lock.lines:
+        if line.state is State.PENDING:
+            pending[line.node].append(line.block)
     for pool in plan.cluster.pools:
         for name, pins in sorted(pool.pins.items()):
-            blocks = {line.block for line in plan.held.get(name, ())} | {
-                line.block for line in plan.lock.lines if line.state is State.PENDING and line.node == name
-            }
-            for pin in pins:
+            blocks = {*(line.block for line in plan.held.get(name, ())), *pending.get(name, ())}
+            for pin in pins if name in inventory and not all(pin.block in blocks for pin in pins) else ():
                 others = sorted(block for block in blocks if block.family == pin.block.family)
-                if name in inventory and others and pin.block not in blocks:
+                if others and pin.block not in blocks:
                     yield warning(
                         "IPC0309",
                         pin.at,

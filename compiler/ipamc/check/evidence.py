@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.lock.file import line_at
+from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
@@ -195,8 +196,8 @@ def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> I
     `unlisted` pool are as they should be.
     """
     families = [family for pool in cluster.pools if pool.unlisted for family in pool.families.values()]
-    unlisted = [cidr.block for family in families for cidr in family.ranges]
-    found = [each for each in shown if not any(block.contains(each.block) for block in unlisted)]
+    unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
+    found = [each for each in shown if index_around(unlisted, each.block) is None]
     if found:
         yield warning(
             "IPC0424",

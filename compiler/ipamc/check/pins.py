@@ -9,7 +9,6 @@ from ipamc.model.address_sets import overlaps, shared
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, error
-from ipamc.model.range_index import first_overlap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +57,11 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
     reservation first.
     """
     for pin in pins:
-        for what, field, ranges in (
-            ("reserved", "reserved", pin.pool.reserved),
-            ("excluded", "excludedCIDRs", cluster.excluded),
+        for what, field, under in (
+            ("reserved", "reserved", pin.pool.reserved_over(pin.block)),
+            ("excluded", "excludedCIDRs", cluster.excluded_over(pin.block)),
         ):
-            if under := first_overlap(ranges, pin.block):
+            if under:
                 yield error(
                     "IPC0218",
                     pin.at,

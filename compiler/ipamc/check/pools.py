@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ipamc.model.address_sets import covers, overlaps, shared
+from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, address_text
-from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Range
+from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
-from ipamc.model.range_index import PoolRange, RangeIndex, first_overlap
+from ipamc.model.range_index import PoolRange, RangeIndex
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
@@ -67,14 +67,12 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
     CIDRs of Calico pools that are not for workloads count too. Traffic for such an address would go to a pod.
     """
     for pool in cluster.pools:
-        reserved = [cidr.block for cidr in pool.reserved]
+        reserved = outermost(cidr.block for cidr in pool.reserved)
         for part in pool.families.values():
             for cidr in part.ranges:
-                for excluded in cluster.excluded:
-                    if not cidr.block.overlaps(excluded.block):
-                        continue
+                for excluded in cluster.excluded_index.over(cidr.block) if cluster.excluded else ():
                     both = shared(cidr.block, excluded.block)
-                    if not covers(reserved, both):
+                    if not covers(blocks_over(reserved, both), both):
                         yield error(
                             "IPC0208",
                             cidr.at,
@@ -98,7 +96,7 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         for family, number in node.internal_ips:
             address = Block(family, number, BITS[family])
             around = ranges.of(address)
-            if around and first_overlap(around.pool.reserved, address) is None:
+            if around and around.pool.reserved_over(address) is None:
                 found.setdefault(around.range, []).append((around.pool, node, number))
     for cidr, nodes in found.items():
         pool, first, number = nodes[0]
@@ -135,14 +133,15 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
                     also=[Related(part.at / "blockSize", "the block size is set here")],
                     help=f"set {block_size(pool, family, cidr.block.prefix)}, for a block as large as the range, or drop the range",
                 )
+        least = min((cidr.block.prefix for cidr in part.ranges), default=0)
         for number, size_class in enumerate(pool.block_sizes, 1):
             size = size_class.sizes.get(family)
-            if size is not None and all(size < cidr.block.prefix for cidr in part.ranges):
+            if size is not None and size < least:
                 yield error(
                     "IPC0210",
                     size_class.at / f"ipv{family}",
                     f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {number}',
-                    help=f"set it to {min(cidr.block.prefix for cidr in part.ranges)} or more",
+                    help=f"set it to {least} or more",
                 )
 
 
@@ -178,9 +177,9 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     A reservation or pin outside every range has no effect. Most often a digit is wrong, or the range was
     moved.
     """
-    ranges = [cidr.block for part in pool.families.values() for cidr in part.ranges]
+    ranges = outermost(cidr.block for part in pool.families.values() for cidr in part.ranges)
     for reserved in pool.reserved:
-        if not any(block.overlaps(reserved.block) for block in ranges):
+        if not blocks_over(ranges, reserved.block):
             yield error(
                 "IPC0213",
                 reserved.at,
@@ -190,7 +189,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
             )
     for node, pins in sorted(pool.pins.items()):
         for pin in pins:
-            if not any(block.contains(pin.block) for block in ranges):
+            if index_around(ranges, pin.block) is None:
                 yield error(
                     "IPC0213",
                     pin.at,
@@ -230,6 +229,7 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
     which the pool is full.
     """
     known = {pool.name for pool in cluster.pools}
+    in_order = sorted(known)
     for pool in cluster.pools:
         for index, name in enumerate(pool.overflow):
             if name not in known or name == pool.name:
@@ -238,7 +238,7 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
                     "IPC0219",
                     pool.at / "spec" / "overflow" / index,
                     f'overflow {name!r} of pool "{pool.name}" {what}',
-                    help=f"one of: {names(known - {pool.name}, 8) or 'none'}",
+                    help=f"one of: {_some(in_order, pool.name)}",
                 )
     for index, name in enumerate(cluster.auto_create):
         if name not in known:
@@ -246,8 +246,18 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
                 "IPC0219",
                 cluster.field("spec", "ipam", "autoCreate") / index,
                 f"autoCreate {name!r} names no pool",
-                help=f"one of: {names(known, 8) or 'none'}",
+                help=f"one of: {_some(in_order)}",
             )
+
+
+def _some(known: list[str], but: str = "") -> str:
+    """Return the first names but one of them, and how many others there are.
+
+    `known` are sorted: each finding would sort them again.
+    """
+    first = [name for name in known[:9] if name != but]
+    others = len(known) - bool(but)
+    return f"{', '.join(first[:8])} and {others - 8:,} more" if others > 8 else ", ".join(first) or "none"
 
 
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -280,7 +290,10 @@ def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnosti
     mask is the longest prefix length of the cluster in cluster-pool mode, and the pool's own in multi-pool
     mode.
     """
-    parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
+    first: dict[int, PoolFamily] = {}
+    for pool in cluster.pools:
+        if 6 in pool.families:
+            first.setdefault(pool.families[6].block_size, pool.families[6])
     for pool in cluster.pools:
         part = pool.families.get(6)
         if part is None:
@@ -293,7 +306,7 @@ def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnosti
             continue
         for cidr in part.ranges:
             if mask - cidr.block.prefix > IPV6_DIFFERENCE:
-                sized = next((other for other in (part, *parts) if other.block_size == mask), part)
+                sized = part if part.block_size == mask else first.get(mask, part)
                 where = "here" if sized is part else "here, for the whole cluster"
                 yield error(
                     "IPC0211",

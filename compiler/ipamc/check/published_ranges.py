@@ -71,8 +71,9 @@ def _unpublished_in_use(plan: Plan, published: Published) -> Iterator[Diagnostic
     made = {
         name: seen for seen in reversed(plan.cluster.cilium_nodes) for _, name in reversed(seen.allocated)
     }
+    others = plan.operator_pools - published.pools.keys() - started
     for pool in plan.cluster.pools:
-        if pool.name in made and pool.name in plan.operator_pools - published.pools.keys() - started:
+        if pool.name in made and pool.name in others:
             yield needs_a_hand(
                 pool.at / "metadata" / "name",
                 f'node {made[pool.name].name} has blocks of a CiliumPodIPPool "{pool.name}" that was not rendered here: other CIDRs would replace its own',
@@ -193,7 +194,7 @@ def cidr_taken_away(
     was never applied, bring back `rendered/` as it was, or delete it.
     """
     cidr = obstacle.cidr
-    reserved = next((other for other in pool.reserved if other.block.overlaps(cidr)), None) if pool else None
+    reserved = pool.reserved_over(cidr) if pool else None
     part = pool.families.get(cidr.family) if pool else None
     if reserved:
         at: Place | Span = reserved.at

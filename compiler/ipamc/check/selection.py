@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, names, warning
@@ -23,6 +24,8 @@ class Written:
     pool: Pool
     selector: Selector
     at: Place
+    number: int = 0
+    """In the order of pools, by name."""
 
 
 def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
@@ -41,53 +44,84 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     }
     idle = {pool.name for pool in pools} - serving
     stand_ins = {name for pool in pools for name in pool.overflow} & idle
-    by_key: dict[str, list[Written]] = {}
-    for pool in pools:
-        for written in _selectors(pool):
-            for key in written.selector.keys:
-                by_key.setdefault(key, []).append(written)
+    by_selector: dict[int, list[Written]] = {}
+    for number, written in enumerate(written for pool in pools for written in _selectors(pool)):
+        by_selector.setdefault(id(written.selector), []).append(replace(written, number=number))
+    by_key: dict[str, list[list[Written]]] = {}
+    for same in by_selector.values():
+        for key in same[0].selector.keys:
+            by_key.setdefault(key, []).append(same)
     missing = _on_no_node(by_key, cluster.nodes)
     known = {key for node in cluster.nodes for key in node.labels} if missing else set()
+    found: dict[object, Testers | None] = {}
     for key in sorted(missing):
         near = _near_key(key, known) if len(missing) * len(known) <= MOST_COMPARISONS else ""
-        several = [written for written in by_key[key] if near or written.pool.name not in stand_ins]
-        if several:
-            yield label_of_no_node(key, near, several, idle)
+        # Labels of one selector have the same testers: those of its pools, of which there may be thousands.
+        alike = bool(near), *map(id, by_key[key])
+        if alike not in found:
+            every = (written for same in by_key[key] for written in same)
+            found[alike] = _testers(
+                [written for written in every if near or written.pool.name not in stand_ins], idle
+            )
+        if testers := found[alike]:
+            yield label_of_no_node(key, near, testers)
+    misspelt = {
+        number for number, same in by_selector.items() if not same[0].selector.keys.isdisjoint(missing)
+    }
     without = [
         pool
         for pool in pools
         if pool.name in idle - stand_ins
-        and not pool.selector.keys & missing
+        and id(pool.selector) not in misspelt
         and not pool.selector.impossible()
     ]
     yield from selects_no_node(without, cluster.nodes)
 
 
-def label_of_no_node(key: str, near: str, several: Sequence[Written], idle: Collection[str]) -> Diagnostic:
+class Testers(NamedTuple):
+    """The pools that test a label."""
+
+    first: Written
+    """The first of them, by name."""
+    pools: int
+    names: str
+    """A few of their names, sorted."""
+    idle: int
+    """How many of them select no node."""
+
+
+def _testers(several: Sequence[Written], idle: Collection[str]) -> Testers | None:
+    """Return the pools of some selectors; None for none."""
+    if not several:
+        return None
+    pools = {written.pool.name for written in several}
+    first = min(several, key=lambda written: written.number)
+    return Testers(first, len(pools), names(pools), sum(name in idle for name in pools))
+
+
+def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
     """IPC0310: a label that a selector tests is on a node.
 
     No node of the inventory has a label with this key, planned ones included. It is misspelt, or the nodes
     were listed without their labels. A selector that asks for it selects nobody; one that excludes it,
     `!has(rak)`, selects everybody.
     """
-    first = several[0]
+    first = testers.first
     spot = first.selector.spot(key)
     at = Place(
         first.at.path, first.at.document, (*first.at.keys, *spot.keys), key=spot.at_key, offset=spot.offset
     )
-    pools = sorted({written.pool.name for written in several})
-    one = len(pools) == 1
-    without = sum(name in idle for name in pools)
+    one = testers.pools == 1
     tests = (
-        f'the nodeSelector of pool "{pools[0]}" tests'
+        f'the nodeSelector of pool "{testers.names}" tests'
         if one
-        else f"{len(pools):,} pools select by: {names(pools)}"
+        else f"{testers.pools:,} pools select by: {testers.names}"
     )
-    effect = "; the pool selects no node" if one else f"; {without:,} of these select no node"
+    effect = "; the pool selects no node" if one else f"; {testers.idle:,} of these select no node"
     return warning(
         "IPC0310",
         at,
-        f"no node has the label {shown(key)}, which {tests}{effect if without else ''}",
+        f"no node has the label {shown(key)}, which {tests}{effect if testers.idle else ''}",
         help=f"did you mean {near!r}?" if near else "correct the label in the selector, or label the nodes",
     )
 
@@ -98,23 +132,44 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     Nodes have the labels that it asks for, but none has the values. A misspelt value looks like this, and so
     does a pool for nodes to come: list those as `planned`, or disable the pool until then.
     """
-    wanted = {pool.name: _wanted(pool.selector) for pool in pools}
+    selectors = {id(pool.selector): pool.selector for pool in pools}
+    wanted = {number: _wanted(selector) for number, selector in selectors.items()}
     present: dict[str, set[str]] = {key: set() for values in wanted.values() for key in values}
-    for key, found in present.items():
-        found.update(node.labels[key] for node in nodes if key in node.labels)
-    few = sum(len(present[key]) for values in wanted.values() for key in values) <= MOST_COMPARISONS
-    for pool in pools:
-        absent = {key: values for key, values in wanted[pool.name].items() if not values & present[key]}
-        asked = listing(
-            f"{key}={value}" for key, values in sorted(absent.items()) for value in sorted(values)
+    for node in nodes if present else ():
+        for key, value in node.labels.items():
+            if key in present:
+                present[key].add(value)
+    absent = {
+        number: {key: values for key, values in some.items() if values.isdisjoint(present[key])}
+        for number, some in wanted.items()
+    }
+    comparisons = sum(
+        len(values) * len(present[key]) for some in absent.values() for key, values in some.items()
+    )
+    there = {key: f"nodes have {key}={names(found)}; " for key, found in present.items()}
+    said = {
+        number: (
+            _asked(selectors[number], some),
+            _meant(some, present, there, few=comparisons <= MOST_COMPARISONS),
         )
+        for number, some in absent.items()
+    }
+    for pool in pools:
+        what, meant = said[id(pool.selector)]
         yield warning(
             "IPC0311",
             pool.selector_at,
-            f'pool "{pool.name}" selects no node: '
-            + (f"no node has {asked}" if absent else f"none fits {shown(pool.selector.canonical)}"),
-            help=f"{_meant(absent, present, few=few)}until its nodes come, {no_new_blocks(pool)}",
+            f'pool "{pool.name}" selects no node: {what}',
+            help=f"{meant}until its nodes come, {no_new_blocks(pool)}",
         )
+
+
+def _asked(selector: Selector, absent: Mapping[str, frozenset[str]]) -> str:
+    """Return why a selector selects no node."""
+    if not absent:
+        return f"none fits {shown(selector.canonical)}"
+    asked = listing(f"{key}={value}" for key, values in sorted(absent.items()) for value in sorted(values))
+    return f"no node has {asked}"
 
 
 def _selectors(pool: Pool) -> Iterator[Written]:
@@ -148,10 +203,16 @@ def _wanted(selector: Selector) -> dict[str, frozenset[str]]:
     }
 
 
-def _meant(absent: Mapping[str, frozenset[str]], present: Mapping[str, set[str]], *, few: bool) -> str:
+def _meant(
+    absent: Mapping[str, frozenset[str]],
+    present: Mapping[str, set[str]],
+    there: Mapping[str, str],
+    *,
+    few: bool,
+) -> str:
     """Return which value was probably meant, or which ones there are, as the first part of a help."""
     for key, values in sorted(absent.items()) if few else ():
         for value in sorted(values):
             if found := nearest(value, present[key]):
                 return f"did you mean {key}={found}? If not, "
-    return "".join(f"nodes have {key}={names(present[key])}; " for key in sorted(absent))
+    return "".join(there[key] for key in sorted(absent))

@@ -75,15 +75,17 @@ def _over(text: bytes, block: Block) -> Iterator[WrittenLine]:
     at = _first_from(text, start, block)
     at = text.rfind(b"\n", start, max(at - 1, start)) + 1 or start  # the line before may reach into the block
     last: Line | None = None
+    number = text.count(b"\n", 0, at)
     while at < len(text):
         end = text.find(b"\n", at)
         line = _row(text[at:end])
+        number += 1
         if last and (line.block < last.block or line.block.overlaps(last.block)):
             raise _NotCanonicalError
         if (line.block.family, line.block.first) > (block.family, block.last):
             return
         if line.block.overlaps(block):
-            yield WrittenLine(line=line, number=text.count(b"\n", 0, at) + 1)
+            yield WrittenLine(line=line, number=number)
         at, last = end + 1, line
 
 
@@ -103,9 +105,11 @@ def _first_from(text: bytes, low: int, block: Block) -> int:
 def _of(text: bytes, node: str) -> Iterator[WrittenLine]:
     name = f'"node":"{node}"'.encode()  # a node's name has no character that JSON escapes
     at = text.find(name)
+    number, counted = 1, 0
     while at >= 0:
         start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
-        yield WrittenLine(line=_row(text[start:end]), number=text.count(b"\n", 0, start) + 1)
+        number, counted = number + text.count(b"\n", counted, start), start
+        yield WrittenLine(line=_row(text[start:end]), number=number)
         at = text.find(name, end)
 
 

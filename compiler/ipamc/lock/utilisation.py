@@ -70,8 +70,9 @@ def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
     Ranges are disjoint, and lines are: `check` and `load` refuse others.
     """
     without_line = outermost(_without_line(cluster))
+    excluded = outermost(cidr.block for cidr in cluster.excluded)
     return tuple(
-        _pool_use(pool, part, cluster, lock, without_line)
+        _pool_use(pool, part, lock, without_line, excluded)
         for pool in cluster.pools
         for _, part in sorted(pool.families.items())
     )
@@ -83,9 +84,13 @@ def _without_line(cluster: Cluster) -> Iterator[Block]:
 
 
 def _pool_use(
-    pool: Pool, part: PoolFamily, cluster: Cluster, lock: Lock, without_line: Sequence[Block]
+    pool: Pool,
+    part: PoolFamily,
+    lock: Lock,
+    without_line: Sequence[Block],
+    excluded: Sequence[Block],
 ) -> PoolUse:
-    reserved = outermost(cidr.block for cidr in (*pool.reserved, *cluster.excluded))
+    reserved = outermost(cidr.block for cidr in pool.reserved)
     pins = outermost(pin.block for pinned in pool.pins.values() for pin in pinned)
     ranges = tuple(
         RangeUse(
@@ -94,7 +99,9 @@ def _pool_use(
                 cidr.block,
                 part.block_size,
                 lines_over(lock.lines, cidr.block),
-                *(blocks_over(blocks, cidr.block) for blocks in (without_line, reserved, pins)),
+                blocks_over(without_line, cidr.block),
+                _in_order(blocks_over(reserved, cidr.block), blocks_over(excluded, cidr.block)),
+                blocks_over(pins, cidr.block),
             ),
         )
         for cidr in part.ranges
@@ -137,6 +144,8 @@ def _sum(parts: Sequence[Use]) -> Use:
 def _in_order(*many: Sequence[Block]) -> Sequence[Block]:
     """Return all blocks by address."""
     filled = [blocks for blocks in many if blocks]
+    if not filled:
+        return ()
     return filled[0] if len(filled) == 1 else sorted(block for blocks in filled for block in blocks)
 
 

@@ -246,10 +246,11 @@ class Cluster:
 
     def excluded_over(self, block: Block) -> Range | None:
         """Return the first excluded CIDR, as written, that shares an address with a block, or None."""
-        return self._excluded.first_over(block) if self.excluded else None
+        return self.excluded_index.first_over(block) if self.excluded else None
 
     @cached_property
-    def _excluded(self) -> OverlapIndex[Range]:
+    def excluded_index(self) -> OverlapIndex[Range]:
+        """Return the excluded CIDRs, for look-up by block."""
         return OverlapIndex(self.excluded, _block_of)
 
     @cached_property

@@ -19,7 +19,7 @@ class OverlapIndex(Generic[T]):
         self._items = list(items)
         first: dict[Block, int] = {}
         for number, item in enumerate(self._items):
-            first.setdefault(block_of(item), number)
+            first.setdefault(block_of(item), number)  # of equal ones, the first counts
         self._blocks = sorted(first)
         self._numbers = [first[block] for block in self._blocks]
         # By the place of a block in the order of addresses: the place of the smallest block around it, or -1; and the
@@ -41,13 +41,28 @@ class OverlapIndex(Generic[T]):
 
         O(log n + items inside the block).
         """
-        blocks = self._blocks
-        low = bisect.bisect_left(blocks, block)
-        high = bisect.bisect_left(blocks, Block(block.family, block.last + 1, 0), low)
-        least = self._numbers[low:high]
-        place = low - 1
-        while place >= 0 and not blocks[place].contains(block):  # at most one step for each prefix length
-            place = self._outer[place]
+        least, place = self._inside(block)
         if place >= 0:
             least.append(self._least[place])
         return self._items[min(least)] if least else None
+
+    def over(self, block: Block) -> list[T]:
+        """Return the items, as written, that share addresses with a block; of equal blocks the first.
+
+        O(log n + result log result).
+        """
+        numbers, place = self._inside(block)
+        while place >= 0:
+            numbers.append(self._numbers[place])
+            place = self._outer[place]
+        return [self._items[number] for number in sorted(numbers)]
+
+    def _inside(self, block: Block) -> tuple[list[int], int]:
+        """Return the numbers of the items inside a block, and the place of the smallest around it, or -1."""
+        blocks = self._blocks
+        low = bisect.bisect_left(blocks, block)
+        high = bisect.bisect_left(blocks, Block(block.family, block.last + 1, 0), low)
+        place = low - 1
+        while place >= 0 and not blocks[place].contains(block):  # at most one step for each prefix length
+            place = self._outer[place]
+        return self._numbers[low:high], place

@@ -135,13 +135,14 @@ def pool_ranges(
     whole = {cidr for cidr in published if covers(blocks_over(by_address, cidr), cidr)}
     leaving = [cidr for cidr in published if cidr not in whole]
     obstacles = list(_obstacles(cluster.cilium, by_address, leaving, given, published))
+    ranges = outermost(cidr.block for cidr in part.ranges)
     remnants = {
         obstacle.cidr
         for obstacle in obstacles
         if given.once_over(obstacle.cidr)
         and not given.over(obstacle.cidr)
         and not blocks_over(by_address, obstacle.cidr)
-        and any(cidr.block.contains(obstacle.cidr) for cidr in part.ranges)
+        and index_around(ranges, obstacle.cidr) is not None
     }
     stays = tuple(cidr for cidr in published if cidr in whole or cidr in remnants)
     staying = outermost(stays)
@@ -203,7 +204,10 @@ def operator_follows(version: Version, published: Sequence[Block], leaving: Sequ
     """
     if shown(version, Capability.EDITED_RANGES):
         return True
-    places = [published.index(cidr) for cidr in leaving]
+    known: dict[Block, int] = {}
+    for place, cidr in enumerate(published):
+        known.setdefault(cidr, place)
+    places = [known[cidr] for cidr in leaving]
     if shown(version, Capability.REMOVED_RANGES):
         return all(later - place > 1 for place, later in pairwise(places))
     return places == [len(published) - 1]

@@ -10,6 +10,8 @@ from ipamc.model.cluster import Dialect, Pool
 
 _ONE_LINE = 1 << 30
 """Columns that no document has."""
+_LONGEST = 4096
+"""Characters of a selector that is written out: thousands of pools may share one."""
 
 
 def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
@@ -23,8 +25,8 @@ def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
         }
         for family, part in pool.families.items()
     }
-    if pool.selector.source:
-        spec["nodeSelector"] = pool.selector.source
+    if source := pool.selector.source:
+        spec["nodeSelector"] = source if len(pool.selector.canonical) <= _LONGEST else "…"
     if pool.disabled:
         spec["disabled"] = True
     document = {

@@ -35,8 +35,3 @@ class RangeIndex:
         """Return the range that contains every address of the block, with its pool, or None."""
         index = index_around(self._blocks, block)
         return None if index is None else self._ranges[index]
-
-
-def first_overlap(ranges: Iterable[Range], block: Block) -> Range | None:
-    """Return the first of a few ranges (excluded, reserved) that shares an address with a block, or None."""
-    return next((found for found in ranges if found.block.overlaps(block)), None)

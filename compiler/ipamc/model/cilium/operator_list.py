@@ -40,7 +40,8 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
     operator keeps no quarantine. O(n log n) in blocks in use.
     """
     pools = sorted(_unlisted(cluster), key=lambda pool: pool.name)
-    excluded = [cidr.block for cidr in cluster.excluded]
+    excluded = outermost(cidr.block for cidr in cluster.excluded)
+    reserved = {pool.name: outermost(each.block for each in pool.reserved) for pool in pools}
     lists: Lists = {}
     for family in cluster.families:
         pieces = [
@@ -48,7 +49,10 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
             for pool in pools
             if family in pool.families and not pool.disabled
             for cidr in pool.families[family].ranges
-            for piece in subtract(cidr.block, [*excluded, *(each.block for each in pool.reserved)])
+            for piece in subtract(
+                cidr.block,
+                [*blocks_over(excluded, cidr.block), *blocks_over(reserved[pool.name], cidr.block)],
+            )
         ]
         lists[family] = _useful(pieces, masks[family])
     gone = outermost(_not_booked(cluster, lines, lists, masks))

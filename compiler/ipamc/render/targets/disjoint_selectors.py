@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ipamc.model.cluster import HOSTNAME, Node, Pool
 from ipamc.model.plan import Offer, Want
-from ipamc.model.selector.normal_form import NOTHING, Outcomes
+from ipamc.model.selector.normal_form import Outcomes
 from ipamc.place.candidates import rank
 
 
@@ -35,8 +35,9 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
 
     A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
     (because of one label, or with their opposite added), and then selects exactly the nodes whose first
-    candidate the pool is. Otherwise the selector lists hostnames. O(pools² + groups x pools + nodes), where
-    groups are nodes with the same offers.
+    candidate the pool is. Otherwise the selector lists hostnames; also where the opposites would have more values
+    than `MOST_VALUES`, or take more than `MOST_COMPARISONS`. O(nodes + candidates + pairs of pools that may select
+    one node).
     """
     groups = _groups(wants)
     members: dict[str, list[Node]] = defaultdict(list)
@@ -46,9 +47,7 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
             pool = group.offers[0].pool
             pools[pool.name] = pool
             members[pool.name] += group.nodes
-    ranked = sorted(pools.values(), key=rank)
-    own = {pool.name: _own(pool) for pool in ranked}
-    found = {pool.name: _by_labels(pool, ranked[:index], own, groups) for index, pool in enumerate(ranked)}
+    found = _ByLabels(sorted(pools.values(), key=rank)).found(groups)
     for name in sorted(found):
         yield name, found[name] or _by_hostname(members[name])
 
@@ -71,47 +70,118 @@ def _by_hostname(nodes: Iterable[Node]) -> LabelSelector:
     return LabelSelector(expressions=((HOSTNAME, "In", tuple(sorted({node.hostname for node in nodes}))),))
 
 
-def _by_labels(
-    pool: Pool, higher: Sequence[Pool], own: Mapping[str, OwnSelector | None], groups: Iterable[SameOffers]
-) -> LabelSelector | None:
-    """Return a selector by labels of the nodes with this first candidate, or None if none can be proved."""
-    mine = own[pool.name]
-    if mine is None or pool.disabled:
-        return None
-    expressions = set(mine.selector.expressions)
-    minus: set[str] = set()
-    for other in higher:
-        theirs = own[other.name]
-        if other.disabled or (theirs is not None and _disjoint(mine, theirs)):
-            continue  # a disabled pool is the first candidate by pins alone, and lists hostnames
-        opposite = other.selector.negated_requirement()
-        if opposite is None:
-            return None
-        expressions.add(_expression(opposite))
-        minus.add(other.name)
-    if not all(_exact(pool, higher, minus, group) for group in groups):
-        return None
-    return replace(mine.selector, expressions=tuple(sorted(expressions)))
+MOST_COMPARISONS = 2_000_000
+"""Pairs of selectors that are compared; a pool that would take more of them lists hostnames."""
+MOST_VALUES = 100_000
+"""Values in the opposites of other selectors that are written; a pool that would take more lists hostnames."""
 
 
-def _exact(pool: Pool, higher: Sequence[Pool], minus: set[str], group: SameOffers) -> bool:
-    """Return whether a pool's selector, less those in `minus`, selects exactly its nodes of a group.
+class _ByLabels:
+    """Selectors by labels of the nodes with a first candidate, as far as they can be proved.
 
-    Offers show which selectors match, except after a pin.
+    Pools are taken by rank, and those before one are the *higher* ones. A node that a pool and a higher one both
+    select shows that these are not disjoint, so the higher one's opposite keeps the pool from selecting it.
+    Only pins can make another pool than the highest one the first candidate: see `_misled`.
     """
-    wanted = bool(group.offers) and group.offers[0].pool is pool
-    if not any(offer.pinned for offer in group.offers):
-        names = {offer.pool.name for offer in group.offers}
-        return (pool.name in names and not names & minus) == wanted
-    less = [other for other in higher if other.name in minus]
-    return all(
-        (
-            pool.selector.matches(node.labels, node.name)
-            and not any(other.selector.matches(node.labels, node.name) for other in less)
-        )
-        == wanted
-        for node in group.nodes
-    )
+
+    def __init__(self, ranked: Sequence[Pool]) -> None:
+        self._ranked = ranked
+        self._own = {id(pool.selector): _own(pool) for pool in ranked}
+        often = Counter(key for own in self._own.values() for key in _values(own))
+        self._common = {key for key, number in often.items() if 2 * number >= len(self._own)}
+        """Labels of which at least half of the selectors name values."""
+        self._higher: dict[int, Pool] = {}
+        """By selector: an enabled pool."""
+        self._by_value: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._without: dict[str, list[int]] = defaultdict(list)
+        """By common label: the selectors that name no values of it."""
+        self._compared = self._written = 0
+
+    def found(self, groups: Iterable[SameOffers]) -> dict[str, LabelSelector | None]:
+        """Return the selector of each pool, or None if none can be proved."""
+        misled = set(self._misled(groups))
+        result: dict[str, LabelSelector | None] = {}
+        for pool in self._ranked:
+            result[pool.name] = None
+            if not pool.disabled:  # else it is the first candidate by pins alone, and lists hostnames
+                if pool.name not in misled:
+                    result[pool.name] = self._of(pool)
+                self._add(pool)
+        return result
+
+    def _misled(self, groups: Iterable[SameOffers]) -> Iterator[str]:
+        """Yield the pools that would select a node that a pin takes to another, and the pools of such pins."""
+        ranks = {pool.name: place for place, pool in enumerate(self._ranked)}
+        for group in groups:
+            if not group.offers or not group.offers[0].pinned:
+                continue
+            wanted = group.offers[0].pool
+            for node in group.nodes:
+                selecting = (
+                    offer.pool
+                    for offer in group.offers
+                    if offer.pool.name in ranks
+                    and not offer.pool.disabled
+                    and (not offer.pinned or offer.pool.selector.matches(node.labels, node.name))
+                )
+                highest = min(selecting, key=lambda pool: ranks[pool.name], default=None)
+                if highest is not wanted:
+                    yield wanted.name
+                    if highest:
+                        yield highest.name
+
+    def _add(self, pool: Pool) -> None:
+        number = id(pool.selector)
+        if number in self._higher:
+            return
+        self._higher[number] = pool
+        named = _values(self._own[number])
+        for key in self._common:
+            if key not in named:
+                self._without[key].append(number)
+            for value in named.get(key, ()):
+                self._by_value[key, value].append(number)
+
+    def _of(self, pool: Pool) -> LabelSelector | None:
+        mine = self._own[id(pool.selector)]
+        if mine is None:
+            return None
+        candidates = self._candidates(mine)
+        self._compared += len(candidates)
+        if self._compared > MOST_COMPARISONS:
+            self._compared -= len(candidates)
+            return None
+        expressions = set(mine.selector.expressions)
+        written = 0
+        for number in candidates:
+            theirs = self._own[number]
+            if theirs is not None and _disjoint(mine, theirs):
+                continue
+            opposite = self._higher[number].selector.negated_requirement()
+            if opposite is None:
+                return None
+            expression = _expression(opposite)
+            written += 1 + len(expression[-1])
+            if self._written + written > MOST_VALUES:
+                return None
+            expressions.add(expression)
+        self._written += written
+        return replace(mine.selector, expressions=tuple(sorted(expressions)))
+
+    def _candidates(self, mine: OwnSelector) -> Collection[int]:
+        """Return the higher selectors that may not be disjoint from one, and few of those that are."""
+        best: Collection[int] = self._higher.keys()
+        for key, values in _values(mine).items():
+            if key in self._common:
+                hits = {number for value in values for number in self._by_value.get((key, value), ())}
+                best = min(best, hits.union(self._without.get(key, ())), key=len)
+        return best
+
+
+def _values(own: OwnSelector | None) -> dict[str, frozenset[str]]:
+    """Return the values of which a label must have one, by key."""
+    outcomes = own.outcomes.items() if own else ()
+    return {key: found.members for key, found in outcomes if found.listed and not found.absent}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +208,16 @@ def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ..
 
 def _disjoint(one: OwnSelector, other: OwnSelector) -> bool:
     """Return whether the two selectors have no outcome of some label in common."""
-    return any(
-        key in other.outcomes and outcomes.both(other.outcomes[key]) == NOTHING
-        for key, outcomes in one.outcomes.items()
-    )
+    few, many = sorted((one.outcomes, other.outcomes), key=len)
+    return any(key in many and _apart(outcomes, many[key]) for key, outcomes in few.items())
+
+
+def _apart(one: Outcomes, other: Outcomes) -> bool:
+    """Return whether two conditions on a label have no outcome in common. O(values of the smaller)."""
+    if one.absent and other.absent:
+        return False
+    if one.listed and other.listed:
+        return one.members.isdisjoint(other.members)
+    if one.listed:
+        return one.members <= other.members
+    return other.listed and other.members <= one.members

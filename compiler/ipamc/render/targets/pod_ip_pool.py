@@ -56,11 +56,13 @@ def pinned_name(pool: str, node: str) -> str:
 
 def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
     """Return a node's blocks by pool and family: pools by name, blocks in the order of the lines."""
-    groups: dict[str, dict[int, tuple[Block, ...]]] = {}
+    found: dict[str, dict[int, list[Block]]] = {}
     for line in lines:
-        families = groups.setdefault(line.pool, {})
-        families[line.block.family] = (*families.get(line.block.family, ()), line.block)
-    return groups if len(groups) == 1 else dict(sorted(groups.items()))
+        found.setdefault(line.pool, {}).setdefault(line.block.family, []).append(line.block)
+    return {
+        pool: {family: tuple(blocks) for family, blocks in families.items()}
+        for pool, families in sorted(found.items())
+    }
 
 
 def shared_families(

@@ -122,7 +122,8 @@ def _fields(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) ->
         if was == now:
             continue
         less, more = (
-            tuple(item for item in one if item not in other) for one, other in ((was, now), (now, was))
+            tuple(item for item in one if item not in other)
+            for one, other in ((was, frozenset(now)), (now, frozenset(was)))
         )
         if name in _SINGLE or not (less or more):
             yield Field(name=name, old=was, new=now, whole=True)
