@@ -30,6 +30,8 @@ from ipamc.read.locate import locate
 from ipamc.read.read import read
 
 _FIELD = b"addressSpace"
+Entry = tuple["Prefix", str, bool]
+"""A prefix, its cluster, and whether that is the one that is checked."""
 HeldBlock = tuple[Block, Line | Record]
 """A block of a lock that is not released, and its line."""
 
@@ -216,9 +218,14 @@ def _overlaps(
         ((prefix, found.cluster, found is mine) for found in (mine, *others) for prefix in found.prefixes),
         key=lambda entry: entry[1],
     )
-    for (prefix, cluster, own), around in nested(every, lambda entry: entry[0].block):
+    # Of the prefixes around one: the smallest of this cluster's own, and the smallest of another's.
+    smallest: dict[int, tuple[Entry | None, Entry | None]] = {}
+    for entry, around in nested(every, lambda entry: entry[0].block):
+        prefix, cluster, own = entry
+        mine_around, others_around = smallest[len(around)] if around else (None, None)
+        smallest[len(around) + 1] = (entry, others_around) if own else (mine_around, entry)
         # Overlaps among the other clusters are findings of theirs.
-        outer = next((entry for entry in reversed(around) if entry[2] is not own), None)
+        outer = others_around if own else mine_around
         if outer is not None:
             yield (prefix, outer[1], outer[0]) if own else (outer[0], cluster, prefix)
 

@@ -11,6 +11,7 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
 from ipamc.model.evidence import Evidence
+from ipamc.model.fitting import Blocks
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Origin, Plan, ShownBlock
 from ipamc.model.range_index import RangeIndex
@@ -154,12 +155,12 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
         node = nodes.get(seen.name)
         if node is None or (cluster.mode is Mode.KUBERNETES and node.pod_cidrs):
             continue  # nobody's, or the Node counts
-        mine = [*(line.block for line in plan.held.get(node.name, ())), *pending.get(node.name, ())]
+        mine = Blocks([*(line.block for line in plan.held.get(node.name, ())), *pending.get(node.name, ())])
         strays: list[ShownBlock] = []
         others: list[ShownBlock] = []
         every = evidence.by(seen)
         for shown in every:
-            if any(shown.fits(block) for block in mine):
+            if mine.fit(shown):
                 continue
             found = ranges.of(shown.block)
             pool = found.pool.name if found else shown.pool
@@ -189,10 +190,8 @@ def _is_former(shown: Sequence[ShownBlock], lines: Iterable[Line]) -> bool:
     """Tell whether a node shows blocks that the lock has for it, and such from which the lock moved it."""
     lines = list(lines)
     former = [line.block for line in lines if line.moved]
-    known = former + [line.block for line in lines if line.in_use]
-    return any(each.fits(block) for each in shown for block in former) and all(
-        any(each.fits(block) for block in known) for each in shown
-    )
+    known = Blocks([*former, *(line.block for line in lines if line.in_use)])
+    return any(map(Blocks(former).fit, shown)) and all(map(known.fit, shown))
 
 
 def _held_at(plan: Plan, name: str, lines: dict[str, list[Line]]) -> list[Related]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
+from ipamc.model.fitting import Blocks
 from ipamc.model.lock import Line
 from ipamc.model.plan import ShownBlock
 
@@ -50,11 +52,12 @@ class Evidence:
             for block, pool in blocks
         ]
         if self._cluster.mode is Mode.CRD:
+            whole = outermost(block for block, _ in seen.blocks)
             found += [
                 ShownBlock(piece, seen.name, seen.at, part=True)
                 for addresses in seen.addresses
                 for piece in _pieces(addresses, self._longest.get(addresses.family, 0))
-                if not any(block.contains(piece) for block, _ in seen.blocks)
+                if index_around(whole, piece) is None
             ]
         return tuple(found)
 
@@ -120,11 +123,13 @@ class _OfNodes:
     """The lines in use, for look-up by node."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
-        self._blocks: dict[str, list[Block]] = {}
+        blocks: dict[str, list[Block]] = {}
         for line in lines:
             if line.in_use:
-                self._blocks.setdefault(line.node, []).append(line.block)
+                blocks.setdefault(line.node, []).append(line.block)
+        self._blocks = {node: Blocks(some) for node, some in blocks.items()}
 
     def cover(self, shown: ShownBlock) -> bool:
         """Tell whether the node has a line for what it shows."""
-        return any(shown.fits(block) for block in self._blocks.get(shown.node, ()))
+        blocks = self._blocks.get(shown.node)
+        return blocks is not None and blocks.fit(shown)

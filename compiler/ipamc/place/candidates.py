@@ -58,11 +58,17 @@ MOST_TESTS = 20_000_000
 """Tests of labels, beside those that say at once which selectors cannot match."""
 
 
+MOST_OF_A_NODE = 4096
+"""Blocks of a node in modes with several: they stand in one object (see IPC0531)."""
+MOST_BLOCKS = 1_000_000
+"""Blocks of all nodes in these modes."""
+
+
 def assign(cluster: Cluster) -> tuple[Want, ...]:
     """Return the offers of every node, the first candidate first; wants come in name order.
 
     O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. Raises Refused where
-    there would be more of either than `MOST_CANDIDATES` and `MOST_TESTS`. A node without a candidate has a want
+    there would be more of either than `MOST_CANDIDATES` and `MOST_TESTS`, or more blocks than allowed. A node without a candidate has a want
     without offers: it may still hold a block, or get one back.
     """
     pools = sorted(cluster.pools, key=rank)
@@ -74,6 +80,8 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
         wants.append(Want(node, chooser.with_pins(node, pinning) if pinning else chooser.choose(node)))
         if chooser.candidates > MOST_CANDIDATES or chooser.tests > MOST_TESTS:
             raise Refused((too_many_candidates(cluster),))
+    if not cluster.mode.one_block and (refused := list(too_many_blocks(cluster, wants))):
+        raise Refused(tuple(refused))
     return tuple(wants)
 
 
@@ -94,6 +102,38 @@ def too_many_candidates(cluster: Cluster) -> Diagnostic:
         f"a node and a candidate, or take more than {MOST_TESTS:,} tests of labels",
         help='let each selector name values that its nodes have, as in rack == "r1", and labels that few nodes differ in',
     )
+
+
+def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnostic]:
+    """IPC0313: a node gets at most 4,096 blocks, and a cluster at most 1,000,000.
+
+    In multi-pool and crd mode every pool that selects a node gives it `blocksPerNode` blocks of each family, and
+    all of them stand in one object: with 4,096 single addresses a CiliumNode nears etcd's limit of 1.5 MiB. No
+    node runs so many pods. Use larger blocks, or let fewer pools select a node. Pins count only where they are
+    more than `blocksPerNode`, and have no limit.
+    """
+    known: dict[int, int] = {}
+    total = 0
+    for want in wants:
+        number = known.get(id(want.offers))
+        if number is None:
+            number = known[id(want.offers)] = sum(
+                offer.pool.blocks_per_node * len(offer.sizes)
+                for offer in want.offers
+                if not (offer.pool.disabled or offer.pool.unlisted)
+            )
+        total += number
+        if number > MOST_OF_A_NODE or total > MOST_BLOCKS:
+            pool = max((offer.pool for offer in want.offers), key=lambda pool: pool.blocks_per_node)
+            yield error(
+                "IPC0313",
+                pool.at / "spec" / "blocksPerNode",
+                f"node {want.node.name} would get {number:,} blocks of {count(len(want.offers), 'pool')}; {MOST_OF_A_NODE:,} is the limit"
+                if number > MOST_OF_A_NODE
+                else f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit",
+                help="use larger blocks (a shorter blockSize) and a smaller blocksPerNode, or let fewer pools select each node",
+            )
+            return
 
 
 def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ipamc.model.address_sets import covers, lines_over, shared
+from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Place
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
+from ipamc.model.overlap_index import OverlapIndex
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import blocked_ranges
 
@@ -39,26 +40,27 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
 
 def _unheld(cluster: Cluster, lock: Lock, block: Block) -> Iterator[UnheldBlock]:
     kept = list(_kept(cluster, lock))
-    ranges = [
-        (pool, pool_range)
-        for pool in cluster.pools
-        for part in pool.families.values()
-        for pool_range in part.ranges
-    ]
-    for pool, pool_range in ranges:
-        if pool_range.block.overlaps(block):
-            asked = shared(pool_range.block, block)
-            over = [unheld for unheld in kept if unheld.block.overlaps(asked)]
-            yield from (unheld._replace(pool=pool.name) for unheld in over)
-            lines = [line.block for line in lines_over(lock.lines, asked)]
-            if not covers([*lines, *(unheld.block for unheld in over)], asked):
-                why = never(pool)
-                state = f"free, but the pool {why}" if why else "free"
-                yield UnheldBlock(asked, pool.name, "", state, pool_range.at)
+    by_block: dict[Block, list[UnheldBlock]] = {}
     for unheld in kept:
-        if unheld.block.overlaps(block) and not any(
-            pool_range.block.overlaps(shared(unheld.block, block)) for _, pool_range in ranges
-        ):
+        by_block.setdefault(unheld.block, []).append(unheld)
+    index = OverlapIndex(by_block, lambda found: found)
+    ranges = []
+    for pool in cluster.pools:
+        for part in pool.families.values():
+            for pool_range in part.ranges:
+                ranges.append(pool_range.block)
+                if pool_range.block.overlaps(block):
+                    asked = shared(pool_range.block, block)
+                    over = [unheld for found in index.over(asked) for unheld in by_block[found]]
+                    yield from (unheld._replace(pool=pool.name) for unheld in over)
+                    lines = [line.block for line in lines_over(lock.lines, asked)]
+                    if not covers([*lines, *(unheld.block for unheld in over)], asked):
+                        why = never(pool)
+                        state = f"free, but the pool {why}" if why else "free"
+                        yield UnheldBlock(asked, pool.name, "", state, pool_range.at)
+    around = outermost(ranges)
+    for unheld in kept:
+        if unheld.block.overlaps(block) and not blocks_over(around, shared(unheld.block, block)):
             yield unheld
 
 

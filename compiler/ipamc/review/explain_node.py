@@ -16,7 +16,7 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Place, Severity, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.plan import Origin, Reconciled, Want
+from ipamc.model.plan import Offers, Origin, Reconciled, Want
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.allocate.allocate import Placement, place
 from ipamc.place.allocate.newcomers import never
@@ -125,6 +125,10 @@ class _Decisions:
         self.origins = placement.plan.origins if placement else reconciled.origins
         self.range_index = RangeIndex(cluster.pools)
         self.started = started_with(cluster, lock)
+        self.pins = [(pool, pin) for pool in cluster.pools if name in pool.pins for pin in pool.pins[name]]
+        self.serving: frozenset[str] | None = None
+        self.evidence = Evidence(cluster)
+        self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
         """Explain a node of the inventory."""
@@ -216,13 +220,12 @@ class _Decisions:
                 yield f"no candidate gives {ip(unserved.families)}"
         conflicts = [conflict for conflict in (made.conflicts if made else ()) if conflict.node == self.name]
         yield from (conflict_text(self.cluster, conflict) for conflict in conflicts)
-        for pool in self.cluster.pools if made and not conflicts else ():
-            for pin in pool.pins.get(self.name, ()):
-                if pin.block not in self.after:
-                    yield (
-                        f"pool {pool.name} pins {pin.block}, but the node holds another block: "
-                        f"ipamc lock {self.cluster.name} --renumber {self.name} moves it"
-                    )
+        for pool, pin in self.pins if made and not conflicts else ():
+            if pin.block not in self.after:
+                yield (
+                    f"pool {pool.name} pins {pin.block}, but the node holds another block: "
+                    f"ipamc lock {self.cluster.name} --renumber {self.name} moves it"
+                )
 
     def _blocks(self, want: Want | None) -> Iterator[ExplainedBlock]:
         written = set()
@@ -238,18 +241,17 @@ class _Decisions:
                     number=0,
                     origin=origin,
                     why=f"the next compile gives it: {_ORIGINS[origin]}",
-                    at=self._shown(line, want) if origin is Origin.ADOPTED else self._pin(line),
+                    at=self._shown(want) if origin is Origin.ADOPTED else self._pin(line),
                 )
 
     def _pin(self, line: Line) -> Place | None:
         """Return the place of the block's pin."""
-        pins = (pin for pool in self.cluster.pools for pin in pool.pins.get(self.name, ()))
-        return next((pin.at for pin in pins if pin.block == line.block), None)
+        return self.pin_places.get(line.block)
 
-    def _shown(self, line: Line, want: Want | None) -> Place | None:
-        """Return the place of the object that shows that the node has a block."""
-        shown = Evidence(self.cluster).of(want.node) if want else ()
-        return next((block.at for block in shown if block.fits(line.block)), None)
+    def _shown(self, want: Want | None) -> Place | None:
+        """Return the place of the object that shows which blocks the node has."""
+        shown = self.evidence.of(want.node) if want else ()
+        return shown[0].at if shown else None  # all that a node shows is in one object
 
     def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
         """Say what a line of the lock is, and what becomes of it in the next compile."""
@@ -299,12 +301,18 @@ class _Decisions:
             return "what the node starts with: Cilium's operator gives out this pool's blocks, and the input has no CiliumNode that tells what the node has now"
         if any(pin.block == line.block for pin in pool.pins.get(self.name, ())):
             return "its pin, which it holds"
-        offers = want.offers if want else ()
-        serving = {offer.pool.name for served in offers for offer in (served, *served.instead)}
-        if pool.name in serving:
+        if want and pool.name in self._serving(want):
             return "a node keeps the block that it holds"
         why_not = never(pool) or "does not select it now"
         return f"a node keeps the block that it holds, although pool {pool.name} {why_not}"
+
+    def _serving(self, want: Want) -> frozenset[str]:
+        """Return the pools that serve a node, or may take the place of one that does."""
+        if self.serving is None:
+            enabled = {pool.name for pool in self.cluster.pools if not never(pool)}
+            offers = Offers(want.offers)
+            self.serving = frozenset({offer.pool.name for offer in offers} | (offers.overflow & enabled))
+        return self.serving
 
 
 _ORIGINS = {

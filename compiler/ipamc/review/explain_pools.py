@@ -73,8 +73,10 @@ class _Pools:
             if self.cluster.mode.one_block and verdict in {Verdict.FIRST, Verdict.SERVES}:
                 for other in offer.instead:
                     self.stand_ins[other.pool.name].append(offer.pool.name)
-        for other in (other for offer in offers for other in offer.instead):
-            if other.pool.name in self.stand_ins and other.pool.name not in done:
+        left = self.stand_ins.keys() - done
+        for other in (other for offer in offers if left for other in offer.instead):
+            if other.pool.name in left:
+                left.discard(other.pool.name)
                 done.add(other.pool.name)
                 why = f"{' and '.join(self.stand_ins[other.pool.name])} names it in overflow"
                 yield self._explained(other, Verdict.STANDS_IN, why)

@@ -56,7 +56,7 @@ class Space:
         self._placed: dict[int, set[int]] = defaultdict(set)
         self._queues: dict[int, list[Reuse]] = {}
         self._touched: dict[int, set[int]] = {}
-        occupancy.open(ranges, self._absorb)
+        occupancy.join(ranges, self._absorb)
 
     def find(self, prefix: int) -> FreePlace | None:
         """Return the place for a block of this prefix length, or None; take nothing.

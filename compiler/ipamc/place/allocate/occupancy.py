@@ -52,7 +52,7 @@ class Occupancy:
     """The blocks of lines that were re-used: they leave the lock."""
     freed: list[Block] = field(default_factory=list)
     """What re-used lines left free beyond one range, by address: every space takes its own part of it."""
-    opened: list[tuple[Sequence[Block], Take]] = field(default_factory=list)
+    joined: list[tuple[Sequence[Block], Take]] = field(default_factory=list)
     """The spaces of which `_takers` does not know yet: their ranges, and how they take what is freed."""
     _ranges: list[Block] = field(default_factory=list)
     """The ranges of the other spaces, by address; they are disjoint."""
@@ -65,21 +65,21 @@ class Occupancy:
         blocked = blocks_over(self.blocked, block)
         return sorted([*lines, *blocked]) if blocked else lines
 
-    def open(self, ranges: Sequence[Block], take: Take) -> None:
+    def join(self, ranges: Sequence[Block], take: Take) -> None:
         """Let a space take its part of what was freed, and of what will be. O(log n + result) for each range."""
         for number, block in enumerate(ranges if self.freed else ()):
             for piece in blocks_over(self.freed, block):
                 take(number, piece)
-        self.opened.append((ranges, take))
+        self.joined.append((ranges, take))
 
     def free(self, pieces: Iterable[Block]) -> None:
         """Give pieces that lie beyond one range to the spaces that have a part of them. O(log n + result) each."""
-        for ranges, take in self.opened:
+        for ranges, take in self.joined:
             self._takers |= {block: (number, take) for number, block in enumerate(ranges)}
             self._ranges += ranges
-        if self.opened:
+        if self.joined:
             self._ranges.sort()
-            self.opened.clear()
+            self.joined.clear()
         for piece in pieces:
             bisect.insort(self.freed, piece)
             for block in blocks_over(self._ranges, piece):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ipamc.check.evidence import already_given, in_one_block, several_blocks, shown_twice
-from ipamc.model.address_sets import lines_over, overlaps
+from ipamc.model.address_sets import index_around, lines_over, overlaps
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.evidence import Evidence
@@ -69,9 +69,15 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
 def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
     """Yield the lines that nodes adopt, each with (the first part of) what is shown."""
     for node in nodes:
-        for line in node.held if node.origins else ():
-            if node.origins.get(line.block) is Origin.ADOPTED:
-                yield line, next(shown for shown in node.shown if shown.fits(line.block))
+        adopted = [line for line in node.held if node.origins.get(line.block) is Origin.ADOPTED]
+        blocks = [line.block for line in adopted]
+        first: dict[Block, ShownBlock] = {}
+        for shown in node.shown if adopted else ():
+            place = index_around(blocks, shown.block)
+            if place is not None and shown.fits(blocks[place]):
+                first.setdefault(blocks[place], shown)
+        for line in adopted:  # of blocks that nest, which is a conflict, one may have none
+            yield line, first.get(line.block) or next(each for each in node.shown if each.fits(line.block))
 
 
 def _gives_way(old: Line, new: Line) -> bool:

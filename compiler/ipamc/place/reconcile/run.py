@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.fitting import Blocks, Shown
 from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
@@ -43,9 +44,9 @@ class Run:
 
     def agrees(self, shown: tuple[ShownBlock, ...], held: Iterable[Line]) -> bool:
         """Tell whether a node shows only blocks that it holds, and all those that the operator decides about."""
-        return all(any(block.fits(line.block) for line in held) for block in shown) and not (
-            self.operator_pools and any(self.taken_back(line, shown) for line in held)
-        )
+        held = tuple(held)
+        blocks = Blocks(line.block for line in held)
+        return all(map(blocks.fit, shown)) and not (self.operator_pools and any(self.taken_back(held, shown)))
 
     def follows(self, shown: Iterable[ShownBlock]) -> bool:
         """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
@@ -66,13 +67,15 @@ class Run:
         return (
             self.cluster.mode is Mode.MULTI_POOL
             and self.pool_of(shown.block) is None
-            and all(pool.name != shown.pool for pool in self.cluster.pools)
+            and shown.pool not in self.cluster.pools_by_name
         )
 
-    def taken_back(self, line: Line, shown: Iterable[ShownBlock]) -> bool:
-        """Tell whether a node no longer has a block about which the operator decides."""
-        if line.pool not in self.operator_pools or any(block.fits(line.block) for block in shown):
-            return False
-        if self.one_block:
-            return any(block.block.family == line.block.family for block in shown)
-        return self.follows(shown)
+    def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
+        """Yield those of a node's lines that it no longer has, in pools about which the operator decides."""
+        there = Shown(shown)
+        families = {block.block.family for block in shown}
+        follows = self.follows(shown)
+        for line in lines:
+            decides = line.block.family in families if self.one_block else follows
+            if decides and line.pool in self.operator_pools and not there.fits(line.block):
+                yield line

@@ -14,6 +14,7 @@ from ipamc.check.evidence import settled_elsewhere
 from ipamc.check.held_blocks import ILLEGAL, Fault, classify
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Node, Pool
+from ipamc.model.fitting import Blocks, Shown
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.run import Run
@@ -126,7 +127,8 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     have = {line.block.family for line in node.held} if left else set()
     if left and run.one_block:
         given = [shown for shown in node.shown if run.shared(shown)]
-        have |= {shown.block.family for shown in given if not any(shown.fits(line.block) for line in left)}
+        blocks = Blocks(line.block for line in left)
+        have |= {shown.block.family for shown in given if not blocks.fit(shown)}
     there = [
         line
         for line in left
@@ -154,9 +156,11 @@ def has_arrived(node: NodeState) -> bool:
 
     The latter is so of a planned node, and of a re-created one.
     """
-    return bool(node.pending) and (
-        node.empty or all(any(shown.fits(line.block) for shown in node.shown) for line in node.pending)
-    )
+    pending = node.pending
+    if not pending or node.empty:
+        return bool(pending)
+    shown = Shown(node.shown)
+    return all(shown.fits(line.block) for line in pending)
 
 
 def complete(
@@ -177,12 +181,11 @@ def settle(node: NodeState, run: Run) -> NodeState:
     Beside blocks of the node's own pools, those of shared pools stay pending until the operator has given them.
     If there are no others, all are settled, and `follow` refuses that.
     """
+    shown, follows = Shown(node.shown), run.follows(node.shown)
     mine = [
         line
         for line in node.pending
-        if line.pool not in run.operator_pools
-        or not run.follows(node.shown)
-        or any(shown.fits(line.block) for shown in node.shown)
+        if line.pool not in run.operator_pools or not follows or shown.fits(line.block)
     ]
     return complete(node, run.today, one_block=run.one_block, pending=mine or None)
 
@@ -205,7 +208,7 @@ def follow(node: NodeState, run: Run) -> NodeState:
     """
     if not node.shown or not run.operator_pools:
         return node
-    gone = [line for line in node.held if run.taken_back(line, node.shown)]
+    gone = list(run.taken_back(node.held, node.shown))
     settled = {line.block for line in node.written if line.state is State.PENDING}
     if refused := [line for line in gone if line.block in settled]:
         found = settled_elsewhere(run.lock, node, refused[0])

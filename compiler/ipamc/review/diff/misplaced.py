@@ -48,6 +48,7 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
     moving = {(line.node, line.block.family) for line in plan.lock.lines if line.state is State.PENDING}
     groups: dict[tuple[bool, str], list[Line]] = defaultdict(list)
     movable: set[Line] = set()
+    firsts: dict[tuple[int, int], Pool | None] = {}
     for line in plan.lock.lines:
         if not (line.in_use and line.node in wants):
             continue
@@ -58,7 +59,10 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
             for fault in classify(cluster, want, line, pool)
             if (why := _why(fault))
         ]
-        first = _first_candidate(cluster, want, line)
+        key = id(want.offers), line.block.family
+        if key not in firsts:
+            firsts[key] = _first_candidate(cluster, want, line)
+        first = firsts[key]
         waits = line.state is State.PENDING or (line.node, line.block.family) in moving
         if first and first is not pool and not waits:
             movable.add(line)
@@ -68,8 +72,9 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
         for fault in faults:
             groups[fault].append(line)
     held = _by_pool(line for lines in plan.held.values() for line in lines) if movable else {}
+    whole = {pool for pool, lines in held.items() if all(line in movable for line in lines)}
     return tuple(
-        Misplaced(why=why, lines=tuple(lines), illegal=not legal, move=_move(cluster, lines, movable, held))
+        Misplaced(why=why, lines=tuple(lines), illegal=not legal, move=_move(cluster, lines, movable, whole))
         for (legal, why), lines in sorted(groups.items())
     )
 
@@ -103,15 +108,16 @@ def _by_pool(lines: Iterable[Line]) -> Mapping[str, list[Line]]:
     return found
 
 
-def _move(
-    cluster: Cluster, lines: list[Line], movable: Collection[Line], held: Mapping[str, list[Line]]
-) -> str:
-    """Return the renumber of these lines: of their whole pool if all of it is to move, else one by one."""
+def _move(cluster: Cluster, lines: list[Line], movable: Collection[Line], whole: Collection[str]) -> str:
+    """Return the renumber of these lines: of their whole pool if all of it is to move, else one by one.
+
+    `whole` are the pools of which every held line is to move.
+    """
     mine = [line for line in lines if line in movable]
     if not mine:
         return ""
     pools = sorted({line.pool for line in mine})
-    if all(pools) and all(line in movable for pool in pools for line in held[pool]):
+    if all(pool and pool in whole for pool in pools):
         scopes = [f"pool/{pool}" for pool in pools]
     elif len(cluster.families) > 1:  # a node's other family stays
         scopes = [str(line.block) for line in mine]

@@ -7,13 +7,16 @@ CiliumNodeConfigs; CiliumNodes are read by an agent at its start, CiliumPodIPPoo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.selector import Selector, parse_label_selector
+from ipamc.model.selector.selector_index import SelectorIndex
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.review.diff.objects import objects
@@ -93,37 +96,20 @@ def _list(names: list[str]) -> str:
 def _other_defaults(trees: Trees, cluster: Cluster, known: frozenset[str]) -> tuple[str, ...]:
     """Return the nodes for which the CiliumNodeConfigs that select them give other settings than before.
 
-    O(nodes x configs) for configs by pool, O(nodes) for those of `pinning: node`.
+    O(nodes + configs + pairs of a node and a config that may select it).
     """
     changed = [path for path in (*trees.files.written, *trees.files.removed) if path.endswith(_CONFIGS)]
     if not changed:
         return ()
     was, now = objects(trees.before, changed), objects(trees.after, changed)
     same = {one for one in was.keys() & now.keys() if was[one].text == now[one].text}
-    old, new = (_configs(each.text for one, each in tree.items() if one not in same) for tree in (was, now))
+    old, new = (_Configs(each.text for one, each in tree.items() if one not in same) for tree in (was, now))
     nodes = [node for node in cluster.nodes if node.name in known]
-    return tuple(sorted(node.name for node in nodes if _settings(old, node) != _settings(new, node)))
-
-
-class _Expression(msgspec.Struct, frozen=True):
-    key: str
-    operator: str
-    values: list[str] = []
-
-
-class _Selector(msgspec.Struct, frozen=True, rename="camel"):
-    match_labels: dict[str, str] = {}
-    match_expressions: list[_Expression] = []
-
-    def selects(self, labels: Mapping[str, str]) -> bool:
-        """Return whether this LabelSelector of `render.targets.disjoint_selectors` selects these labels."""
-        return self.match_labels.items() <= labels.items() and all(
-            _holds(expression, labels.get(expression.key)) for expression in self.match_expressions
-        )
+    return tuple(sorted(node.name for node in nodes if old.settings(node) != new.settings(node)))
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    node_selector: _Selector = _Selector()
+    node_selector: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
 
 
@@ -138,47 +124,39 @@ class _Config(msgspec.Struct, frozen=True):
     spec: _Spec
 
 
-@dataclass(frozen=True, slots=True)
 class _Configs:
     """CiliumNodeConfigs: those that select one host name, and the others by name."""
 
-    by_hostname: Mapping[str, _Spec]
-    others: tuple[_Spec, ...]
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Read CiliumNodeConfigs, each a text. One that cannot be read is left out: it is written again."""
+        found: list[_Config] = []
+        for text in texts:
+            try:
+                found += [
+                    msgspec.convert(document.value, _Config) for document in yaml_documents(_CONFIGS, text)
+                ]
+            except (Unreadable, msgspec.ValidationError):
+                continue
+        self._by_hostname: dict[str, _Spec] = {}
+        self._others: list[_Spec] = []
+        selectors: list[Selector] = []
+        for config in sorted(found, key=lambda config: config.metadata.name):
+            labels = config.spec.node_selector.get("matchLabels", {})
+            by_label = isinstance(labels, dict) and list(labels) == [HOSTNAME]
+            if by_label and "matchExpressions" not in config.spec.node_selector:
+                self._by_hostname[str(labels[HOSTNAME])] = config.spec
+                continue
+            try:
+                selectors.append(parse_label_selector(config.spec.node_selector))
+            except SelectorError:
+                continue
+            self._others.append(config.spec)
+        self._index = SelectorIndex(selectors)
 
-
-def _configs(texts: Iterable[str]) -> _Configs:
-    """Read CiliumNodeConfigs, each a text. One that cannot be read is left out: it is written again."""
-    found: list[_Config] = []
-    for text in texts:
-        try:
-            found += [msgspec.convert(document.value, _Config) for document in yaml_documents(_CONFIGS, text)]
-        except (Unreadable, msgspec.ValidationError):
-            continue
-    by_hostname: dict[str, _Spec] = {}
-    others: list[_Spec] = []
-    for config in sorted(found, key=lambda config: config.metadata.name):
-        selector = config.spec.node_selector
-        if list(selector.match_labels) == [HOSTNAME] and not selector.match_expressions:
-            by_hostname[selector.match_labels[HOSTNAME]] = config.spec
-        else:
-            others.append(config.spec)
-    return _Configs(by_hostname, tuple(others))
-
-
-def _settings(configs: _Configs, node: Node) -> dict[str, Any]:
-    """Return what configs set for a node: of one key the last name wins."""
-    labels = {**node.labels, HOSTNAME: node.hostname}
-    found: dict[str, Any] = {}
-    for spec in configs.others:
-        if spec.node_selector.selects(labels):
-            found |= spec.defaults
-    own = configs.by_hostname.get(node.hostname)
-    return {**found, **own.defaults} if own else found
-
-
-def _holds(expression: _Expression, value: str | None) -> bool:
-    if expression.operator == "In":
-        return value in expression.values
-    if expression.operator == "NotIn":
-        return value not in expression.values
-    return (value is not None) == (expression.operator == "Exists")
+    def settings(self, node: Node) -> dict[str, Any]:
+        """Return what configs set for a node: of one key the last name wins."""
+        found: dict[str, Any] = {}
+        for number in self._index.matching({**node.labels, HOSTNAME: node.hostname}, node.name):
+            found |= self._others[number].defaults
+        own = self._by_hostname.get(node.hostname)
+        return {**found, **own.defaults} if own else found
