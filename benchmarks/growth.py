@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -95,22 +93,26 @@ def cost(files: Files, runs: int) -> Cost:
     return Cost(min(run.seconds for run in done), min(run.memory for run in done), done[0].code)
 
 
+LAUNCH = """
+import os, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT))
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, os.waitstatus_to_exitcode(status))
+""".replace("TIMEOUT", str(TIMEOUT))
+"""A small process between this one and what is measured: a child's peak of memory begins with its parent's. A
+shape that is far from linear ends by a signal, and does not take the machine with it."""
+
+
 def _run(top: str) -> Cost:
     reports = [word for name in FORMATS for word in ("--report", f"{name}={top}/report.{name}")]
     arguments = [sys.executable, "-m", "ipamc", "compile", "--check", "--jobs", "1", *reports]
-    process = subprocess.Popen(
-        arguments, cwd=top, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        preexec_fn=_bounded,  # noqa: PLW1509 - there are no threads here
-    )  # fmt: skip
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, process.returncode)
-
-
-def _bounded() -> None:
-    """Let a shape that is far from linear end by a signal, and not take the machine with it."""
-    resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT))
-    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", LAUNCH, *arguments], cwd=top, stdout=subprocess.PIPE, check=True
+    )
+    seconds, memory, code = done.stdout.split()
+    return Cost(float(seconds), int(memory), int(code))
 
 
 def measure(shape: Shape, start: Cost) -> tuple[int, Files, Cost, Files, Cost]:

@@ -240,9 +240,9 @@ def _lock() -> dict[str, Text]:
 def _files() -> dict[str, Callable[[int], Files]]:
     """Return shapes of many files."""
     return {
-        "files: empty": lambda n: {"pool.yaml": POOL, **{f"{i}.yaml": "" for i in range(n // 8)}},
-        "files: unknown kinds": lambda n: {"pool.yaml": POOL, **{f"{i}.yaml": INPUT_FLAW for i in range(n // 8)}},
-        "files: pools of one name": lambda n: {f"{i}.yaml": POOL for i in range(n // 8)},
+        "files: empty": lambda n: {"pool.yaml": POOL, **{f"{i}.yaml": " " * 1000 for i in range(n // 8)}},
+        "files: unknown kinds": lambda n: {"pool.yaml": POOL, **{f"{i}.yaml": INPUT_FLAW + "#" * 1000 for i in range(n // 8)}},
+        "files: pools of one name": lambda n: {f"{i}.yaml": POOL + "#" * 1000 for i in range(n // 8)},
         "files: wrong lists and a large one": lambda n: {
             "nodes.json": JSON_HEAD + "[" + ",".join(f'{{"name":"node-{i}"}}' for i in range(n)) + "]}",
             **{f"{i}.yaml": INPUT_FLAW for i in range(n // 64)},

@@ -148,6 +148,17 @@ def test_a_document_has_a_hundred_levels(kind: str, fill: str) -> None:
     assert [found.message for found in broken.value.diagnostics] == ["more than 100 levels of nesting"]
 
 
+def test_a_document_has_ten_million_mappings_and_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("json_stream", "yaml"):
+        monkeypatch.setattr(f"ipamc.read.syntax.{module}.MAX_CONTAINERS", 3)
+    text = '[{}, {"a": "[[[[ \\" {{{{"}'
+    problem = "more than 3 mappings and lists"
+    assert list(json_documents("a.json", f"{text}]".encode()))
+    assert list(yaml_documents("a.yaml", f"{text}]\n---\n{text}]"))  # of a document, not of a file
+    assert refusal("a.json", f"{text}, []]")[::3] == ("IPC0004", problem)
+    assert refusal("a.yaml", f"{text}, []]") == ("IPC0004", len(text) + 3, len(text) + 4, problem)
+
+
 def test_positions_are_looked_for_only_as_deep_as_a_document_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of libyaml for a bracket grows with the brackets that are open."""
     events: Counter[str] = Counter()

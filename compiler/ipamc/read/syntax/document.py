@@ -13,6 +13,10 @@ from ipamc.model.diagnostics import Diagnostic, Place
 MAX_DEPTH = 100
 """Levels of nesting that a document may have."""
 
+MAX_CONTAINERS = 10_000_000
+"""Mappings and lists of a document, or of an item of a JSON List: a million nodes have three million. Each takes
+some ninety bytes, and may be two bytes of text."""
+
 MAX_EXPANDED = 1_000_000
 """Values that all aliases of a file may stand for in total; text counts as a value for each 64 characters."""
 

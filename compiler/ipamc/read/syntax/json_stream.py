@@ -16,7 +16,7 @@ import msgspec
 
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
 from ipamc.read.syntax import rules
-from ipamc.read.syntax.document import MAX_DEPTH, Document, Keys, Unreadable
+from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, Document, Keys, Unreadable
 from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import scan_json
 
@@ -24,7 +24,7 @@ _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _SMALL = 1 << 16
 """Bytes up to which indenting a text is the fastest way to find its depth, and takes little memory."""
 
-_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
 _HUGE_NUMBER = re.compile(r"(?<![0-9.])-?(?:[0-9]{300,}|[0-9][0-9.]*[eE]\+?[0-9]{3,})")
 _LONE_SURROGATE = re.compile(
@@ -70,8 +70,11 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
     """Return a decoded part of the file.
 
-    Raises Unreadable if it is nested too deep, or if a key is there twice: it then prints differently.
+    Raises Unreadable if it has too many containers or is nested too deep, or if a key is there twice: it then prints differently.
     """
+    if part.count(b"{") + part.count(b"[") > MAX_CONTAINERS and len(_brackets(part)) > 2 * MAX_CONTAINERS:
+        problem = f"more than {MAX_CONTAINERS:,} mappings and lists"
+        raise Unreadable(rules.too_much(at, problem, "split the document"))
     value = msgspec.json.decode(part)
     if _is_too_deep(part):
         raise Unreadable(
@@ -86,11 +89,16 @@ def _is_too_deep(part: bytes) -> bool:
     """Return whether JSON has more than MAX_DEPTH levels, in memory and time of its own size."""
     if len(part) < _SMALL:
         return _TOO_DEEP in msgspec.json.format(part, indent=1)
+    return max(accumulate(map(ord("\\").__sub__, _brackets(part))), default=0) > MAX_DEPTH
+
+
+def _brackets(part: bytes) -> bytes:
+    """Return the brackets of JSON outside of texts, braces as brackets too."""
     if b"\\" in part:
         part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
     # What is left of each text is a pair of quotes, and the brackets between them.
-    opened = part.translate(_BRACKETS, _NO_BRACKETS).replace(b'""', b"").split(b'"')[::2]
-    return max(accumulate(map(ord("\\").__sub__, b"".join(opened))), default=0) > MAX_DEPTH
+    rest = part.translate(_AS_BRACKETS, _NO_BRACKETS).replace(b'""', b"")
+    return b"".join(rest.split(b'"')[::2])
 
 
 def _has_duplicates(data: bytes) -> bool:

@@ -1,8 +1,7 @@
 """Finds the positions of values by reading a text again along the wanted paths; everything else is skipped.
 
 Values do not carry positions through the compile: every compile would pay for what only a finding needs. One
-pass finds any number of positions: from parser events for YAML, and with the C decoder of the standard
-library, one value at a time, for JSON.
+pass finds any number of positions: from parser events for YAML, from brackets and texts for JSON.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from ipamc.read.syntax.yaml_events import parser
 _OPENING = (MappingStartEvent, SequenceStartEvent)
 _CLOSING = (MappingEndEvent, SequenceEndEvent)
 _BLANKS = re.compile(r"[ \t\n\r]*")
+_BRACKET_OR_TEXT = re.compile(r'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _decode = json.JSONDecoder(parse_int=float).raw_decode
 
 Twice = Callable[[Keys, tuple[int, int], tuple[int, int]], None]
@@ -173,6 +173,20 @@ def _skip_blanks(text: str, index: int) -> int:
     return match.end() if match else index
 
 
+def _after_container(text: str, index: int) -> int:
+    """Return the offset after the mapping or list that begins at an offset, and build nothing."""
+    depth = 0
+    for found in _BRACKET_OR_TEXT.finditer(text, index):
+        mark = text[found.start()]
+        if mark in "[{":
+            depth += 1
+        elif mark != '"':
+            depth -= 1
+            if not depth:
+                return found.end()
+    raise ValueError("the text ends inside a container")
+
+
 class _JsonScan:
     def __init__(self, text: str, twice: Twice | None) -> None:
         self.text = text
@@ -181,8 +195,10 @@ class _JsonScan:
     def value(self, index: int, spot: Spot | None, keys: Keys) -> int:
         """Fill in a spot and the spots below it; return the offset after the value."""
         opening = self.text[index]
-        if opening not in "{[" or not (self.twice or (spot and spot.children)):
+        if opening not in "{[":
             end = _decode(self.text, index)[1]
+        elif not (self.twice or (spot and spot.children)):
+            end = _after_container(self.text, index)
         elif opening == "{":
             end = self.members(index, spot, keys)
         else:

@@ -46,7 +46,7 @@ def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0004: a document stays within limits of nesting and size.
 
     A short file can stand for millions of values with YAML aliases, and deep nesting can stop a reader. The
-    limits are 100 levels of nesting; for the aliases of a file a million values, where text counts as one for
+    limits are 100 levels of nesting; ten million mappings and lists in a document; for the aliases of a file a million values, where text counts as one for
     each 64 characters; a million unquoted scalars of a document that readers take differently; and 1,000 times
     %TAG in a file. Write the values out, or split the document.
     """

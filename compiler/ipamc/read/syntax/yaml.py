@@ -19,6 +19,7 @@ from yaml.events import (
 from ipamc.model.diagnostics import MOST, Diagnostic, Place, Related, Span
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import (
+    MAX_CONTAINERS,
     MAX_DEPTH,
     MAX_EXPANDED,
     MAX_ODD,
@@ -99,6 +100,7 @@ class _Builder:
     def _begin(self) -> None:
         self.index += 1
         self.sound = True
+        self.containers = 0
         self.odd: list[Odd] = []
         self.anchors: dict[str, tuple[Any, int] | None] = {}
 
@@ -124,6 +126,9 @@ class _Builder:
         else:
             if len(keys) >= MAX_DEPTH:
                 self.stop(event, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+            self.containers += 1
+            if self.containers > MAX_CONTAINERS:
+                self.stop(event, f"more than {MAX_CONTAINERS:,} mappings and lists", "split the document")
             if type(event) is MappingStartEvent:
                 self.container_tag(event, "map")
                 value = self.mapping(keys)
