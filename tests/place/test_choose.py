@@ -168,10 +168,13 @@ def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused) as refused:
         assign(unlike)
     assert [finding.code for finding in refused.value.diagnostics] == ["IPC0312"]
-    monkeypatch.setattr(candidates, "MOST_CANDIDATES", 500)
-    monkeypatch.setattr(candidates, "MOST_TESTS", 300)
+    asked = built(
+        [pool(f"p{i}", f"10.0.{i}.0/24", nodes=f"rack contains '{i}x'") for i in range(20)],
+        list(unlike.nodes),
+    )
+    monkeypatch.setattr(candidates, "MOST_TESTS", 20 * 22 - 1)
     with pytest.raises(Refused):
-        assign(unlike)
+        assign(asked)
     assert assign(racks(100))
 
 

@@ -54,7 +54,7 @@ def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
 
 MOST_CANDIDATES = 5_000_000
 """Candidates of all nodes; those that nodes share count once."""
-MOST_TESTS = 20_000_000
+MOST_TESTS = 5_000_000
 """Tests of labels, beside those that say at once which selectors cannot match."""
 
 
@@ -90,9 +90,9 @@ def too_many_candidates(cluster: Cluster) -> Diagnostic:
 
     A selector that names a value of a label, or a label, is asked about the nodes that have it, and nodes with
     the same values of those labels are asked about once. So thousands of pools and 100,000 nodes are no
-    matter, as long as each selects a part of them. Thousands of pools that each say only what a node must not
-    be (`rack != "r1"`), or that select thousands of nodes which differ in a label that selectors name, are
-    refused above 20,000,000 tests or 5,000,000 candidates: some 5 seconds. Select by a label that says what a
+    matter, as long as each selects a part of them. Thousands of pools that have to be asked about thousands of
+    different nodes each, or that select thousands of nodes which differ in what else selects them, are
+    refused above 5,000,000 tests or candidates: some 5 seconds. Select by a label that says what a
     node is.
     """
     return error(

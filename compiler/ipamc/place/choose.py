@@ -18,8 +18,8 @@ from ipamc.model.selector.selector_index import SelectorIndex
 _FEW = 16
 """Keys that are looked up in every node; of more, a node's own labels are gone through."""
 
-Classes = Mapping[str, int | None]
-"""The number of the class of `blockSizes` that a node belongs to, by pool; None: no class selects it."""
+Classes = Mapping[int, int | None]
+"""The number of the class that a node belongs to, by `blockSizes`; None: no class selects it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Twins:
 
     pools: tuple[Pool, ...]
     sized: tuple[Pool, ...]
-    """The pools with `blockSizes` among them and those that they overflow to."""
+    """A pool for each `blockSizes` of theirs, and of those that they overflow to."""
 
 
 class Chooser:
@@ -36,13 +36,21 @@ class Chooser:
 
     def __init__(self, pools: Iterable[Pool]) -> None:
         """Arrange pools, which come by rank."""
+        pools = list(pools)
         enabled = [pool for pool in pools if not pool.disabled and not pool.unlisted]
         self._enabled = {pool.name: pool for pool in enabled}
+        numbers: dict[tuple[int, ...], int] = {}
+        self._sizes_of: dict[str, int] = {}
+        """By pool: the number of its `blockSizes`. Thousands of pools may have the same."""
+        for pool in pools:
+            same = tuple([id(size_class.selector) for size_class in pool.block_sizes])
+            self._sizes_of[pool.name] = numbers.setdefault(same, len(numbers))
         self._rank = {pool.name: number for number, pool in enumerate(enabled)}
         alike: dict[Selector, list[Pool]] = {}
         for pool in enabled:
             alike.setdefault(pool.selector, []).append(pool)
         self._twins = [_Twins(tuple(some), self._sized(some)) for some in alike.values()]
+        self._any_sized = any(some.sized for some in self._twins)
         self._index = SelectorIndex([some[0].selector for some in alike.values()])
         selectors = {id(pool.selector): pool.selector for pool in enabled}
         selectors |= {id(other.selector): other.selector for pool in enabled for other in pool.block_sizes}
@@ -54,6 +62,7 @@ class Chooser:
         self._of_twins: dict[object, Sequence[Offer]] = {}
         self._plain: dict[tuple[str, int | None], Offer] = {}
         self._uninvited: dict[object, Offer] = {}
+        self._sized_of_one: dict[str, tuple[Pool, ...]] = {}
         self.candidates = 0
         """How many candidates were listed: those that nodes share count once."""
         self._tests = 0
@@ -89,45 +98,46 @@ class Chooser:
         return Offers((*first, *(other for other in offers if other.pool.name not in names)))
 
     def _sized(self, pools: Iterable[Pool]) -> tuple[Pool, ...]:
-        found: dict[str, Pool] = {}
+        """Return a pool for each `blockSizes` of some pools, and of those that they overflow to."""
+        found: dict[int, Pool] = {}
         for pool in pools:
             others = (self._enabled[name] for name in pool.overflow if name in self._enabled)
-            found |= {other.name: other for other in (pool, *others) if other.block_sizes}
+            found |= {self._sizes_of[other.name]: other for other in (pool, *others) if other.block_sizes}
         return tuple(found.values())
 
-    def _classes(self, pools: Iterable[Pool], labels: Mapping[str, str], name: str) -> dict[str, int | None]:
+    def _classes(self, pools: Iterable[Pool], labels: Mapping[str, str], name: str) -> dict[int, int | None]:
         found = {}
         for pool in pools:
             before = pool.class_index.asked
-            found[pool.name] = pool.class_index.first(labels, name)
+            found[self._sizes_of[pool.name]] = pool.class_index.first(labels, name)
             self._tests += pool.class_index.asked - before
         return found
 
     def _look(self, labels: Mapping[str, str], name: str) -> Offers:
         numbers = self._index.matching(labels, name)
-        classes = [self._classes(self._twins[number].sized, labels, name) for number in numbers]
-        keys = tuple(
-            (number, *some.values()) if some else number
-            for number, some in zip(numbers, classes, strict=True)
-        )
-        offers = self._known.get(keys)
+        # By selector: the classes of the node, where they count.
+        classes = {
+            number: self._classes(self._twins[number].sized, labels, name)
+            for number in (numbers if self._any_sized else ())
+            if self._twins[number].sized
+        }
+        key = tuple(numbers), *((number, *some.values()) for number, some in classes.items())
+        offers = self._known.get(key)
         if offers is None:
-            groups = [
-                self._offers_of(number, key, some)
-                for number, key, some in zip(numbers, keys, classes, strict=True)
-            ]
+            groups = [self._offers_of(number, classes.get(number, {})) for number in numbers]
             every = [offer for group in groups for offer in group]
             if len(groups) > 1:
                 every.sort(key=lambda offer: self._rank[offer.pool.name])
-            offers = self._known[keys] = Offers(every)
+            offers = self._known[key] = Offers(every)
             self.candidates += len(offers)
         return offers
 
-    def _offers_of(self, number: int, key: object, classes: Classes) -> Sequence[Offer]:
+    def _offers_of(self, number: int, classes: Classes) -> Sequence[Offer]:
         """Return the offers of all pools of one selector, each with its stand-ins: its twins, then its `overflow`.
 
         A rack never spills into another by accident.
         """
+        key = number, *classes.values()
         offers = self._of_twins.get(key)
         if offers is None:
             pools = self._twins[number].pools
@@ -145,7 +155,7 @@ class Chooser:
 
     def _offer(self, pool: Pool, classes: Classes) -> Offer:
         """Return a pool with the block sizes for a class of nodes: its own, or those of the first class that selects them."""
-        key = pool.name, classes.get(pool.name)
+        key = pool.name, classes[self._sizes_of[pool.name]] if pool.block_sizes else None
         offer = self._plain.get(key)
         if offer is None:
             offer = self._plain[key] = Offer(pool, pool.sizes_of(key[1]))
@@ -161,10 +171,13 @@ class Chooser:
 
     def _not_selected(self, pool: Pool, node: Node) -> Offer:
         """Return the offer of a pool that pins a node, and does not select it or is disabled."""
-        classes = self._classes(self._sized([pool]), node.labels, node.name)
+        sized = self._sized_of_one.get(pool.name)
+        if sized is None:
+            sized = self._sized_of_one[pool.name] = self._sized([pool])
+        classes = self._classes(sized, node.labels, node.name)
         key = pool.name, *classes.values()
         offer = self._uninvited.get(key)
         if offer is None:
-            offer = Offer(pool, pool.sizes_of(classes.get(pool.name)), self._overflow(pool, classes))
-            self._uninvited[key] = offer
+            own = self._offer(pool, classes)
+            offer = self._uninvited[key] = Offer(pool, own.sizes, self._overflow(pool, classes))
         return offer

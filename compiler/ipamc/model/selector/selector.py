@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from ipamc.model.selector.expression import (
 )
 from ipamc.model.selector.find_key import Source, Spot, find_keys
 from ipamc.model.selector.normal_form import Normal, Outcomes, normal
+from ipamc.model.selector.signs import Sign, sets_of_signs
 
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
 
@@ -96,6 +97,16 @@ class Selector:
     def form(self) -> Normal:
         """Return its normal form."""
         return normal(self.expression)
+
+    @cached_property
+    def signs(self) -> Sequence[frozenset[Sign]]:
+        """Return sets of signs of which every selected node shows one; empty if there is none."""
+        return list(sets_of_signs(self.form))
+
+    @cached_property
+    def signs_of_others(self) -> Sequence[frozenset[Sign]]:
+        """Return sets of signs of which every node shows one that is not selected; empty if there is none."""
+        return list(sets_of_signs(normal(self.expression, negated=True)))
 
     @cached_property
     def _spots(self) -> Mapping[str, Spot]:
