@@ -14,6 +14,7 @@ import json
 import os
 import pkgutil
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from typing import IO, Any, Self
@@ -118,7 +119,7 @@ def install(events: Events) -> None:
 
     def opened(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
         found = io_open(file, mode, *arguments, **named)
-        ours = (isinstance(file, int) and file > 2) or (not isinstance(file, int) and events.counts(file))
+        ours = is_file(file) if isinstance(file, int) else events.counts(file)
         return Written(found, events) if ours and set(mode) & set("wxa+") else found
 
     def fsync(handle: Any) -> None:
@@ -126,7 +127,7 @@ def install(events: Events) -> None:
         os_fsync(handle)
 
     def write(handle: int, data: Any) -> int:
-        if handle > 2:
+        if is_file(handle):
             events.event("write", "", lambda: void(os_write(handle, bytes(data)[: len(data) // 2])))
         return os_write(handle, data)
 
@@ -134,6 +135,11 @@ def install(events: Events) -> None:
     os.fsync = fsync  # type: ignore[assignment]  # a handle is enough
     os.write = write
     sys.addaudithook(events.audit)
+
+
+def is_file(handle: int) -> bool:
+    """Tell whether a handle is one of a file, and neither a pipe to git nor our own output."""
+    return handle > 2 and stat.S_ISREG(os.fstat(handle).st_mode)
 
 
 def void(_: object) -> None:

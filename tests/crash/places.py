@@ -46,6 +46,8 @@ class Verb:
     arguments: tuple[str, ...]
     by_git: bool = False
     """git writes files, too: what it leaves is git's, and the next run begins with what is committed."""
+    merges: str = ""
+    """A file that has both sides between conflict markers until the run is done; git gives it anew to the next one."""
 
 
 VERBS = (
@@ -57,7 +59,11 @@ VERBS = (
     Verb("init", ("init", "new")),
     Verb("gitlab", ("ci", "gitlab")),
     Verb("github", ("ci", "github")),
-    Verb("merge driver", ("merge-driver", "base.lock", "ours.lock", "theirs.lock", "clusters/lab/ipam.lock")),
+    Verb(
+        "merge driver",
+        ("merge-driver", "base.lock", "ours.lock", "theirs.lock", "clusters/lab/ipam.lock"),
+        merges="ours.lock",
+    ),
     Verb("merge", ("ci", "merge", "other"), by_git=True),
 )
 

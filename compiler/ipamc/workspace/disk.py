@@ -8,6 +8,7 @@ OSError or as Trouble; the command line prints it as one line.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,7 +16,7 @@ from pathlib import Path, PurePath
 
 from ipamc.model.diagnostics import Diagnostic, Place
 from ipamc.workspace import regular
-from ipamc.workspace.held import temporary
+from ipamc.workspace.held import is_leftover, temporary
 from ipamc.workspace.links import refuse_links, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
@@ -196,12 +197,10 @@ def create(path: str, text: str) -> bool:
     Anything that is already there stays. Raises Trouble behind a link out of the work tree.
     """
     refuse_way_out(path)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with Path(path).open("xb") as file:
-            file.write(text.encode())
-    except FileExistsError:
+    if os.path.lexists(path):
         return False
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    put(path, text.encode())
     return True
 
 
@@ -233,10 +232,37 @@ def put(path: str, data: bytes) -> None:
     """Write a file beside its place, then rename it."""
     where = Path(path)
     beside = where.with_name(temporary())
+    with _writing_in(where.parent):
+        try:
+            with beside.open("xb") as file:  # x: not through a link
+                file.write(data)
+            beside.replace(where)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def _writing_in(folder: Path) -> Iterator[None]:
+    """Tell other runs that one writes in a folder; first remove what runs that were killed left there.
+
+    An unfinished file of a run that goes on stays: only who is alone in the folder removes anything.
+    """
     try:
-        with beside.open("xb") as file:  # x: not through a link
-            file.write(data)
-        beside.replace(where)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # another run writes there, or the file system has no locks
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for path in folder.iterdir():
+                if is_leftover(path):
+                    path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,7 @@ from ipamc.workspace.trouble import Trouble
 
 _BY_HANDLE = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
 """The system opens folders, and looks names up from there. Windows does not."""
+_TEMPORARY = re.compile(r"\.ipamc-[0-9a-f]+\.tmp").fullmatch
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -128,6 +130,11 @@ def _open(name: str, above: int, *, make: bool) -> int:
 def temporary() -> str:
     """Return a name that nobody can take before us: it cannot be guessed."""
     return f".ipamc-{os.urandom(8).hex()}.tmp"
+
+
+def is_leftover(path: Path) -> bool:
+    """Tell whether a path is a temporary file: where no other run writes, one of a run that was killed."""
+    return bool(_TEMPORARY(path.name)) and (path.is_symlink() or not path.is_dir())
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ of the others, so that the lock of one branch is not written into another one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,13 +15,11 @@ from typing import TYPE_CHECKING
 from ipamc.workspace import regular, tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path
-from ipamc.workspace.held import Held
+from ipamc.workspace.held import Held, is_leftover
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
-
-_LEFTOVER = re.compile(r"\.ipamc-[0-9a-f]+\.tmp").fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,5 +171,5 @@ def _sweep(held: Held, *, every_folder: bool) -> None:
     top = Path(held.folder)
     for folder in (top, *(tree.folders(held.folder) if every_folder else ())):
         for path in folder.iterdir():
-            if _LEFTOVER(path.name) and (path.is_symlink() or not path.is_dir()):
+            if is_leftover(path):
                 held.remove(path.relative_to(top).as_posix())
