@@ -29,7 +29,7 @@ Shape = Callable[[int], Files]
 LIMIT = 1.3
 BASE = 0.25
 FREE = 0.15
-"""Seconds above the empty cluster's that need no ratio: a bounded shape costs the same at any size."""
+"""Seconds beyond the ratio: a shape that is refused at once costs next to nothing at any size."""
 LARGEST = 1 << 20
 BYTES = 40
 HEAVY = 4 << 20
@@ -151,7 +151,7 @@ def main() -> None:
         parts, small, before, large, after = measure(shape, start)
         weight, heavy = weigh(shape, start)
         growth = after.seconds / before.seconds / 4
-        slow = growth > LIMIT and after.seconds > FREE
+        slow = after.seconds - FREE > 4 * LIMIT * before.seconds
         bad = [word for word, true in (("SLOW", slow), ("LARGE", weight > BYTES)) if true]
         bad += [f"EXIT {run.code}" for run in (before, after, heavy) if run.code not in {0, 1}]
         failed += [name] if bad else []
