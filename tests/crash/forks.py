@@ -17,6 +17,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any, Self
 
 import ipamc
@@ -92,15 +93,15 @@ os_write, os_fsync, io_open = os.write, os.fsync, io.open
 class Written:
     """A file that is open for writing: each write is an event, of which a half may be done."""
 
-    def __init__(self, file: IO[Any], events: Events) -> None:
-        self._file, self._events = file, events
+    def __init__(self, file: IO[Any], path: str, events: Events) -> None:
+        self._file, self._path, self._events = file, path, events
 
     def write(self, data: Any) -> int:
         def half() -> None:
             self._file.write(data[: len(data) // 2])
             self._file.flush()
 
-        self._events.event("write", str(self._file.name), half)
+        self._events.event("write", self._path, half)
         return self._file.write(data)
 
     def __getattr__(self, name: str) -> Any:
@@ -119,16 +120,16 @@ def install(events: Events) -> None:
 
     def opened(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
         found = io_open(file, mode, *arguments, **named)
-        ours = is_file(file) if isinstance(file, int) else events.counts(file)
-        return Written(found, events) if ours and set(mode) & set("wxa+") else found
+        path = path_of(file) if isinstance(file, int) else os.fsdecode(file)
+        return Written(found, path, events) if events.counts(path) and set(mode) & set("wxa+") else found
 
     def fsync(handle: Any) -> None:
         events.event("fsync", "")
         os_fsync(handle)
 
     def write(handle: int, data: Any) -> int:
-        if is_file(handle):
-            events.event("write", "", lambda: void(os_write(handle, bytes(data)[: len(data) // 2])))
+        if events.counts(path := path_of(handle)):
+            events.event("write", path, lambda: void(os_write(handle, bytes(data)[: len(data) // 2])))
         return os_write(handle, data)
 
     io.open = builtins.open = opened
@@ -137,9 +138,14 @@ def install(events: Events) -> None:
     sys.addaudithook(events.audit)
 
 
-def is_file(handle: int) -> bool:
-    """Tell whether a handle is one of a file, and neither a pipe to git nor our own output."""
-    return handle > 2 and stat.S_ISREG(os.fstat(handle).st_mode)
+def path_of(handle: int) -> str:
+    """Return the path of the file that a handle has; "" for our own output, a pipe to git, or where the system does not tell."""
+    if handle <= 2 or not stat.S_ISREG(os.fstat(handle).st_mode):
+        return ""
+    try:
+        return str(Path(f"/proc/self/fd/{handle}").readlink())
+    except OSError:
+        return ""
 
 
 def void(_: object) -> None:

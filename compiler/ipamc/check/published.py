@@ -77,11 +77,11 @@ def _flagged(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPool]
 
 
 def _blocks(texts: Iterable[object]) -> tuple[Block, ...]:
-    """Return the CIDRs of a list. One that cannot be read is left out."""
-    blocks = []
+    """Return the CIDRs of a list, each once. One that cannot be read is left out."""
+    blocks: dict[Block, None] = {}
     for text in texts:
         try:
-            blocks.append(parse_block(str(text), pods=False))
+            blocks[parse_block(str(text), pods=False)] = None
         except CidrError:
             continue
     return tuple(blocks)

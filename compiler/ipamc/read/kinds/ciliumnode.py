@@ -51,7 +51,7 @@ class RawCiliumNode(Foreign):
 
 
 def read_cilium_node(raw: RawCiliumNode, at: Place, reading: Reading) -> Iterator[CiliumNode]:
-    """Yield the CiliumNode with its blocks in the order of the document."""
+    """Yield the CiliumNode with its blocks in the order of the document; one that is listed twice is one."""
     reading.name(raw.metadata.name, "CiliumNode", at, "metadata", "name")
     ipam = (raw.spec or RawSpec()).ipam or RawIpam()
     here = at / "spec" / "ipam"
@@ -62,8 +62,10 @@ def read_cilium_node(raw: RawCiliumNode, at: Place, reading: Reading) -> Iterato
     yield CiliumNode(
         name=raw.metadata.name,
         at=at,
-        blocks=tuple((block, "") for block in reading.blocks(ipam.pod_cidrs or [], here, "podCIDRs")),
-        allocated=tuple(allocated),
+        blocks=tuple(
+            (block, "") for block in dict.fromkeys(reading.blocks(ipam.pod_cidrs or [], here, "podCIDRs"))
+        ),
+        allocated=tuple(dict.fromkeys(allocated)),
         addresses=_addresses(ipam.pool, here / "pool", reading) if ipam.pool else (),
     )
 
