@@ -121,7 +121,7 @@ def test_clusters_that_is_a_link(repository: Path) -> None:
     for words in (*VERBS, ("compile", "blue"), ("init", "new"), ("ci", "matrix", "--format", "names")):
         done = call(*words)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("error: clusters is a link, and ipamc neither reads nor writes")
+        assert "clusters is a link, and ipamc neither reads nor writes" in done.stderr
         assert done.stderr.count("\n") == 1
     assert tree(repository.parent) == before
 
@@ -151,6 +151,25 @@ def test_clusters_behind_a_link_are_not_told_as_deleted(target: str) -> None:
     done = call("plan", "--base", "HEAD", "--allow-deleted")
     assert (done.returncode, done.stdout) == (1, "")
     assert "clusters is a link" in done.stderr
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_merge_that_brings_a_link_is_undone() -> None:
+    """The branch that it comes from moved a cluster behind a link."""
+    commit()
+    subprocess.run(["git", "checkout", "-q", "-b", "stranger"], check=True)
+    Path("clusters/red").rename("moved")
+    Path("clusters/red").symlink_to("../moved")
+    commit()
+    subprocess.run(["git", "checkout", "-q", "-b", "mine", "HEAD~1"], check=True)
+    Path("readme").touch()
+    commit()
+    before = tree(Path("clusters"))
+    done = call("ci", "merge", "stranger")
+    assert done.returncode == 1
+    assert "clusters/red is a link" in done.stderr
+    assert "the merge was undone" in done.stderr
+    assert tree(Path("clusters")) == before
 
 
 def commit() -> None:

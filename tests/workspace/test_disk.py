@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import disk, output, regular
+from ipamc.workspace import disk, held, output, regular
 from ipamc.workspace.disk import read_lock, read_sources
 from ipamc.workspace.held import Held, alone
 from ipamc.workspace.output import Changes, compare
@@ -16,8 +16,11 @@ from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(params=["handles", "paths"])
+def cluster(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cluster's folder; on this system, and as on one that opens no folders."""
+    if request.param == "paths":
+        monkeypatch.setattr(held, "_BY_HANDLE", False)
     monkeypatch.chdir(tmp_path)
     folder = Path("clusters/lab")
     folder.mkdir(parents=True)
@@ -32,8 +35,8 @@ def put(path: Path, text: str = "x") -> Path:
 
 def write(folder: str, lock: str | None, texts: Mapping[str, str] | None) -> Changes:
     """Write as a run does that read the folder just before."""
-    with alone(folder) as held:
-        return output.write(held, lock, texts, Disk().inputs(folder))
+    with alone(folder) as place:
+        return output.write(place, lock, texts, Disk().inputs(folder))
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -272,6 +275,7 @@ def test_a_path_that_leaves_the_tree_is_our_bug(cluster: Path, path: str) -> Non
         write(cluster.as_posix(), None, {path: "x"})
 
 
+@pytest.mark.parametrize("cluster", ["handles"], indirect=True)
 def test_one_run_at_a_time(cluster: Path) -> None:
     with (
         alone("clusters/lab"),
