@@ -86,10 +86,9 @@ def test_paths_are_below_the_root_of_the_repository(
         assert paths(repository) == [wanted]
 
 
-def test_without_a_repository_paths_are_below_the_working_directory(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "")
+def test_without_a_repository_paths_are_below_the_working_directory(repository: Path) -> None:
+    top = next(folder for folder in repository.parents if (folder / ".git").exists())
+    (top / ".git").rename(top / "was.git")
     spoil(repository)
     assert main(["compile", *ALL]) == 1
     assert paths(repository) == ["clusters/red/cluster.yaml"]
