@@ -17,7 +17,7 @@ kind: Cluster
 metadata: {{name: {name}}}
 spec:
   cilium: {{version: "1.18", managedBy: helm}}
-  ipam: {{mode: cluster-pool}}
+  ipam: {{mode: {mode}}}
   addressSpace: site
   budget: {{leave: 100}}
   output: {{shardSize: 1}}
@@ -108,11 +108,13 @@ def compiled(top: Path, message: str) -> None:
     git(top, "commit", "--quiet", "--message", message)
 
 
-def made(top: Path) -> None:
-    """Make the repository: two branches whose locks differ, and inputs on `main` that are not compiled yet."""
+def made(top: Path, mode: str) -> None:
+    """Make the repository, its clusters in this mode: two branches whose locks differ, and inputs on `main` that are not compiled yet."""
     for folder, cidr in RANGES.items():
         (top / folder).mkdir(parents=True)
-        (top / folder / "cluster.yaml").write_text(CLUSTER.format(name=Path(folder).name, cidr=cidr))
+        (top / folder / "cluster.yaml").write_text(
+            CLUSTER.format(name=Path(folder).name, cidr=cidr, mode=mode)
+        )
         nodes(top, folder, "abcd")
     git(top, "init", "--quiet", "--template=", "--initial-branch", "main")
     compiled(top, "first")

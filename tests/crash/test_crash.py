@@ -24,6 +24,8 @@ from tests.crash.places import EDGE, LAB, VERBS, Verb
 from tests.crash.runs import Forks, Run
 
 ALL = os.environ.get("IPAMC_CRASH") == "all"
+MODES = ("cluster-pool", "multi-pool", "kubernetes", "crd")
+"""Of the clusters; the short form takes the first."""
 FEW = 4
 """Events of a verb that the short form disturbs, from the first to the last."""
 REPORTS = ("out/report.sarif", "report.json")
@@ -41,10 +43,11 @@ def top() -> Iterator[Path]:
     shutil.rmtree(made, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-def template(top: Path) -> Path:
-    places.made(top / "template")
-    return top / "template"
+@pytest.fixture(scope="module", params=MODES if ALL else MODES[:1])
+def template(request: pytest.FixtureRequest, top: Path) -> Path:
+    mode: str = request.param
+    places.made(top / mode, mode)
+    return top / mode
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,7 @@ def _given(parameter: click.Parameter, chance: random.Random) -> list[str]:
         few = (1,) * 20 + (0,) if parameter.required else (0, 1, 1, 2)
         return [_value(chance, parameter) for _ in range(chance.choice(few))]
     given: list[str] = []
-    often = (1,) * 20 + (0, 2) if parameter.required else (0, 0, 0, 1, 1, 2)
+    often = (1,) * 20 + (0, 2) if parameter.required or parameter.name == "jobs" else (0, 0, 0, 1, 1, 2)
     for _ in range(chance.choice(often)):
         name = chance.choice(parameter.opts)
         if isinstance(parameter, click.Option) and parameter.is_flag:
@@ -206,7 +206,7 @@ def _value(chance: random.Random, parameter: click.Parameter | None = None) -> s
     """Return a value, mostly one that the parameter is for."""
     name = parameter.name if parameter else ""
     if name == "jobs":
-        return chance.choice(("1", "1", "0", "-1", "x", "1.5", ""))  # others start processes
+        return chance.choice(("1",) * 30 + ("0", "-1", "x", "1.5", ""))  # others start processes
     if parameter and chance.random() < 0.9:
         if isinstance(parameter.type, click.Choice):
             return str(chance.choice(tuple(parameter.type.choices)))

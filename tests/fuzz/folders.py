@@ -17,19 +17,19 @@ from tests.support import in_process
 
 SOUND = "sound"
 READING = (
-    ("plan", "--format", "json"),
+    ("plan", "--jobs", "1", "--format", "json"),
     ("show", "--output", "json"),
     ("show", "--show-blocks"),
     ("which", "10.1.0.7"),
     ("which", "worker-1", "--output", "json"),
     ("why", "worker-1"),
-    ("lock", "--check"),
-    ("compile", "--check", "--format", "sarif"),
+    ("lock", "case", "--check"),
+    ("compile", "--jobs", "1", "--check", "--format", "sarif"),
 )
 """Verbs that write nothing."""
 WRITING = (
-    ("compile", "--report", "junit=report.xml"),
-    ("lock", "--leave", "all"),
+    ("compile", "--jobs", "1", "--report", "junit=report.xml"),
+    ("lock", "case", "--leave", "all"),
     ("lock", "case", "--release", "0.0.0.0/0"),
 )
 
