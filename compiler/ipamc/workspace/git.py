@@ -72,6 +72,8 @@ def before(folder: str, second: int) -> str | None:
 
     The history is that of first parents. None where there is no such commit.
     """
+    if second < 0:  # git would take it for a large number
+        return None
     found = run(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
     return found.text.strip() or None if found.code == 0 else None
 

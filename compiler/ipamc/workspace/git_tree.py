@@ -62,7 +62,7 @@ def files(folder: str, commit: str, path: str, wanted: Callable[[str], bool]) ->
         for name, entry in below.items():
             if wanted(name) and entry.sort == FILE:
                 chosen[name] = entry.blob
-            elif wanted(name):
+            elif wanted(name) and entry.sort != SUBMODULE:  # its files are of another repository
                 target = _target(name, text(read(entry.blob, 4096))) if entry.sort == LINK else None
                 if target is None or target not in below or below[target].sort != FILE:
                     raise Trouble(_no_file(commit, f"{within}{name}", entry.sort))

@@ -75,9 +75,14 @@ class Held:
             os.unlink(last, dir_fd=handle)
 
     def prune(self, path: str) -> None:
-        """Remove a file, and the folders above it that are empty then, but not this one."""
-        self.remove(path)
-        for folder in PurePosixPath(path).parents[:-1]:
+        """Remove a file, and the folders above it that are empty then, but not this one.
+
+        A path that ends with a slash is that of an empty folder.
+        """
+        if not path.endswith("/"):
+            self.remove(path)
+        where = PurePosixPath(path)
+        for folder in (*((where,) if path.endswith("/") else ()), *where.parents[:-1]):
             try:
                 with self._above(folder.as_posix()) as (handle, last):
                     os.rmdir(last, dir_fd=handle)

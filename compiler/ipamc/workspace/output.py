@@ -40,7 +40,7 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
     A `lock` or `files` of None stays as it is on the disk. Raises Trouble for a link to a folder.
     """
     rendered = Path(folder, RENDERED)
-    there = () if files is None else tree.paths(folder)
+    there = () if files is None else (*tree.paths(folder), *tree.empty_folders(folder))
     wanted = files or {}
     return Changes(
         lock=lock is not None and not is_same(Path(folder, LOCK), lock.encode()),

@@ -57,8 +57,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     new = [folder for folder in folders if name_of(folder) not in there] if locks else []
     renamed: dict[str, str] = {}
     for folder in new:
-        text = disk.read_lock(folder)
-        holds = _holds(parse(text, "")[0] if text else None)
+        holds = _held_now(folder)
         shared = {
             old: len(holds & _holds(lock)) for old, lock in locks.items() if old not in renamed.values()
         }
@@ -68,6 +67,15 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     wanted = locks.keys() if deleted is None else locks.keys() & set(deleted)
     left = sorted(wanted - set(renamed.values()))
     return Base(source=source, deleted={folder: locks[folder] for folder in left}, renamed=renamed)
+
+
+def _held_now(folder: str) -> set[tuple[str, str]]:
+    """Return what a lock on the disk holds; nothing where it is not read: the cluster's own plan says why."""
+    try:
+        text = disk.read_lock(folder)
+    except (Trouble, OSError):
+        return set()
+    return _holds(parse(text, "")[0] if text else None)
 
 
 def _shallow(revision: str) -> Trouble:

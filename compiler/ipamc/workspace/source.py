@@ -270,7 +270,7 @@ def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
 def _is_read(path: str) -> bool:
     """Tell whether a file is an input, the lock or rendered, by its path below the cluster's folder."""
     parts = PurePosixPath(path).parts
-    rendered = parts[0] == disk.RENDERED and not parts[-1].startswith(".")
+    rendered = parts[0] == disk.RENDERED
     return path == disk.LOCK or rendered or _is_source(path)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from ipamc.workspace import regular
 from ipamc.workspace.disk import RENDERED
+from ipamc.workspace.held import is_leftover
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
@@ -39,14 +40,22 @@ def folders(folder: str) -> Iterator[Path]:
 
 
 def paths(folder: str) -> list[str]:
-    """Return the paths below `rendered/` of all that is no folder, sorted.
+    """Return the paths below `rendered/` of all that is no folder, sorted; not what a killed run left.
 
-    Names that start with a dot are not ipamc's. Raises Trouble for a link to a folder.
+    Names that start with a dot count: Argo CD reads them. Raises Trouble for a link to a folder.
     """
     top = Path(folder, RENDERED)
-    return sorted(
-        path.relative_to(top).as_posix() for path in _leaves(folder) if not path.name.startswith(".")
-    )
+    return sorted(path.relative_to(top).as_posix() for path in _leaves(folder) if not is_leftover(path))
+
+
+def empty_folders(folder: str) -> list[str]:
+    """Return the paths below `rendered/` of folders without anything, sorted, each with a slash at its end.
+
+    git has no empty folders: one is a submodule that was not fetched here, and may be where others read it.
+    """
+    top = Path(folder, RENDERED)
+    empty = (path for path in folders(folder) if path != top and not any(path.iterdir()))
+    return sorted(f"{path.relative_to(top).as_posix()}/" for path in empty)
 
 
 def refuse_irregular(folder: str) -> None:

@@ -26,7 +26,7 @@ from ipamc.review.diff.lock_lines import compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.objects import CILIUM
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
-from ipamc.review.diff.rendered import Files, Flag, Trees, compare_files, compare_flags
+from ipamc.review.diff.rendered import Files, Flag, Trees, compare_files, compare_flags, given_blocks
 from ipamc.review.diff.restarts import Restart, restarts
 from ipamc.review.diff.steps import moves, steps
 
@@ -150,7 +150,9 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     in_order = steps(before.lock, before.cluster, plan)
     known = frozenset(line.node for line in before.lock.lines)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
-    lines = compare_lines(before.lock.lines, plan, why, last_day(today, plan.cluster.quarantine_days))
+    given = given_blocks(before.rendered) if plan.operator_pools else frozenset()
+    free_since = last_day(today, plan.cluster.quarantine_days)
+    lines = compare_lines(before.lock.lines, plan, why, free_since, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     files, flags = compare_files(before.rendered, after.files), compare_flags(before.rendered, after.files)
     changed = {

@@ -65,19 +65,24 @@ def renumbered(
 
 
 def compare_lines(
-    before: Sequence[Line], plan: Plan, why_pending: Mapping[Block, str], quarantined_after: str
+    before: Sequence[Line],
+    plan: Plan,
+    why_pending: Mapping[Block, str],
+    quarantined_after: str,
+    published: Collection[Block] = frozenset(),
 ) -> LineChanges:
     """Return what became of the base's lines, and where the head's lines come from. O(n log n).
 
     `why_pending`: why a held block is misplaced. `quarantined_after`: lines whose quarantine began on this
-    day or before are given out again without consent.
+    day or before are given out again without consent. `published`: blocks that the base rendered for nodes.
     """
-    comparison = _Comparison(before, plan)
+    comparison = _Comparison(before, plan, published)
     pending, still_pending = comparison.pending(why_pending)
     added = tuple(comparison.added())
     left, released, vanished = comparison.former(quarantined_after)
     renamed = {block.of for block in added if block.origin is Origin.RENAMED}
     moved = renumbered(comparison.ended, comparison.begun, comparison.present, plan.operator_pools)
+    moved |= {item.line.node for item in comparison.taken} & comparison.present
     joined = {block.line.node for block in added} - moved
     lost = {line.node for line in vanished if line.node not in comparison.present}
     return LineChanges(
@@ -88,7 +93,7 @@ def compare_lines(
         still_pending=still_pending,
         completed=tuple(comparison.completed()),
         vanished=vanished,
-        taken=tuple(comparison.taken()),
+        taken=comparison.taken,
         pool_transfers=comparison.pool_transfers(),
         taken_back=comparison.former_of_operator(),
         counts=Counts(
@@ -109,7 +114,7 @@ def compare_lines(
 class _Comparison:
     """The lines that differ, and those of them that replace each other."""
 
-    def __init__(self, before: Sequence[Line], plan: Plan) -> None:
+    def __init__(self, before: Sequence[Line], plan: Plan, published: Collection[Block]) -> None:
         self.plan = plan
         self.old = {line.block: line for line in before}
         self.new = {line.block: line for line in plan.lock.lines}
@@ -121,8 +126,11 @@ class _Comparison:
         self.begun = [
             line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))
         ]
+        self.taken = tuple(self._taken(published))
+        taken = {item.line.block for item in self.taken}
         left = [line for line in self.ended if line.state is State.HELD and line.node in self.present]
-        back = {line.block for line in left if line.pool in plan.operator_pools and not self._moved(line)}
+        given_out = [line for line in left if line.pool in plan.operator_pools and line.block not in taken]
+        back = {line.block for line in given_out if not self._moved(line)}
         self.lost = self._by_group(line for line in left if line.block not in back)
         self.gained = self._by_group(line for line in self.begun if line.state is State.HELD)
         self.replaced = {line.block for some in self.lost.values() for line in some}
@@ -243,7 +251,7 @@ class _Comparison:
             return Origin.RETURNED
         if line.pool in self.plan.operator_pools and (line.node, line.block) in self._shown:
             return Origin.ADOPTED
-        if was and was.in_use:
+        if was and was.in_use and was.node not in self.present:
             return Origin.RENAMED
         if self._pinned(line):
             return Origin.PIN
@@ -288,25 +296,27 @@ class _Comparison:
                 some.append(FormerBlock(line=line, before=line, to=over[0].node))
         return _in_order(left), _in_order(released), tuple(vanished)
 
-    def taken(self) -> Iterator[TakenBlock]:
+    def _taken(self, published: Collection[Block]) -> Iterator[TakenBlock]:
         """Yield the held blocks that have another line now, although no line records a consent, in order.
 
-        Consent is a line: one of the node that was pending in the base, or that keeps the block in the head
-        as quarantined or released. A node that replaces one which left may take its blocks (`--rename`): it
-        held none before. Where Cilium's operator decides, the lock follows the operator.
+        Consent is a line of the node itself that keeps the block, as pending, quarantined or released. A node
+        that replaces one which left may take its blocks (`--rename`): it held none before. Where Cilium's
+        operator decides, the lock follows what CiliumNodes show; what was rendered was not the operator's.
         """
-        waited = {(line.node, line.block.family) for line in self.before if line.state is State.PENDING}
         known = {line.node for line in self.before if line.state is State.HELD}
         for line in self.ended:
-            if line.state is not State.HELD or line.pool in self.plan.operator_pools:
-                continue
             now = self.new.get(line.block)
-            if (now and now.node == line.node) or (line.node, line.block.family) in waited:
+            if line.state is not State.HELD or (now and now.node == line.node):
                 continue
             over = [other for other in lines_over(self.plan.lock.lines, line.block) if other.in_use]
             heirs = {other.node for other in over}
             renamed = line.node not in self.present and len(heirs) == 1 and not heirs & known
-            if over and not renamed:
+            followed = (
+                line.pool in self.plan.operator_pools
+                and line.block not in published
+                and {(other.node, other.block) for other in over} <= self._shown
+            )
+            if over and not renamed and not followed:
                 yield TakenBlock(line=line, by=over[0])
 
     def former_of_operator(self) -> tuple[FormerBlock, ...]:
