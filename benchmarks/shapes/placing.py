@@ -86,13 +86,12 @@ def of_selector(text: str, count: int = 1) -> Files:
     return made([pool("a", "10.0.0.0/8", nodeSelector=text)], nodes(count, rack="r1"))
 
 
+def term(number: int) -> dict[str, Any]:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node-{number:06d}"]}]}
+
+
 def terms(count: int) -> dict[str, Any]:
-    return {
-        "nodeSelectorTerms": [
-            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node-{number:06d}"]}]}
-            for number in range(count)
-        ]
-    }
+    return {"nodeSelectorTerms": [term(number) for number in range(count)]}
 
 
 def aliased(selector: str, count: int) -> Files:
@@ -200,7 +199,7 @@ def pools() -> dict[str, Shape]:
             inventory(node(i, **{"kubernetes.io/hostname": f"node-{i:06d}"}) for i in range(n)),
         ),
         "racks by terms": lambda n: made(
-            [pool(f"p{i}", cidr(i), nodeSelector={"nodeSelectorTerms": terms(i + 1)["nodeSelectorTerms"][-1:]}) for i in range(n)],
+            [pool(f"p{i}", cidr(i), nodeSelector={"nodeSelectorTerms": [term(i)]}) for i in range(n)],
             nodes(n),
         ),
         "pools of one selector, all full": lambda n: made(every(n, 28), nodes(2 * n)),

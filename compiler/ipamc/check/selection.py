@@ -68,10 +68,11 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     misspelt = {
         number for number, same in by_selector.items() if not same[0].selector.keys.isdisjoint(missing)
     }
+    idle_by_itself = idle - stand_ins
     without = [
         pool
         for pool in pools
-        if pool.name in idle - stand_ins
+        if pool.name in idle_by_itself
         and id(pool.selector) not in misspelt
         and not pool.selector.impossible()
     ]

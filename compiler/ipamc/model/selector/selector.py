@@ -27,7 +27,7 @@ from ipamc.model.selector.signs import Sign, sets_of_signs
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
 
 
-MAX_LENGTH = 1 << 20
+MAX_LENGTH = 4 << 20
 """Characters of a selector, of an object as Python prints it. No object in a cluster can have so many: etcd
 takes requests of 1.5 MiB."""
 
