@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from ipamc.model.selector import selector
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import parse_calico, parse_label_selector, parse_node_selector
 
@@ -301,3 +304,28 @@ def test_where_a_key_is_wrong_the_key_is_shown() -> None:
         with pytest.raises(SelectorError) as caught:
             parse_label_selector(obj)
         assert caught.value.at_key
+
+
+def test_a_selector_that_no_object_could_have_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selector, "MAX_LENGTH", 60)
+    values = ", ".join(f'"r{number}"' for number in range(50))
+    objects: list[tuple[Callable[[], object], str]] = [
+        (lambda: parse_calico(f"rack in {{{values}}}"), "a selector of 348 characters"),
+        (
+            lambda: parse_label_selector({"matchLabels": {"rack" * 12: "r1" * 12}}),
+            "a selector of 97 characters",
+        ),
+    ]
+    for read, message in objects:
+        with pytest.raises(SelectorError, match=f"{message} is longer than the limit of 60"):
+            read()
+
+
+def test_pools_that_share_a_text_share_its_selector_or_its_error() -> None:
+    assert parse_calico("a == 'shared'") is parse_calico("a == 'shared'")
+    one, other = ({"matchLabels": {"a": "shared"}} for _ in range(2))
+    assert parse_label_selector(one) is parse_label_selector(other)
+    for text in ("a == ", "a == "):
+        with pytest.raises(SelectorError, match="the selector ends here") as caught:
+            parse_calico(text)
+        assert caught.value.offset == 5

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.plan import Plan
 from ipamc.model.selector.selector import parse_node_selector
+from ipamc.render.targets import disjoint_selectors
 from tests.support.builders import AT, node, plan, pool, ranges, read, rendered
+from tests.support.counting import counted
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -224,3 +226,27 @@ def test_nodes_to_come_are_never_selected_twice_by_labels(
     found = configs(made(pools, [node(f"n{index}", each) for index, each in enumerate(labels)]))
     for each in later:
         assert sum(selects(selector, {HOSTNAME: "new", **each}) for selector in found.values()) <= 1
+
+
+def test_pools_that_overlap_too_much_list_hostnames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a thousand pools less all those before it would be half a million conditions."""
+    letters = "abcdefgh"
+    pools = [one(letter, f"has({letter})", priority=-index) for index, letter in enumerate(letters)]
+    nodes = [node(f"n{letter}", {letter: "x"}) for letter in letters]
+    by_labels = check(made(pools, nodes))
+    assert len(by_labels["h"]["matchExpressions"]) == len(letters)
+    for limit in ("MOST_VALUES", "MOST_COMPARISONS"):
+        with monkeypatch.context() as patched:
+            patched.setattr(disjoint_selectors, limit, 3)
+            found = check(made(pools, nodes))
+        assert found["b"] == by_labels["b"]
+        assert found["h"] == {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["nh"]}]}
+
+
+@pytest.mark.parametrize("count", [20, 80])
+def test_only_selectors_that_may_meet_are_compared(count: int) -> None:
+    pools = [pool(f"p{i}", f"10.{i}.0.0/24", nodes=f"rack in {{'r{i}', 'q{i}'}}") for i in range(count)]
+    nodes = [node(f"n{i}", {"rack": f"r{i}"}) for i in range(count)]
+    with counted(disjoint_selectors, "_disjoint") as compared:
+        check(made(pools, nodes))
+    assert compared.call_count <= count
