@@ -57,6 +57,10 @@ class Prefix:
         return f"{self.block} of node {self.owner}" if self.state else f'{self.block} of pool "{self.owner}"'
 
 
+MOST = 20
+"""The most clusters that are named around one prefix, and the most that cannot be read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPrefixes:
     """All addresses of a cluster."""
@@ -81,10 +85,13 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """The other clusters that may be of an address space, in order of folder."""
+    """The other clusters that may be of an address space, in order of folder, as far as they matter to one."""
 
     clusters: tuple[ClusterPrefixes, ...] = ()
+    """Those that share an address with `known`."""
     unread: tuple[Unread, ...] = ()
+    known: frozenset[Block] | None = None
+    """The blocks of the one, with which the others were compared; None: `clusters` are all others."""
 
 
 def mentions(sources: Mapping[str, bytes]) -> bool:
@@ -258,6 +265,26 @@ def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterat
                 also=[Related(other.at, "refused here")],
                 help=f"correct it; all of its findings: ipamc compile {other.cluster} --check",
             )
+
+
+def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
+    """Return for each cluster those of its address space that share an address with it, by position, in order.
+
+    A cluster that overlaps has at least one, and finds up to MOST clusters around one of its prefixes: where
+    all overlap, all findings together grow with the clusters, and not with their pairs. O(n log n) of all
+    prefixes.
+    """
+    met: list[set[int]] = [set() for _ in every]
+    spaces: dict[str, list[tuple[Prefix, int]]] = {}
+    for number, found in enumerate(every):
+        spaces.setdefault(found.space, []).extend((prefix, number) for prefix in found.prefixes)
+    for entries in spaces.values():
+        for (_, number), around in nested(entries, lambda entry: entry[0].block):
+            for _, other in around[-MOST:]:
+                if other != number:
+                    met[number].add(other)
+                    met[other].add(number)
+    return [sorted(others) for others in met]
 
 
 def check_neighbours(mine: ClusterPrefixes, neighbours: Neighbours) -> Iterator[Diagnostic]:

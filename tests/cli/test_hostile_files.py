@@ -292,3 +292,26 @@ def test_leftovers_that_a_branch_made_up(repository: Path) -> None:
     assert tree(repository.parent / "outside") == before
     left = {path.name for path in Path("clusters/blue").rglob(".ipamc-*")}
     assert left == {f".ipamc-{os.getpid()}.tmp", ".ipamc-1.tmp"}
+
+
+@pytest.mark.parametrize(
+    "path", ["ciliumnodes/000/.argocd-source.yaml", ".hidden.yaml", "ciliumnodes/evil/.x.json"]
+)
+def test_a_hidden_file_below_rendered_is_foreign(repository: Path, path: str) -> None:
+    """Argo CD reads names that start with a dot, and takes overrides from one of them."""
+    place = repository / "clusters/blue/rendered" / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("kind: Evil\n")
+    done = call("compile", "blue", "--locked", "--check")
+    assert (done.returncode, path in done.stderr) == (1, True)
+    assert call("compile", "blue").returncode == 0
+    assert not place.exists()
+
+
+def test_an_empty_folder_below_rendered_is_foreign(repository: Path) -> None:
+    """It may be a submodule, which others fetch and apply."""
+    folder = repository / "clusters/blue/rendered/ciliumnodes/001"
+    folder.mkdir(parents=True)
+    assert call("compile", "blue", "--locked", "--check").returncode == 1
+    assert call("compile", "blue").returncode == 0
+    assert not folder.exists()

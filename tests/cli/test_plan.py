@@ -385,6 +385,8 @@ def test_a_renamed_cluster_is_compared_with_what_it_was(
     edit(repository, "name: red", "name: rouge", name="rouge")
     edit(repository, '"cluster":"red"', '"cluster":"rouge"', name="rouge", file="ipam.lock")
     lock = repository / "clusters/rouge/ipam.lock"
+    found = plan_of(capsys, "--base", "HEAD", "red", "rouge")
+    assert list(found) == ["rouge"]
     found = plan_of(capsys, "--base", "HEAD")
     assert list(found) == ["blue", "rouge"]
     assert found["rouge"]["status"] == "renamed"
@@ -454,6 +456,87 @@ def test_consent_is_a_line(repository: Path, capsys: pytest.CaptureFixture[str])
     found = plan_of(capsys, "--base", "HEAD")
     assert [found[name]["taken"] for name in ("blue", "red")] == [[], []]
     assert main(["plan", "--base", "HEAD"]) == 0
+
+
+def test_a_pending_line_agrees_to_no_other_move(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both nodes are to be renumbered; their held blocks are swapped instead."""
+    for node in ("n1", "n2"):
+        assert main(["lock", "blue", "--renumber", node]) == 0
+    commit("two renumbers")
+    lock = repository / "clusters/blue/ipam.lock"
+    rows = lock.read_text().splitlines(keepends=True)
+    for number, row in enumerate(rows):
+        if '"pending"' not in row:
+            rows[number] = row.replace('"n1"', '"x"').replace('"n2"', '"n1"').replace('"x"', '"n2"')
+    lock.write_text("".join(rows))
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "2 held blocks changed hands" in capsys.readouterr().err
+
+
+def test_a_block_that_a_newcomer_gets_without_quarantine(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """n1 is settled by hand: its old block is not kept, but given to n3."""
+    assert main(["lock", "blue", "--renumber", "n1"]) == 0
+    commit("a renumber")
+    edit(repository, '"node":"n1"}', '"node":"n3"}', file="ipam.lock")
+    edit(repository, ',"pending":true', "", file="ipam.lock")
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "10.0.0.0/27 of n1 (n3 has 10.0.0.0/27)" in capsys.readouterr().err
+
+
+def test_a_held_block_that_is_pending_instead(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """n1 holds another block at once, and waits for the one that its pods have."""
+    lock = repository / "clusters/blue/ipam.lock"
+    rows = lock.read_text().splitlines(keepends=True)
+    rows[1] = rows[1].replace('"}', '","pending":true}')
+    rows.append('{"block":"10.0.0.64/27","pool":"a","node":"n1"}\n')
+    lock.write_text("".join(rows))
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "10.0.0.0/27 of n1 (n1 has 10.0.0.0/27)" in capsys.readouterr().err
+
+
+def test_a_cluster_that_leaves_its_address_space(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(repository, "  ipam: {", "  addressSpace: fabric\n  ipam: {")
+    assert main(["compile"]) == 0
+    commit("a space")
+    edit(repository, "  addressSpace: fabric\n", "")
+    (setting,) = plan_of(capsys, "--base", "HEAD")["blue"]["lock"]
+    assert setting == {"name": "addressSpace", "old": "fabric", "new": "(none)"}
+
+
+ADOPT = """\
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: q}
+spec: {unlisted: true, ipv4: {cidrs: [10.9.0.0/22], blockSize: 27}}
+"""
+
+
+def test_the_name_of_a_pool_of_the_operator_hides_no_swap(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pool a is renamed, and the operator's pool gets its name: what was rendered was not the operator's."""
+    edit(repository, "mode: cluster-pool", "mode: cluster-pool, operator: adopt")
+    cluster = repository / "clusters/blue/cluster.yaml"
+    cluster.write_text(cluster.read_text() + ADOPT)
+    assert main(["compile"]) == 0
+    commit("adopt")
+    edit(repository, "metadata: {name: a}", "metadata: {name: z}")
+    edit(repository, "metadata: {name: q}", "metadata: {name: a}")
+    swap(repository)
+    assert main(["compile"]) == 0
+    capsys.readouterr()
+    found = plan_of(capsys, "--base", "HEAD")["blue"]
+    assert found["nodes"]["renumbered"] == 2
+    assert found["takenBack"] == []
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "2 held blocks changed hands" in capsys.readouterr().err
 
 
 # Where git cannot help.

@@ -55,7 +55,12 @@ def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
             plan = compile_cluster(inputs).plan
         except Refused:
             plan = None
-        for found in explanations(cluster, lock, inputs.today):
+        try:
+            explained = list(explanations(cluster, lock, inputs.today))
+        except Refused:  # more blocks than a cluster may have
+            assert plan is None
+            continue
+        for found in explained:
             assert found.status in (OF_THE_INVENTORY if found.node in inventory else OF_OTHERS)
             if found.node in inventory:
                 assert {seen.pool.name for seen in found.pools} == {pool.name for pool in cluster.pools}

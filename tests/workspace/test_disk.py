@@ -200,12 +200,11 @@ def test_a_file_where_a_folder_was_and_the_other_way_round(cluster: Path) -> Non
     assert files(cluster / "rendered") == {"a/x": "file", "b": "file"}
 
 
-def test_dot_files_are_nobodys(cluster: Path) -> None:
-    put(cluster / "rendered/a/.DS_Store")
+def test_dot_files_are_foreign(cluster: Path) -> None:
+    """Argo CD reads them."""
+    put(cluster / "rendered/a/.argocd-source.yaml")
     write("clusters/lab", None, {"a/b.yaml": "b"})
-    assert not write("clusters/lab", None, {"a/b.yaml": "b"})
-    write("clusters/lab", None, {})
-    assert files(cluster / "rendered") == {"a/.DS_Store": "x"}
+    assert files(cluster / "rendered") == {"a/b.yaml": "b"}
 
 
 def test_the_lock_is_written_first_and_a_killed_run_leaves_whole_files(

@@ -175,7 +175,8 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
     there = [text for text in given if text not in missing]
     folders = find(there) if there else [] if given else _all()
     before = look(base, folders, [f"{disk.CLUSTERS}/{name_of(text)}" for text in missing] if given else None)
-    if unknown := [text for text in missing if f"{disk.CLUSTERS}/{name_of(text)}" not in before.deleted]:
+    known = {*before.deleted, *before.renamed.values()}
+    if unknown := [text for text in missing if f"{disk.CLUSTERS}/{name_of(text)}" not in known]:
         find(unknown)  # raises, with the names that exist
     if not folders and not before.deleted:
         disk.clusters()  # raises: there is none

@@ -108,6 +108,12 @@ def merge_base(folder: str, one: str, two: str) -> str | None:
     return found.text.strip() if found.code == 0 else None
 
 
+def merge_bases(folder: str, one: str, two: str) -> list[str]:
+    """Return all best common ancestors of two revisions; several where branches were merged both ways."""
+    found = run(folder, "merge-base", "--all", one, two)
+    return found.text.split() if found.code == 0 else []
+
+
 def changed(folder: str, base: str) -> list[str]:
     """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
 

@@ -212,4 +212,4 @@ def _start(top: str, arguments: Iterable[str], more: Mapping[str, str] | None = 
         try:
             yield Running(process, process.stdin, process.stdout, complaint)
         finally:
-            process.kill()
+            process.terminate()  # so that git removes the locks of its own files

@@ -51,7 +51,7 @@ class Applied:
     """The answer to `kubectl apply`."""
 
     objects: int
-    """Those that the apiserver took."""
+    """Those that the apiserver took, each counted once."""
     taken: frozenset[tuple[str, str]] = frozenset()
     """The same: kind in lower case, and name."""
     problem: str = ""
@@ -102,13 +102,13 @@ class Kube:
         code, said, complaint = self._ask(
             "apply", "--server-side", "--field-manager=ipamc", "-f", "-", stdin=text
         )
-        lines = [line for line in said.splitlines() if line.endswith("serverside-applied")]
+        lines = (line for line in said.splitlines() if line.endswith("serverside-applied"))
         named = (line.split()[0].partition("/") for line in lines)
         taken = frozenset((resource.partition(".")[0], name) for resource, _, name in named)
         if not code:
-            return Applied(objects=len(lines), taken=taken)
+            return Applied(objects=len(taken), taken=taken)
         problem = complaint.strip() or f"kubectl exits with {code}"
-        return Applied(objects=len(lines), taken=taken, problem=problem)
+        return Applied(objects=len(taken), taken=taken, problem=problem)
 
     def flags(self, namespace: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return ConfigMap cilium-config and Deployment cilium-operator, None for what is not there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -32,19 +33,31 @@ def neighbours(
     adds is inside ranges, or is compared when that cluster is compiled. `progress` shows that this takes a
     while.
     """
-    from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
-
     if not any(map(_may_be_of_a_space, folders)):
         return {}
-    every = {disk.identity(folder): folder for folder in (*_beside(folders), *folders)}
     with progress("reading the clusters of the address space"), paused_collector():
-        surveyed = {path: _survey(every[path]) for path in sorted(every)}
+        return _compared(folders)
+
+
+def _compared(folders: Sequence[str]) -> dict[str, Neighbours]:
+    """Compare all clusters with each other once, so that each gets only those that it overlaps with."""
+    from ipamc.address_space import MOST, ClusterPrefixes, Neighbours, Unread, meetings
+
+    every = {disk.identity(folder): folder for folder in (*_beside(folders), *folders)}
+    surveyed = {path: _survey(every[path]) for path in sorted(every)}
+    read = {path: found for path, found in surveyed.items() if isinstance(found, ClusterPrefixes)}
+    unread = {path: found for path, found in surveyed.items() if isinstance(found, Unread)}
+    clusters = list(read.values())
+    met = dict(zip(read, meetings(clusters), strict=True))
     given = {}
     for folder in folders:
-        others = [found for path, found in surveyed.items() if path != disk.identity(folder)]
+        me = disk.identity(folder)
+        mine = read.get(me)
+        some = [clusters[number] for number in met[me]] if mine else clusters
         given[folder] = Neighbours(
-            clusters=tuple(found for found in others if isinstance(found, ClusterPrefixes)),
-            unread=tuple(found for found in others if isinstance(found, Unread)),
+            clusters=tuple(some),
+            unread=tuple(unread[path] for path in islice((path for path in unread if path != me), MOST)),
+            known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
         )
     return given
 
@@ -94,9 +107,23 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
 
     plan = compilation.plan
     mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
+    if others.known is not None and not others.known.issuperset(prefix.block for prefix in mine.prefixes):
+        others = _all_others(inputs.folder)
     found = list(check_neighbours(mine, others))
     if any(finding.severity is Severity.ERROR for finding in found):
         raise Refused((*compilation.diagnostics, *locate(found, {**_texts(found), **inputs.sources})))
+
+
+def _all_others(folder: str) -> Neighbours:
+    """Return all other clusters: this one has got addresses that it did not have on the disk."""
+    from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
+
+    every = {disk.identity(other): other for other in _beside([folder])}
+    found = [_survey(every[path]) for path in sorted(every) if path != disk.identity(folder)]
+    return Neighbours(
+        clusters=tuple(each for each in found if isinstance(each, ClusterPrefixes)),
+        unread=tuple(each for each in found if isinstance(each, Unread)),
+    )
 
 
 def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:

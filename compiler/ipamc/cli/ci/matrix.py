@@ -147,8 +147,9 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         paths = git.changed(".", commit) if commit else None
     else:
         commit = git.commit(".", base)
-        fork = git.merge_base(".", commit, "HEAD") if commit else None
-        paths = git.changed(".", fork) if fork else None
+        # All of them: who merges both ways, and dates the commits, chooses which one git takes.
+        forks = git.merge_bases(".", commit, "HEAD") if commit else []
+        paths = sorted({path for fork in forks for path in git.changed(".", fork)}) if forks else None
         if commit:
             why = "it and HEAD have no common ancestor here: a shallow clone?"
     if paths is None and strict:

@@ -30,6 +30,9 @@ from ipamc.review.diff.rendered import Files, Flag, Trees, compare_files, compar
 from ipamc.review.diff.restarts import Restart, restarts
 from ipamc.review.diff.steps import moves, steps
 
+NONE = "(none)"
+"""The address space of a cluster that names none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterBase:
@@ -46,7 +49,7 @@ class ClusterBase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A field of the lock's header."""
+    """A field of the lock's header, or the address space."""
 
     name: str
     old: str
@@ -167,7 +170,7 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
         if FLAGS in before.rendered
         else (),
         leaving=leaving(trees, {want.node.name for want in plan.wants}),
-        settings=() if not before.lock.shards else tuple(_settings(before.lock, plan.lock)),
+        settings=(*_settings(before.lock, plan.lock), *_space(before.cluster, plan.cluster)),
         flags=flags,
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
@@ -176,6 +179,15 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     )
 
 
+def _space(before: Cluster | None, after: Cluster) -> list[Setting]:
+    """Return the change of the address space: overlaps with its clusters are not looked for any more."""
+    if before is None or before.address_space == after.address_space:
+        return []
+    return [Setting(name="addressSpace", old=before.address_space or NONE, new=after.address_space or NONE)]
+
+
 def _settings(before: Lock, after: Lock) -> list[Setting]:
+    if not before.shards:
+        return []
     pairs = (("mode", before.mode.value, after.mode.value), ("shards", str(before.shards), str(after.shards)))
     return [Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new]

@@ -1,10 +1,8 @@
 """The lines of two locks, compared: what was added, left, released, renumbered or vanished.
 
-A line that is the same costs one look-up.
-
-A compile records its own decisions (`Plan.origins`). Decisions between the base and the head are derived from
-the lines, the pins and the inventory: a block that the inventory shows is then called adopted, even if the
-compiler placed it.
+A line that is the same costs one look-up. A compile records its own decisions (`Plan.origins`). Decisions
+between the base and the head are derived from the lines, the pins and the inventory: a block that the
+inventory shows is then called adopted, even if the compiler placed it.
 """
 
 from __future__ import annotations
@@ -299,14 +297,15 @@ class _Comparison:
     def _taken(self, published: Collection[Block]) -> Iterator[TakenBlock]:
         """Yield the held blocks that have another line now, although no line records a consent, in order.
 
-        Consent is a line of the node itself that keeps the block, as pending, quarantined or released. A node
-        that replaces one which left may take its blocks (`--rename`): it held none before. Where Cilium's
-        operator decides, the lock follows what CiliumNodes show; what was rendered was not the operator's.
+        Consent is a line of the node itself that keeps the block, as quarantined or released. A node that
+        replaces one which left may take its blocks (`--rename`): it held none before. Where Cilium's operator
+        decides, the lock follows what CiliumNodes show; what was rendered was not the operator's.
         """
         known = {line.node for line in self.before if line.state is State.HELD}
         for line in self.ended:
             now = self.new.get(line.block)
-            if line.state is not State.HELD or (now and now.node == line.node):
+            kept = now and now.node == line.node and now.state is not State.PENDING
+            if line.state is not State.HELD or kept:
                 continue
             over = [other for other in lines_over(self.plan.lock.lines, line.block) if other.in_use]
             heirs = {other.node for other in over}
