@@ -23,7 +23,7 @@ def entry(hook: str) -> list[str]:
     """Return the arguments of a hook's command, which is the script that the package installs."""
     command: str = HOOKS[hook]["entry"]
     name, *arguments = command.split()
-    assert f'\n{name} = "ipamc.cli:main"\n' in (ROOT / "pyproject.toml").read_text()
+    assert f'\n{name} = "ipamc.__main__:main"\n' in (ROOT / "pyproject.toml").read_text()
     return arguments
 
 
