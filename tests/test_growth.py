@@ -55,12 +55,14 @@ def findings(files: Files) -> tuple[Diagnostic, ...]:
         for name, text in texts.items()
     }
     lock = data.pop("ipam.lock", None)
+    rendered = {name: data.pop(name) for name in [*data] if name.startswith("rendered/")}
     inputs = Inputs(
         name="bench",
         folder="clusters/bench",
         sources=data,
-        lock_path="ipam.lock",
+        lock_path="clusters/bench/ipam.lock",
         lock=lock,
+        published={name.removeprefix("rendered/"): text for name, text in rendered.items()},
         schemas=SCHEMAS,
         templates=TEMPLATES,
         today="2026-11-21",

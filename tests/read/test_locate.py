@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Place, Related, Span, error, note, warning
 from ipamc.read.locate import locate
+from tests.support.calls import counted
 
 YAML = """\
 # a comment
@@ -215,3 +216,28 @@ def test_every_leaf_of_a_yaml_text_is_found(value: dict[str, Any], flow: bool) -
     for keys, leaf in leaves(value):
         at = span(Place("x.yaml", 0, keys), source)
         assert yaml.safe_load(at.source[at.column - 1 : at.end_column - 1]) == leaf
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "lead"),
+    [("k: ", "", 0), ('k: "', '"', 1), ("k: '", "'", 1), ("k: |\n  ", "", 0)],
+)
+def test_a_character_far_inside_a_long_text(head: str, tail: str, lead: int) -> None:
+    text = "".join(f"a{number} || " for number in range(400)) + "a"
+    for offset in (1, 255, 256, 257, 1500, len(text) - 1):
+        found = span(Place("x.yaml", 0, ("k",), offset=offset), f"{head}{text}{tail}\n")
+        indent = 2 if "|" in head else 3
+        assert found.column == 1 + indent + lead + offset
+
+
+@pytest.mark.parametrize("count", [200, 800])
+def test_many_findings_in_one_text_go_through_it_once(count: int) -> None:
+    """One step for each character and finding would be a million for a selector of a thousand labels."""
+    text = " || ".join(f'a{number} == "x"' for number in range(count))
+    found = [
+        error("IPC0000", Place("x.json", 0, ("k",), offset=text.index(f"a{number} ")), "x")
+        for number in range(count)
+    ]
+    source = json.dumps({"k": text}).encode()
+    work = counted(lambda: locate(found, {"x.json": source}))
+    assert work <= 400 * count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -41,6 +42,7 @@ class Texts:
         self._texts: dict[str, str] = {}
         self._lines: dict[str, Lines] = {}
         self._spots: dict[str, Spot] = defaultdict(Spot)
+        self._scalars: dict[tuple[str, int], _Scalar] = {}
         for at in ats:
             if isinstance(at, Place) and at.path in sources:
                 self._spots[at.path].descend(_steps(at))
@@ -67,7 +69,10 @@ class Texts:
         if spot.key_start >= 0 and (start == end or (whole and at.key)):
             start, end = spot.key_start, spot.key_end
         elif whole and at.offset:
-            start = end = _inside(self._texts[at.path], spot, at.offset)
+            key = at.path, spot.start
+            if key not in self._scalars:
+                self._scalars[key] = _Scalar(self._texts[at.path], spot)
+            start = end = self._scalars[key].at(at.offset)
         return self._lines[at.path].span(start, end)
 
 
@@ -75,31 +80,57 @@ def _steps(at: Place) -> Keys:
     return (at.document, *at.keys)
 
 
-def _inside(text: str, spot: Spot, offset: int) -> int:
-    """Return the offset in the text of a character of a scalar's value."""
-    start, end = spot.start, spot.end
-    if match := _PROPERTIES.match(text, start, end):
-        start = match.end()
-    if spot.style in {"|", ">"}:
-        return _inside_block(text, start, end, offset)
-    index = start + (1 if spot.style else 0)
-    while offset > 0 and index < end:
-        offset -= 1
-        if spot.style == '"' and text[index] == "\\":
-            index += _ESCAPES.get(text[index + 1], 2)
-        elif spot.style == "'" and text[index] == "'":
-            index += 2
-        elif text[index] in "\r\n":  # a folded line break counts, with the blanks around it, as one character
-            while index < end and text[index] in " \t\r\n":
+class _Scalar:
+    """The characters of a scalar's value in the text. Thousands of findings may be about one scalar."""
+
+    def __init__(self, text: str, spot: Spot) -> None:
+        start = spot.start
+        if match := _PROPERTIES.match(text, start, spot.end):
+            start = match.end()
+        self._text, self._start, self._end, self._style = text, start, spot.end, spot.style
+        self._marks = [start + (1 if spot.style else 0)]
+        """The offset in the text of each character whose number is a multiple of `_EVERY`, as far as known."""
+        self._lines = _lines_of_block(text, start, spot.end) if spot.style in {"|", ">"} else None
+
+    def at(self, offset: int) -> int:
+        """Return the offset in the text of a character of the value. O(offset) for the first ones, then O(log n)."""
+        if self._lines is not None:
+            return _inside_block(self._lines, self._end, offset)
+        while len(self._marks) <= offset // _EVERY and self._marks[-1] < self._end:
+            self._marks.append(self._after(self._marks[-1], _EVERY))
+        known = min(offset // _EVERY, len(self._marks) - 1)
+        return min(self._after(self._marks[known], offset - known * _EVERY), self._end)
+
+    def _after(self, index: int, offset: int) -> int:
+        """Return the offset in the text so many characters of the value later."""
+        text, end, style = self._text, self._end, self._style
+        while offset > 0 and index < end:
+            offset -= 1
+            if style == '"' and text[index] == "\\":
+                index += _ESCAPES.get(text[index + 1], 2)
+            elif style == "'" and text[index] == "'":
+                index += 2
+            elif (
+                text[index] in "\r\n"
+            ):  # a folded line break counts, with the blanks around it, as one character
+                while index < end and text[index] in " \t\r\n":
+                    index += 1
+            else:
                 index += 1
-        else:
-            index += 1
-    return min(index, end)
+        return index
 
 
-def _inside_block(text: str, start: int, end: int, offset: int) -> int:
-    """Do the same in a block scalar: lines begin after their indentation, a line break is one character."""
-    line, indent = text.find("\n", start, end) + 1, -1
+_EVERY = 256
+
+
+def _lines_of_block(text: str, start: int, end: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the lines of a block scalar: the number of the first character of each in the value; its content.
+
+    Lines begin after their indentation, and a line break is one character.
+    """
+    numbers: list[int] = []
+    contents: list[tuple[int, int]] = []
+    number, line, indent = 0, text.find("\n", start, end) + 1, -1
     while line:
         newline = text.find("\n", line, end)
         stop = end if newline < 0 else newline - (text[newline - 1] == "\r")
@@ -107,8 +138,17 @@ def _inside_block(text: str, start: int, end: int, offset: int) -> int:
         if indent < 0 and content.strip():
             indent = len(content) - len(content.lstrip(" "))
         first = min(line + max(indent, 0), stop)
-        if offset <= stop - first:
-            return first + offset
-        offset -= stop - first + 1
+        numbers.append(number)
+        contents.append((first, stop))
+        number += stop - first + 1
         line = newline + 1
-    return end
+    return numbers, contents
+
+
+def _inside_block(lines: tuple[list[int], list[tuple[int, int]]], end: int, offset: int) -> int:
+    """Return the offset in the text of a character of a block scalar."""
+    numbers, contents = lines
+    place = bisect.bisect_right(numbers, offset) - 1
+    if place < 0 or offset - numbers[place] > contents[place][1] - contents[place][0]:
+        return end
+    return contents[place][0] + offset - numbers[place]
