@@ -80,6 +80,10 @@ def _steps(at: Place) -> Keys:
     return (at.document, *at.keys)
 
 
+_EVERY = 256
+"""Characters between those whose offsets are kept."""
+
+
 class _Scalar:
     """The characters of a scalar's value in the text. Thousands of findings may be about one scalar."""
 
@@ -110,17 +114,13 @@ class _Scalar:
                 index += _ESCAPES.get(text[index + 1], 2)
             elif style == "'" and text[index] == "'":
                 index += 2
-            elif (
-                text[index] in "\r\n"
-            ):  # a folded line break counts, with the blanks around it, as one character
+            elif text[index] in "\r\n":
+                # A folded line break counts, with the blanks around it, as one character.
                 while index < end and text[index] in " \t\r\n":
                     index += 1
             else:
                 index += 1
         return index
-
-
-_EVERY = 256
 
 
 def _lines_of_block(text: str, start: int, end: int) -> tuple[list[int], list[tuple[int, int]]]:
