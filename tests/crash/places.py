@@ -20,7 +20,7 @@ spec:
   ipam: {{mode: {mode}}}
   addressSpace: site
   budget: {{leave: 100}}
-  output: {{shardSize: 1}}
+  output: {{shardSize: 1, nodeObjects: create}}
 ---
 apiVersion: ipamc/v1alpha1
 kind: IPPool
