@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from ipamc.catalogue import catalogue
 
 ROOT = Path(__file__).parent.parent
@@ -203,7 +205,7 @@ def test_every_rule_is_explained() -> None:
         assert len(entry.body) > 40, entry.code
 
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))}
 
 
 def places(text: str) -> list[Path]:
@@ -223,25 +225,31 @@ def bound(path: Path) -> set[str]:
 
 
 def test_every_path_on_the_page_exists() -> None:
-    spans = [word for span in re.findall(r"`([^`]+)`", PAGE) for word in span.split()]
+    page = PAGES["architecture.md"]
+    spans = [word for span in re.findall(r"`([^`]+)`", page) for word in span.split()]
     paths = [word for word in spans if "/" in word or re.search(r"\.(py|md|toml)$", word)]
     assert len(paths) > 80
     assert [path for path in paths if not places(path)] == []
 
 
-def test_every_function_on_the_page_is_in_its_file() -> None:
-    rows = re.findall(r"^\| `(\w+)\(\)` \| `(\S+\.py)` \|", PAGE, re.MULTILINE)
-    named = [*rows, *re.findall(r"`(\w+)(?:\(\))?`\s+in\s+`(\S+\.py)`", PAGE)]
-    assert len(named) > 50
+@pytest.mark.parametrize(("name", "least"), [("architecture.md", 50), ("threat-model.md", 30)])
+def test_every_function_on_a_page_is_in_its_file(name: str, least: int) -> None:
+    rows = re.findall(r"^\| `(\w+)\(\)` \| `(\S+\.py)` \|", PAGES[name], re.MULTILINE)
+    named = [*rows, *re.findall(r"`(\w+)(?:\(\))?`\s+in\s+`(\S+\.py)`", PAGES[name])]
+    assert len(named) > least
     assert [(name, path) for name, path in named if name not in bound(places(path)[0])] == []
-    assert set(re.findall(r"`(\w+)\(\)`", PAGE)) <= {name for name, _ in named}
+    assert set(re.findall(r"`(\w+)\(\)`", PAGES[name])) <= {name for name, _ in named}
+
+
+def test_every_step_of_the_pipeline_is_on_the_page() -> None:
+    rows = re.findall(r"^\| `(\w+)\(\)` \|", PAGES["architecture.md"], re.MULTILINE)
     steps = {
         name for module, name in imports(PACKAGE / "pipeline.py") if "ipamc" in module and name.islower()
     }
-    assert steps <= {name for name, _ in rows}
+    assert steps <= set(rows)
 
 
 def test_the_page_has_the_rooms_in_order() -> None:
     (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     rooms = [room for layer in contract["layers"] for room in layer.split(" : ")]
-    assert re.findall(r"^\| `(\w+)(?:/|\.py)` \|", PAGE, re.MULTILINE) == rooms
+    assert re.findall(r"^\| `(\w+)(?:/|\.py)` \|", PAGES["architecture.md"], re.MULTILINE) == rooms
