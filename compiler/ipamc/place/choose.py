@@ -8,7 +8,7 @@ the same candidates share one `Offers`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.plan import Offer, Offers, StandIns
@@ -22,8 +22,7 @@ Classes = Mapping[int, int | None]
 """The number of the class that a node belongs to, by `blockSizes`; None: no class selects it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Twins:
+class _Twins(NamedTuple):
     """The enabled pools of one selector, by rank: each may take the place of another."""
 
     pools: tuple[Pool, ...]

@@ -155,12 +155,17 @@ def parse_node_selector(obj: Mapping[str, object]) -> Selector:
     return _given(_of_object(obj, kubernetes.read_node_selector, "NodeSelector"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
-    """A selector object. Two are equal if Python prints them alike."""
+class _Object(str):
+    """A selector object as Python prints it: two are equal if they are printed alike."""
 
-    text: str
-    obj: Any = field(compare=False)
+    __slots__ = ("obj",)
+    obj: Any
+
+    @classmethod
+    def of(cls, text: str, obj: Any) -> _Object:
+        written = cls(text)
+        written.obj = obj
+        return written
 
 
 def _given(parsed: Selector | SelectorError) -> Selector:
@@ -183,9 +188,9 @@ def _of_object(
     obj: Any, read: Callable[[Any], kubernetes.Parsed], language: Language
 ) -> Selector | SelectorError:
     try:
-        written = _Object(repr(obj), obj)
+        written = _Object.of(repr(obj), obj)
     except ValueError:  # an integer of thousands of digits, which is not printed
-        return _parsed_object.__wrapped__(_Object("", obj), read, language)
+        return _parsed_object.__wrapped__(_Object.of("", obj), read, language)
     return _parsed_object(written, read, language)
 
 
@@ -194,7 +199,7 @@ def _parsed_object(
     written: _Object, read: Callable[[Any], kubernetes.Parsed], language: Language
 ) -> Selector | SelectorError:
     try:
-        _check_length(written.text)
+        _check_length(written)
         parsed = read(written.obj)
     except SelectorError as problem:
         return problem
