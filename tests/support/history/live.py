@@ -261,6 +261,8 @@ class LiveHistory(History):
         """Return blocks of one of the operator's pools that no node shows, whatever the lock has there: one of each family."""
         world = self.next
         names = sorted(world.operators())
+        if not names:  # the node that left was the only one with further pools
+            return []
         pool = world.pools[names[where % len(names)]]
         taken = [block for name, block in world.evidence() if name != node]
         taken += [*pool.reserved, *world.excluded, *mine]

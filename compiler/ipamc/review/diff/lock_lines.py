@@ -25,8 +25,8 @@ from ipamc.review.diff.line_changes import (
     LineChanges,
     PoolTransfer,
     Renumber,
-    TakenBlock,
 )
+from ipamc.review.diff.taken import taken_blocks
 
 
 def renumbered(
@@ -124,7 +124,8 @@ class _Comparison:
         self.begun = [
             line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))
         ]
-        self.taken = tuple(self._taken(published))
+        shown = self._shown if plan.operator_pools else frozenset()
+        self.taken = tuple(taken_blocks(before, self.ended, plan, shown, published))
         taken = {item.line.block for item in self.taken}
         left = [line for line in self.ended if line.state is State.HELD and line.node in self.present]
         given_out = [line for line in left if line.pool in plan.operator_pools and line.block not in taken]
@@ -293,30 +294,6 @@ class _Comparison:
                 some = released if line.node in self.present else left
                 some.append(FormerBlock(line=line, before=line, to=over[0].node))
         return _in_order(left), _in_order(released), tuple(vanished)
-
-    def _taken(self, published: Collection[Block]) -> Iterator[TakenBlock]:
-        """Yield the held blocks that have another line now, although no line records a consent, in order.
-
-        Consent is a line of the node itself that keeps the block, as quarantined or released. A node that
-        replaces one which left may take its blocks (`--rename`): it held none before. Where Cilium's operator
-        decides, the lock follows what CiliumNodes show; what was rendered was not the operator's.
-        """
-        known = {line.node for line in self.before if line.state is State.HELD}
-        for line in self.ended:
-            now = self.new.get(line.block)
-            kept = now and now.node == line.node and now.state is not State.PENDING
-            if line.state is not State.HELD or kept:
-                continue
-            over = [other for other in lines_over(self.plan.lock.lines, line.block) if other.in_use]
-            heirs = {other.node for other in over}
-            renamed = line.node not in self.present and len(heirs) == 1 and not heirs & known
-            followed = (
-                line.pool in self.plan.operator_pools
-                and line.block not in published
-                and {(other.node, other.block) for other in over} <= self._shown
-            )
-            if over and not renamed and not followed:
-                yield TakenBlock(line=line, by=over[0])
 
     def former_of_operator(self) -> tuple[FormerBlock, ...]:
         """Return the blocks that the operator took back, each with the node that has its addresses now."""
