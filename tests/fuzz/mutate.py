@@ -5,6 +5,7 @@ Everything follows from one `random.Random`: the same seed gives the same inputs
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -237,14 +238,14 @@ def _values() -> dict[str, list[Any]]:
 
 
 def _graft(key: object, slots: list[Slot], chance: random.Random) -> Any:
-    """Return a value from elsewhere, mostly one of the same key: of this file or of another case."""
+    """Return a copy of a value from elsewhere, mostly one of the same key: of this file or of another case."""
     known = _values()
     if chance.random() < 0.7 and str(key) in known:
-        return chance.choice(known[str(key)])
+        return copy.deepcopy(chance.choice(known[str(key)]))
     if chance.random() < 0.5:
         at, other = chance.choice(slots)
         return at[other]
-    return chance.choice(known[chance.choice(sorted(known))])
+    return copy.deepcopy(chance.choice(known[chance.choice(sorted(known))]))
 
 
 def gentle_records(text: bytes, chance: random.Random) -> bytes:
