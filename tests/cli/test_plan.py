@@ -26,25 +26,8 @@ from ipamc.review.diff.pools import Change
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from tests.support import casefile
+from tests.support.two_nodes import CLUSTER
 
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: NAME}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
----
-apiVersion: ipamc/v1alpha1
-kind: IPPool
-metadata: {name: a}
-spec:
-  ipv4: {cidrs: [10.0.0.0/22], blockSize: 27}
----
-apiVersion: ipamc/v1alpha1
-kind: NodeInventory
-nodes: [{name: n1}, {name: n2}]
-"""
 CASES = sorted((casefile.ROOT / "plan").glob("*.txtar"))
 
 

@@ -15,25 +15,9 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import main
+from tests.support import two_nodes
 
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: zones}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
----
-apiVersion: ipamc/v1alpha1
-kind: IPPool
-metadata: {name: a}
-spec:
-  ipv4: {cidrs: [10.0.0.0/22], blockSize: 27}
----
-apiVersion: ipamc/v1alpha1
-kind: NodeInventory
-nodes: [{name: n1}, {name: n2}]
-"""
+CLUSTER = two_nodes.CLUSTER.replace("NAME", "zones")
 FOLDER = Path("clusters/zones")
 LOCK = FOLDER / "ipam.lock"
 

@@ -15,25 +15,8 @@ from ipamc.workspace import disk, git_tree
 from ipamc.workspace.history import look_back
 from ipamc.workspace.source import Commit, Disk, Source
 from ipamc.workspace.trouble import Misnamed, Trouble
+from tests.support.two_nodes import CLUSTER
 
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: NAME}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
----
-apiVersion: ipamc/v1alpha1
-kind: IPPool
-metadata: {name: a}
-spec:
-  ipv4: {cidrs: [10.0.0.0/22], blockSize: 27}
----
-apiVersion: ipamc/v1alpha1
-kind: NodeInventory
-nodes: [{name: n1}, {name: n2}]
-"""
 BLUE, RED = "clusters/blue", "clusters/red"
 
 

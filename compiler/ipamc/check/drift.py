@@ -10,7 +10,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.evidence import Evidence
+from ipamc.model.evidence import Evidence, gave, is_foreign
 from ipamc.model.fitting import Blocks
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Origin, Plan, ShownBlock
@@ -146,7 +146,6 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
     cluster = plan.cluster
     nodes = {node.name: node for node in cluster.nodes}
     evidence, ranges = Evidence(cluster, plan.lock.lines), RangeIndex(cluster.pools)
-    names_of_pools = {pool.name for pool in cluster.pools}
     pending: dict[str, list[Block]] = defaultdict(list)
     for line in plan.lock.lines:
         if line.state is State.PENDING:
@@ -163,13 +162,11 @@ def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]
             if mine.fit(shown):
                 continue
             found = ranges.of(shown.block)
-            pool = found.pool.name if found else shown.pool
-            foreign = cluster.mode is Mode.MULTI_POOL and not found and pool not in names_of_pools
-            # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
-            followed = cluster.mode is Mode.MULTI_POOL and shown.pool and pool in plan.operator_pools
-            if foreign:
+            pool = found.pool if found else None
+            if is_foreign(cluster, shown, pool):
                 others.append(shown)
-            elif not followed:
+            # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
+            elif cluster.mode is not Mode.MULTI_POOL or not gave(cluster, plan.operator_pools, shown, pool):
                 strays.append(shown)
         if others and len(others) == len(every):  # a node may have blocks of other pools beside ours
             strays = others

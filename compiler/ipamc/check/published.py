@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipamc.check.multi_pool import first_and_further, mask_size_changed
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block
+from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
 from ipamc.model.lock import Lock
@@ -78,13 +78,7 @@ def _flagged(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPool]
 
 def _blocks(texts: Iterable[object]) -> tuple[Block, ...]:
     """Return the CIDRs of a list, each once. One that cannot be read is left out."""
-    blocks: dict[Block, None] = {}
-    for text in texts:
-        try:
-            blocks[parse_block(str(text), pods=False)] = None
-        except CidrError:
-            continue
-    return tuple(blocks)
+    return tuple(dict.fromkeys(readable_blocks(texts)))
 
 
 def check_published(

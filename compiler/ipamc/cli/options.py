@@ -44,7 +44,7 @@ class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
 
 
 def at_option(function: Function) -> Function:
-    """Add the option --at, as `at`; "" where it is not given."""
+    """Add the option --at, as `at`; None where it is not given."""
     text = "Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then."
     return click.option("--at", "at", type=Revision(), metavar="REV|DATE", help=text)(function)
 

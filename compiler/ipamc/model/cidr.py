@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from ipamc.model.wording import shown
@@ -138,6 +139,15 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
         if block.overlaps(forbidden):
             raise CidrError("not for pods", f"{shown(text)} overlaps {kind} addresses ({forbidden})")
     return block
+
+
+def readable_blocks(texts: Iterable[object]) -> Iterator[Block]:
+    """Yield the CIDRs among texts that somebody else wrote; what cannot be read is left out."""
+    for text in texts:
+        try:
+            yield parse_block(str(text), pods=False)
+        except CidrError:
+            continue
 
 
 def parse_address(text: str) -> tuple[int, int]:

@@ -6,12 +6,12 @@ modes the CiliumNode. There, Node podCIDRs are leftovers of kube-controller-mana
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Range
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool, Range
 from ipamc.model.fitting import Blocks
 from ipamc.model.lock import Line
 from ipamc.model.plan import ShownBlock
@@ -107,6 +107,23 @@ class Evidence:
             for shown in self.every()
             if not own.cover(shown) and (shown.block, shown.node) not in pins
         )
+
+
+def gave(cluster: Cluster, operator_pools: Collection[str], shown: ShownBlock, pool: Pool | None) -> bool:
+    """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
+
+    `operator_pools` are the names of the pools whose blocks it gives out, `pool` is the one in whose range the
+    block is. In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any
+    more.
+    """
+    if cluster.mode is Mode.MULTI_POOL and not shown.pool:
+        return False
+    return (pool.name if pool else shown.pool) in operator_pools
+
+
+def is_foreign(cluster: Cluster, shown: ShownBlock, pool: Pool | None) -> bool:
+    """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode); `pool` as in `gave`."""
+    return cluster.mode is Mode.MULTI_POOL and pool is None and shown.pool not in cluster.pools_by_name
 
 
 def _pieces(addresses: Block, prefix: int) -> Iterator[Block]:

@@ -56,8 +56,6 @@ MOST_CANDIDATES = 5_000_000
 """Candidates of all nodes; those that nodes share count once."""
 MOST_TESTS = 5_000_000
 """Tests of labels, beside those that say at once which selectors cannot match."""
-
-
 MOST_OF_A_NODE = 4096
 """Blocks of a node in modes with several: they stand in one object (see IPC0531)."""
 MOST_BLOCKS = 1_000_000
@@ -67,9 +65,9 @@ MOST_BLOCKS = 1_000_000
 def assign(cluster: Cluster) -> tuple[Want, ...]:
     """Return the offers of every node, the first candidate first; wants come in name order.
 
-    O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. Raises Refused where
-    there would be more of either than `MOST_CANDIDATES` and `MOST_TESTS`, or more blocks than allowed. A node without a candidate has a want
-    without offers: it may still hold a block, or get one back.
+    O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. A node without a
+    candidate has a want without offers: it may still hold a block, or get one back. Raises Refused where there
+    would be more than MOST_CANDIDATES or MOST_TESTS, or more blocks than allowed.
     """
     pools = sorted(cluster.pools, key=rank)
     chooser = Chooser(pools)

@@ -104,12 +104,11 @@ def parents(folder: str, revision: str) -> list[str]:
 
 def merge_base(folder: str, one: str, two: str) -> str | None:
     """Return the best common ancestor of two revisions; None without one, as in a shallow clone."""
-    found = run(folder, "merge-base", one, two)
-    return found.text.strip() if found.code == 0 else None
+    return next(iter(merge_bases(folder, one, two)), None)
 
 
 def merge_bases(folder: str, one: str, two: str) -> list[str]:
-    """Return all best common ancestors of two revisions; several where branches were merged both ways."""
+    """Return all best common ancestors of two revisions, the best first; several where both ways were merged."""
     found = run(folder, "merge-base", "--all", one, two)
     return found.text.split() if found.code == 0 else []
 

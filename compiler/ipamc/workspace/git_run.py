@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from ipamc.workspace.environment import program
 from ipamc.workspace.trouble import Trouble
 
 MOST = 256 << 20
@@ -142,7 +142,7 @@ def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (),
 
 @contextmanager
 def started(folder: str, *arguments: str) -> Iterator[Running]:
-    """Start git as `run` does, for a dialogue; it is killed at the end of the block."""
+    """Start git as `run` does, for a dialogue; it is ended with the block."""
     top = top_of(folder)
     if top is None:
         raise Trouble(f"{folder} is not in a git repository")
@@ -190,16 +190,15 @@ def _check(top: str) -> None:
 
 @contextmanager
 def _start(top: str, arguments: Iterable[str], more: Mapping[str, str] | None = None) -> Iterator[Running]:
-    path = os.pathsep.join(part for part in os.get_exec_path() if Path(part).is_absolute())
-    program = shutil.which("git", path=path)
-    if program is None:
+    git = program("git")
+    if git is None:
         raise Trouble(f"{top} is a git repository, and there is no git on the PATH to read it: install git")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _OURS(name)}
     settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
     with (
         tempfile.TemporaryFile() as complaint,
         subprocess.Popen(  # noqa: S603 - no shell
-            [program, "--no-pager", *settings, *arguments],
+            [git, "--no-pager", *settings, *arguments],
             cwd=top,
             env={**kept, **_ENVIRONMENT, **(more or {})},
             stdin=subprocess.PIPE,

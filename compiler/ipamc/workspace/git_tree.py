@@ -48,9 +48,10 @@ def folders(folder: str, commit: str, path: str) -> list[str]:
 def files(folder: str, commit: str, path: str, wanted: Callable[[str], bool]) -> dict[str, bytes]:
     """Return those files of a commit below a folder that are wanted, by path below the folder, in order.
 
-    "" is the repository's top. There are none where there is no such folder. A link is followed to another file in the folder. Raises
-    Trouble for a link that leads elsewhere, for a folder that is a link or a submodule itself, and for more
-    than LARGEST bytes of a file or TOTAL bytes of all.
+    "" is the repository's top. There are none where there is no such folder. A link is followed to another
+    file in the folder; files of submodules are of another repository. Raises Trouble for a link that leads
+    elsewhere, for a folder that is a link or a submodule itself, and for more than LARGEST bytes of a file or
+    TOTAL bytes of all.
     """
     if path and not _is_folder(folder, commit, path):
         return {}
@@ -60,20 +61,19 @@ def files(folder: str, commit: str, path: str, wanted: Callable[[str], bool]) ->
     chosen: dict[str, str] = {}
     with _blobs(folder) as read:
         for name, entry in below.items():
-            if wanted(name) and entry.sort == FILE:
-                chosen[name] = entry.blob
-            elif wanted(name) and entry.sort != SUBMODULE:  # its files are of another repository
-                target = _target(name, text(read(entry.blob, 4096))) if entry.sort == LINK else None
-                if target is None or target not in below or below[target].sort != FILE:
-                    raise Trouble(_no_file(commit, f"{within}{name}", entry.sort))
-                chosen[name] = below[target].blob
+            if entry.sort == SUBMODULE or not wanted(name):
+                continue
+            shown = f"{commit[:12]}:{within}{name}"
+            there = (
+                below.get(_target(name, text(read(entry.blob, 4096, shown)))) if entry.sort == LINK else entry
+            )
+            if there is None or there.sort != FILE:
+                raise Trouble(_no_file(shown, LINK))
+            chosen[name] = there.blob
         found: dict[str, bytes] = {}
         size = 0
         for name, blob in chosen.items():
-            try:
-                found[name] = read(blob, min(LARGEST, TOTAL - size))
-            except _TooLarge as problem:
-                raise Trouble(f"{commit[:12]}:{within}{name} {problem}") from None
+            found[name] = read(blob, min(LARGEST, TOTAL - size), f"{commit[:12]}:{within}{name}")
             size += len(found[name])
     return found
 
@@ -88,12 +88,10 @@ def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
     with _blobs(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):
             for path, entry in _listed(folder, commit, paths[start : start + _AT_ONCE]).items():
+                shown = f"{commit[:12]}:{path}"
                 if entry.sort != FILE:
-                    raise Trouble(_no_file(commit, path, entry.sort))
-                try:
-                    found[path] = read(entry.blob, LARGEST)
-                except _TooLarge as problem:
-                    raise Trouble(f"{commit[:12]}:{path} {problem}") from None
+                    raise Trouble(_no_file(shown, entry.sort))
+                found[path] = read(entry.blob, LARGEST, shown)
     return found
 
 
@@ -106,30 +104,26 @@ def staged(folder: str, stage: int, path: str) -> bytes | None:
         mode, blob, number = row.partition(b"\t")[0].split()
         if int(number) == stage and mode not in _MODES:
             with _blobs(folder) as read:
-                return read(blob.decode(), LARGEST)
+                return read(blob.decode(), LARGEST, f":{stage}:{path}")
     return None
 
 
-class _TooLarge(Trouble):
-    """A file has more bytes than are read."""
-
-
-def _no_file(commit: str, path: str, sort: str) -> str:
+def _no_file(shown: str, sort: str) -> str:
     what = "a link that leads to no file in the cluster's folder" if sort == LINK else f"a {sort}"
-    return f"{commit[:12]}:{path} is {what}, and no file: name a revision in which it is one"
+    return f"{shown} is {what}, and no file: name a revision in which it is one"
 
 
-def _target(name: str, link: str) -> str | None:
-    """Return the path that a link leads to, below the same folder; None if it leads out of it."""
+def _target(name: str, link: str) -> str:
+    """Return the path that a link leads to, below the same folder; "" if it leads out of it."""
     parts: list[str] = list(PurePosixPath(name).parent.parts)
     for part in link.split("/"):
         if part == ".." and not parts:
-            return None
+            return ""
         if part == "..":
             parts.pop()
         elif part not in {"", "."}:
             parts.append(part)
-    return None if link.startswith("/") else "/".join(parts)
+    return "" if link.startswith("/") else "/".join(parts)
 
 
 def _is_folder(folder: str, commit: str, path: str) -> bool:
@@ -161,22 +155,22 @@ def _listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> di
 
 
 @contextmanager
-def _blobs(folder: str) -> Iterator[Callable[[str, int], bytes]]:
+def _blobs(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
     """Return a function that reads a blob by its name, of at most so many bytes. One process for all of them.
 
-    Raises Trouble for a blob that git lacks or that is larger.
+    Its third argument is what messages call the file. Raises Trouble for a blob that git lacks or that is larger.
     """
     with started(folder, "cat-file", "--batch") as git:
 
-        def read(blob: str, most: int) -> bytes:
+        def read(blob: str, most: int, shown: str) -> bytes:
             git.asked.write(f"{blob}\n".encode())
             git.asked.flush()
-            return _answer(git.answers, most)
+            return _answer(git.answers, most, shown)
 
         yield read
 
 
-def _answer(answers: IO[bytes], most: int) -> bytes:
+def _answer(answers: IO[bytes], most: int, shown: str) -> bytes:
     head = answers.readline().split()
     if len(head) != 3 or head[1] != b"blob":
         raise Trouble(
@@ -184,7 +178,9 @@ def _answer(answers: IO[bytes], most: int) -> bytes:
         )
     size = int(head[2])
     if size > most:
-        raise _TooLarge(f"has {size:,} bytes, more than {most:,}: name a revision in which it is smaller")
+        raise Trouble(
+            f"{shown} has {size:,} bytes, more than {most:,}: name a revision in which it is smaller"
+        )
     data = answers.read(size + 1)[:size]
     if len(data) < size:
         raise Trouble("git ended before it had printed a file: git fsck")

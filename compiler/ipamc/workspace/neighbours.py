@@ -41,12 +41,9 @@ def neighbours(
 
 def _compared(folders: Sequence[str]) -> dict[str, Neighbours]:
     """Compare all clusters with each other once, so that each gets only those that it overlaps with."""
-    from ipamc.address_space import MOST, ClusterPrefixes, Neighbours, Unread, meetings
+    from ipamc.address_space import MOST, Neighbours, meetings
 
-    every = {disk.identity(folder): folder for folder in (*_beside(folders), *folders)}
-    surveyed = {path: _survey(every[path]) for path in sorted(every)}
-    read = {path: found for path, found in surveyed.items() if isinstance(found, ClusterPrefixes)}
-    unread = {path: found for path, found in surveyed.items() if isinstance(found, Unread)}
+    read, unread = _surveyed((*_beside(folders), *folders))
     clusters = list(read.values())
     met = dict(zip(read, meetings(clusters), strict=True))
     given = {}
@@ -86,6 +83,18 @@ def _beside(folders: Iterable[str]) -> Iterator[str]:
         )
 
 
+def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict[Path, Unread]]:
+    """Return the clusters of address spaces among some folders, and those that cannot be read, in order of folder."""
+    from ipamc.address_space import ClusterPrefixes, Unread
+
+    every = {disk.identity(folder): folder for folder in folders}
+    surveyed = {path: _survey(every[path]) for path in sorted(every)}
+    return (
+        {path: found for path, found in surveyed.items() if isinstance(found, ClusterPrefixes)},
+        {path: found for path, found in surveyed.items() if isinstance(found, Unread)},
+    )
+
+
 def _survey(folder: str) -> ClusterPrefixes | Unread | None:
     from ipamc.address_space import Unread, mentions, survey
 
@@ -116,14 +125,11 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
 
 def _all_others(folder: str) -> Neighbours:
     """Return all other clusters: this one has got addresses that it did not have on the disk."""
-    from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
+    from ipamc.address_space import Neighbours
 
-    every = {disk.identity(other): other for other in _beside([folder])}
-    found = [_survey(every[path]) for path in sorted(every) if path != disk.identity(folder)]
-    return Neighbours(
-        clusters=tuple(each for each in found if isinstance(each, ClusterPrefixes)),
-        unread=tuple(each for each in found if isinstance(each, Unread)),
-    )
+    me = disk.identity(folder)
+    read, unread = _surveyed(other for other in _beside([folder]) if disk.identity(other) != me)
+    return Neighbours(clusters=tuple(read.values()), unread=tuple(unread.values()))
 
 
 def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:

@@ -40,7 +40,7 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
     A `lock` or `files` of None stays as it is on the disk. Raises Trouble for a link to a folder.
     """
     rendered = Path(folder, RENDERED)
-    there = () if files is None else (*tree.paths(folder), *tree.empty_folders(folder))
+    there = () if files is None else tree.entries(folder)
     wanted = files or {}
     return Changes(
         lock=lock is not None and not is_same(Path(folder, LOCK), lock.encode()),
@@ -169,7 +169,6 @@ def _in_the_way(changes: Changes) -> frozenset[str]:
 def _sweep(held: Held, *, every_folder: bool) -> None:
     """Remove the unfinished files of a run that was killed."""
     top = Path(held.folder)
-    for folder in (top, *(tree.folders(held.folder) if every_folder else ())):
-        for path in folder.iterdir():
-            if is_leftover(path):
-                held.remove(path.relative_to(top).as_posix())
+    for path in (*top.iterdir(), *(tree.leaves(held.folder) if every_folder else ())):
+        if is_leftover(path):
+            held.remove(path.relative_to(top).as_posix())

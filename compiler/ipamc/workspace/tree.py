@@ -25,48 +25,58 @@ def is_there(folder: str) -> bool:
     return top.is_dir()
 
 
-def folders(folder: str) -> Iterator[Path]:
-    """Yield `rendered/` and every folder below it, each before the folders inside it; nothing without it.
-
-    Raises Trouble for a link to a folder.
-    """
-    waiting = [Path(folder, RENDERED)] if is_there(folder) else []
-    while waiting:
-        yield (above := waiting.pop())
-        for path in sorted(above.iterdir()):
-            if path.is_dir():
-                _refuse_link(path)
-                waiting.append(path)
-
-
 def paths(folder: str) -> list[str]:
     """Return the paths below `rendered/` of all that is no folder, sorted; not what a killed run left.
 
     Names that start with a dot count: Argo CD reads them. Raises Trouble for a link to a folder.
     """
-    top = Path(folder, RENDERED)
-    return sorted(path.relative_to(top).as_posix() for path in _leaves(folder) if not is_leftover(path))
+    return [path for path in entries(folder) if not path.endswith("/")]
 
 
-def empty_folders(folder: str) -> list[str]:
-    """Return the paths below `rendered/` of folders without anything, sorted, each with a slash at its end.
+def entries(folder: str) -> list[str]:
+    """Return `paths`, and then the folders without anything, sorted, each with a slash at its end.
 
     git has no empty folders: one is a submodule that was not fetched here, and may be where others read it.
     """
     top = Path(folder, RENDERED)
-    empty = (path for path in folders(folder) if path != top and not any(path.iterdir()))
-    return sorted(f"{path.relative_to(top).as_posix()}/" for path in empty)
+    files: list[str] = []
+    empty: list[str] = []
+    for above, within in _walk(folder):
+        files += (
+            path.relative_to(top).as_posix() for path in within if _is_leaf(path) and not is_leftover(path)
+        )
+        if not within and above != top:
+            empty.append(f"{above.relative_to(top).as_posix()}/")
+    return [*sorted(files), *sorted(empty)]
 
 
 def refuse_irregular(folder: str) -> None:
     """Raise Trouble unless all below `rendered/` are folders and regular files: other programs may read it."""
-    for path in _leaves(folder):
+    for path in leaves(folder):
         regular.refuse(path.as_posix())
 
 
-def _leaves(folder: str) -> Iterator[Path]:
-    for above in folders(folder):
-        yield from (path for path in above.iterdir() if path.is_symlink() or not path.is_dir())
+def leaves(folder: str) -> Iterator[Path]:
+    """Yield all below `rendered/` that is no folder, links among them. Raises Trouble for a link to a folder."""
+    for _, within in _walk(folder):
+        yield from filter(_is_leaf, within)
+
+
+def _walk(folder: str) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield `rendered/` and every folder below it with what is in it, each before the folders inside it."""
+    waiting = [Path(folder, RENDERED)] if is_there(folder) else []
+    while waiting:
+        above = waiting.pop()
+        within = sorted(above.iterdir())
+        yield above, within
+        for path in within:
+            if path.is_dir():
+                _refuse_link(path)
+                waiting.append(path)
+
+
+def _is_leaf(path: Path) -> bool:
+    return path.is_symlink() or not path.is_dir()
 
 
 def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:

@@ -77,16 +77,15 @@ class Api:
         if done.is_alive():  # a daemon: the process does not wait for it at its end
             raise Trouble(f"{method} {url}: no whole answer within {SECONDS} seconds")
         if done.problem:
-            raise Trouble(self._without_token(done.problem))
+            raise Trouble(self.without_token(done.problem))
         try:
             return msgspec.json.decode(done.data, type=answer)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
             said = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
-            raise Trouble(
-                self._without_token(f"{method} {url}: not the answer of this API: {said}")
-            ) from None
+            raise Trouble(self.without_token(f"{method} {url}: not the answer of this API: {said}")) from None
 
-    def _without_token(self, text: str) -> str:
+    def without_token(self, text: str) -> str:
+        """Return a text in which stars stand for the token."""
         return text.replace(self.token, "***")
 
 
@@ -127,7 +126,7 @@ class _Request(threading.Thread):
             said = problem.read(LARGEST).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException):
             return ""
-        return said.replace(self.api.token, "***")[:SAID]
+        return self.api.without_token(said)[:SAID]
 
 
 def checked_token(name: str, token: str) -> str:

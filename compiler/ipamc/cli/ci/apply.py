@@ -97,10 +97,11 @@ def apply(
     """Apply the manifests of clusters, or of shards of them.
 
     CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
-    never used, because it may be another cluster's. First the parts must have the objects that the lock gives,
-    as a compile tells; then every part is built, and must have as many objects as its files. ConfigMap cilium-config and the arguments of Deployment cilium-operator must be what the
-    compile assumed. Then cilium/ is applied, then shard by shard, server-side as ipamc, without
-    --force-conflicts; the objects that the apiserver took are counted.
+    never used, because it may be another cluster's. First the parts must have the objects that the lock
+    gives, as a compile tells; then every part is built, and must have as many objects as its files. ConfigMap
+    cilium-config and the arguments of Deployment cilium-operator must be what the compile assumed. Then
+    cilium/ is applied, then shard by shard, server-side as ipamc, without --force-conflicts; the objects that
+    the apiserver took are counted.
 
     An object is withheld, and the others are applied, where it would take a block away from a node whose
     pods still use it, or give a node a block that another CiliumNode has.

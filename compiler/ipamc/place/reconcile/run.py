@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.evidence import gave, is_foreign
 from ipamc.model.fitting import Blocks, Shown
 from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.plan import ShownBlock, Want
@@ -53,22 +54,12 @@ class Run:
         return bool(self.operator_pools) and any(map(self.shared, shown))
 
     def shared(self, shown: ShownBlock) -> bool:
-        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
-
-        In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any more.
-        """
-        if self.cluster.mode is Mode.MULTI_POOL and not shown.pool:
-            return False
-        pool = self.pool_of(shown.block)
-        return (pool.name if pool else shown.pool) in self.operator_pools
+        """Tell whether the operator gave a block."""
+        return gave(self.cluster, self.operator_pools, shown, self.pool_of(shown.block))
 
     def foreign(self, shown: ShownBlock) -> bool:
         """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
-        return (
-            self.cluster.mode is Mode.MULTI_POOL
-            and self.pool_of(shown.block) is None
-            and shown.pool not in self.cluster.pools_by_name
-        )
+        return is_foreign(self.cluster, shown, self.pool_of(shown.block))
 
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
         """Yield those of a node's lines that it no longer has, in pools about which the operator decides."""

@@ -70,7 +70,8 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
     """Return a decoded part of the file.
 
-    Raises Unreadable if it has too many containers or is nested too deep, or if a key is there twice: it then prints differently.
+    Raises Unreadable if it has too many containers or is nested too deep, or if a key is there twice: it then
+    prints differently.
     """
     if part.count(b"{") + part.count(b"[") > MAX_CONTAINERS and len(_brackets(part)) > 2 * MAX_CONTAINERS:
         problem = f"more than {MAX_CONTAINERS:,} mappings and lists"

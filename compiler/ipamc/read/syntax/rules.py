@@ -46,9 +46,9 @@ def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0004: a document stays within limits of nesting and size.
 
     A short file can stand for millions of values with YAML aliases, and deep nesting can stop a reader. The
-    limits are 100 levels of nesting; ten million mappings and lists in a document; for the aliases of a file a million values, where text counts as one for
-    each 64 characters; a million unquoted scalars of a document that readers take differently; and 1,000 times
-    %TAG in a file. Write the values out, or split the document.
+    limits are 100 levels of nesting; ten million mappings and lists in a document; for the aliases of a file a
+    million values, where text counts as one for each 64 characters; a million unquoted scalars of a document
+    that readers take differently; and 1,000 times %TAG in a file. Write the values out, or split the document.
     """
     return error("IPC0004", at, problem, help=way_out)
 

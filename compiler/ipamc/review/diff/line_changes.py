@@ -38,7 +38,7 @@ class TakenBlock:
     line: Line
     """Its line in the base, which was held."""
     by: Line
-    """The held line of the head that has the lowest of its addresses."""
+    """The line of the head, held or pending, that has the lowest of its addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

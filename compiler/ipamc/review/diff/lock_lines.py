@@ -38,8 +38,9 @@ def renumbered(
     """Return the nodes whose blocks change: compile, lock and plan call these renumbered.
 
     A node is renumbered if it no longer holds a block that it held, or if a block is newly pending for it.
-    Where Cilium's operator decides, in `operator_pools`, only a renumber by consent counts: else the lock follows
-    the operator.
+    Where Cilium's operator decides, in `operator_pools`, only a renumber by consent counts: else the lock
+    follows the operator.
+
     `ended` are the lines of the base that the head does not have, `begun` those of the head that the base did
     not have; a line that is the same in both may be in both. `present` are the nodes of the inventory: a node
     that left it is not renumbered.

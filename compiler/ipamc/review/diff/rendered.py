@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ipamc.check.published import FLAGS
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import Block, readable_blocks
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.render.parts import KINDS
 from ipamc.render.targets.component import OPERATOR_ARGUMENT
 
 OPERATOR = "cilium/component/kustomization.yaml"
-
-
 _CIDR = re.compile(rb"[0-9a-fA-F.:]+/[0-9]{1,3}")
 
 
@@ -91,13 +89,5 @@ def _flags(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def given_blocks(tree: Mapping[str, bytes]) -> frozenset[Block]:
     """Return the blocks that a rendered tree gives to nodes: all CIDRs in its shards. O(bytes)."""
-    return frozenset(_blocks(tree))
-
-
-def _blocks(tree: Mapping[str, bytes]) -> Iterator[Block]:
-    for path, text in tree.items():
-        for found in _CIDR.findall(text) if path.partition("/")[0] in KINDS else ():
-            try:
-                yield parse_block(found.decode(), pods=False)
-            except CidrError:
-                continue
+    shards = (text for path, text in tree.items() if path.partition("/")[0] in KINDS)
+    return frozenset(readable_blocks(found.decode() for text in shards for found in _CIDR.findall(text)))

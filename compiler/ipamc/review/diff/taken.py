@@ -27,20 +27,24 @@ def taken_blocks(
     one which left may take its blocks (`--rename`): it held none before. Where Cilium's operator decides, the
     lock follows what CiliumNodes show; what was rendered was not the operator's. O(n log n).
     """
-    new = {line.block: line for line in plan.lock.lines}
-    known = {line.node for line in before if line.state is State.HELD}
+    lost = [line for line in ended if line.state is State.HELD]
+    known = {line.node for line in before if line.state is State.HELD} if lost else set()
     seen = {node for node, _ in shown}
-    for line in ended:
-        now = new.get(line.block)
-        kept = now is not None and now.node == line.node and now.state is not State.PENDING
-        if line.state is not State.HELD or kept:
+    for line in lost:
+        there = lines_over(plan.lock.lines, line.block)
+        if any(_keeps(other, line) for other in there):
             continue
-        over = [other for other in lines_over(plan.lock.lines, line.block) if other.in_use]
+        over = [other for other in there if other.in_use]
         heirs = {other.node for other in over}
         renamed = line.node not in plan.held and len(heirs) == 1 and not heirs & known
         followed = line.block not in published and _is_followed(line, over, plan, shown, seen)
         if over and not renamed and not followed:
             yield TakenBlock(line=line, by=over[0])
+
+
+def _keeps(now: Line, line: Line) -> bool:
+    """Tell whether a line of the head is the one that keeps a block of the base for its node."""
+    return (now.node, now.block) == (line.node, line.block) and now.state is not State.PENDING
 
 
 def _is_followed(

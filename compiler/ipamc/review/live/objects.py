@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
+from ipamc.model.cidr import BITS, Block, CidrError, parse_address, readable_blocks
 
 Object = Mapping[str, Any]
 
@@ -87,13 +87,7 @@ def pod_cidr_annotations(document: Object) -> dict[str, str]:
 
 def parsed(texts: Iterable[object]) -> list[Block]:
     """Return the CIDRs among texts, sorted."""
-    found = []
-    for text in texts:
-        try:
-            found.append(parse_block(str(text), pods=False))
-        except CidrError:
-            continue
-    return sorted(found)
+    return sorted(readable_blocks(texts))
 
 
 def address(text: str) -> Block | None:
