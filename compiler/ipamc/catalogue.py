@@ -35,6 +35,7 @@ from ipamc.place.allocate import pins as allocate_pins
 from ipamc.place.allocate import shortage
 from ipamc.place.reconcile import reconcile, renumber
 from ipamc.read import rules as read_rules
+from ipamc.read.dump import rules as dump_rules
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.render import verify
 
@@ -42,6 +43,7 @@ MODULES: tuple[ModuleType, ...] = (
     syntax_rules,
     diagnostics,
     read_rules,
+    dump_rules,
     pools,
     check_pins,
     modes,

@@ -1,0 +1,232 @@
+"""A running cluster as a dump of `kubectl get` shows it: what audit, import and resize compare with git.
+
+A dump may be years old, or written by hand: CIDRs and addresses that cannot be read are left out, with a
+finding. The structs are small, because a dump has 150,000 pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import Span
+
+Address = tuple[int, int]
+"""(family, number) of one address."""
+
+
+class Object(msgspec.Struct, frozen=True, kw_only=True):
+    """What every object of a dump has."""
+
+    name: str
+    file: str
+    """The file, as the user would type it."""
+    line: int = 0
+    """The line where the object begins; 0: unknown."""
+
+    @property
+    def at(self) -> Span:
+        """Return the place of the object."""
+        return Span(self.file, self.line, 1, 1) if self.line else Span(self.file)
+
+
+class SeenNode(Object, frozen=True, kw_only=True):
+    """A `v1 Node`."""
+
+    uid: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    """Only those of Cilium and Calico."""
+    pod_cidrs: tuple[Block, ...] = ()
+    """`spec.podCIDRs`, in its order."""
+    internal_ips: tuple[Address, ...] = ()
+    max_pods: int = 0
+    """0: unknown."""
+    kubelet: str = ""
+    """`status.nodeInfo.kubeletVersion`."""
+    ready: bool = False
+    cilium_runs: bool = False
+    """Cilium's agent set its condition or its annotations."""
+    unschedulable: bool = False
+    created: str = ""
+    """RFC 3339 in UTC; sorts as text."""
+    deleting: bool = False
+    version: str = ""
+    """`metadata.resourceVersion`."""
+
+
+class SeenCiliumNode(Object, frozen=True, kw_only=True):
+    """A `cilium.io/v2 CiliumNode`."""
+
+    uid: str = ""
+    owner_uid: str = ""
+    """The uid of the Node that owns it; "" without an owner: no agent has written the object."""
+    annotations: Mapping[str, str] = {}
+    """Only those of Cilium and Calico."""
+    blocks: tuple[Block, ...] = ()
+    """`spec.ipam.podCIDRs`, in its order."""
+    allocated: tuple[tuple[Block, str], ...] = ()
+    """`spec.ipam.pools.allocated` as (block, pool), in its order."""
+    requested: tuple[tuple[str, int, int], ...] = ()
+    """`spec.ipam.pools.requested` as (pool, addresses of IPv4, addresses of IPv6)."""
+    addresses: tuple[Block, ...] = ()
+    """The single addresses of `spec.ipam.pool` (crd mode), as the fewest aligned blocks, by address."""
+    used: tuple[Address, ...] = ()
+    """The keys of `status.ipam.used` (crd mode)."""
+    internal_ips: tuple[Address, ...] = ()
+    """`spec.addresses` of type CiliumInternalIP: of the block that the agent had when it started."""
+    node_ips: tuple[Address, ...] = ()
+    """`spec.addresses` of type InternalIP."""
+    error: str = ""
+    """`status.ipam.operator-status.error`."""
+    created: str = ""
+    deleting: bool = False
+    version: str = ""
+
+
+class SeenPool(Object, frozen=True, kw_only=True):
+    """A CiliumPodIPPool."""
+
+    labels: Mapping[str, str] = {}
+    cidrs: Mapping[int, tuple[Block, ...]] = {}
+    """By family, in the order of the object."""
+    mask_sizes: Mapping[int, int] = {}
+    """`maskSize` by family: a prefix length."""
+    spec: Mapping[str, Any] = {}
+    """The spec as it is, for selectors and newer fields."""
+
+
+class SeenNodeConfig(Object, frozen=True, kw_only=True):
+    """A CiliumNodeConfig."""
+
+    namespace: str = ""
+    selector: Mapping[str, Any] = {}
+    """`spec.nodeSelector`, a LabelSelector, as it is."""
+    defaults: Mapping[str, str] = {}
+    """`spec.defaults`: keys of cilium-config."""
+
+
+class SeenEndpoint(Object, frozen=True, kw_only=True):
+    """A CiliumEndpoint: a pod that Cilium gave its addresses."""
+
+    namespace: str = ""
+    node_ip: Address | None = None
+    """`status.networking.node`: the InternalIP of its node."""
+    addresses: tuple[Address, ...] = ()
+
+
+class SeenPod(Object, frozen=True, kw_only=True):
+    """A Pod."""
+
+    namespace: str = ""
+    node: str = ""
+    """`spec.nodeName`; "": no node was chosen."""
+    addresses: tuple[Address, ...] = ()
+    """`status.podIPs`."""
+    host_network: bool = False
+    phase: str = ""
+    started: str = ""
+    """`status.startTime`, RFC 3339 in UTC."""
+    deleting: bool = False
+    app: str = ""
+    """Of the pods of the control plane and of the pod network: `kube-controller-manager`, `kube-apiserver`,
+    `cilium`, `cilium-operator`, `calico-node`; else ""."""
+    image: str = ""
+    """The image of an `app`'s first container."""
+    words: tuple[str, ...] = ()
+    """The command lines of an `app`'s containers, split at blanks."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether the pod has given its addresses back."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+class SeenBlock(Object, frozen=True, kw_only=True):
+    """A Calico IPAMBlock: the block of a node, and which of its addresses are in use, by which node."""
+
+    block: Block
+    host: str = ""
+    """The node of its affinity; "" without one: any node may use its addresses."""
+    used: tuple[tuple[int, str], ...] = ()
+    """(address as a number, node that uses it; "" where Calico does not say)."""
+    deleted: bool = False
+
+
+class SeenAffinity(Object, frozen=True, kw_only=True):
+    """A Calico BlockAffinity."""
+
+    block: Block
+    host: str
+    state: str = ""
+    """confirmed, pending or pendingDeletion."""
+    deleted: bool = False
+
+
+class SeenObject(Object, frozen=True, kw_only=True):
+    """An object of a kind of which a cluster has few, as it is: its shape was not checked."""
+
+    namespace: str = ""
+    api_version: str
+    kind: str
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dump:
+    """Everything that some files of dumps show together. Objects are sorted by name, or namespace and name."""
+
+    files: tuple[str, ...]
+    """As the user would type them, in the order in which they were given."""
+    nodes: tuple[SeenNode, ...] = ()
+    cilium_nodes: tuple[SeenCiliumNode, ...] = ()
+    pools: tuple[SeenPool, ...] = ()
+    node_configs: tuple[SeenNodeConfig, ...] = ()
+    endpoints: tuple[SeenEndpoint, ...] = ()
+    pods: tuple[SeenPod, ...] = ()
+    calico_blocks: tuple[SeenBlock, ...] = ()
+    affinities: tuple[SeenAffinity, ...] = ()
+    others: tuple[SeenObject, ...] = ()
+    """Objects of the kinds of `read.dump.kinds.OTHERS`: ConfigMaps, Deployments, pools of other dialects."""
+    kinds: frozenset[str] = field(default_factory=frozenset)
+    """The kinds of which there is an object, also those that nobody reads. A kind that is not here was not
+    asked for, or the cluster has none: a dump does not tell these apart."""
+    newest: str = ""
+    """The latest time that an object tells of, RFC 3339 in UTC: the dump is not older. "": unknown."""
+
+    @cached_property
+    def nodes_by_name(self) -> Mapping[str, SeenNode]:
+        """Return the Nodes by name."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def cilium_nodes_by_name(self) -> Mapping[str, SeenCiliumNode]:
+        """Return the CiliumNodes by name."""
+        return {node.name: node for node in self.cilium_nodes}
+
+    @cached_property
+    def node_by_ip(self) -> Mapping[Address, str]:
+        """Return the name of the node by each of its InternalIPs."""
+        found = {ip: node.name for node in self.cilium_nodes for ip in node.node_ips}
+        found.update({ip: node.name for node in self.nodes for ip in node.internal_ips})
+        return found
+
+    def of_kind(self, *kinds: str) -> tuple[SeenObject, ...]:
+        """Return the other objects of some kinds, in order of kind, namespace and name."""
+        return tuple(item for item in self.others if item.kind in kinds)
+
+    def other(self, kind: str, name: str, namespace: str = "") -> SeenObject | None:
+        """Return one other object; without a namespace the first of that name; None where there is none."""
+        return next(
+            (
+                item
+                for item in self.others
+                if item.kind == kind and item.name == name and namespace in {"", item.namespace}
+            ),
+            None,
+        )

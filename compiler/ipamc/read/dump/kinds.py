@@ -1,0 +1,269 @@
+"""Objects of a dump to the values of `model.dump`: one function for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ipamc.model.address_sets import aggregated
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.dump import (
+    Object,
+    SeenCiliumNode,
+    SeenEndpoint,
+    SeenNode,
+    SeenNodeConfig,
+    SeenObject,
+    SeenPod,
+    SeenPool,
+)
+from ipamc.read.dump import shapes
+from ipamc.read.dump.calico import read_affinity, read_calico_block
+from ipamc.read.dump.items import Item
+from ipamc.read.dump.reader import Reader
+from ipamc.read.kinds.node import RawAmounts
+
+_OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
+_APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
+"""Labels that tell what a pod of the control plane or of the pod network is."""
+_ROLES = {
+    "kube-controller-manager": "kube-controller-manager",
+    "kube-apiserver": "kube-apiserver",
+    "cilium": "cilium",
+    "cilium-agent": "cilium",
+    "operator": "cilium-operator",
+    "cilium-operator": "cilium-operator",
+    "calico-node": "calico-node",
+}
+
+
+def read_node(raw: shapes.Node, item: Item, reader: Reader) -> SeenNode:
+    """Return a Node."""
+    metadata, spec = raw.metadata, raw.spec or shapes.NodeSpec()
+    status = raw.status or shapes.NodeStatus()
+    what = f"Node {metadata.name}"
+    conditions = status.conditions or []
+    for condition in conditions:
+        reader.seen_at(condition.last_heartbeat_time, condition.last_transition_time)
+    reader.seen_at(metadata.creation_timestamp)
+    cidrs = spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else [])
+    annotations = reader.annotations(metadata.annotations)
+    ips = [entry.address for entry in status.addresses or () if entry.type == "InternalIP"]
+    return SeenNode(
+        name=reader.text(metadata.name),
+        file=reader.file,
+        line=item.line,
+        uid=metadata.uid or "",
+        labels=reader.labels(metadata.labels),
+        annotations=annotations,
+        pod_cidrs=reader.blocks(cidrs, item, what),
+        internal_ips=reader.addresses(ips, item, what),
+        max_pods=pods(status.allocatable) or pods(status.capacity),
+        kubelet=reader.text((status.node_info or shapes.NodeInfo()).kubelet_version),
+        ready=any(condition.type == "Ready" and condition.status == "True" for condition in conditions),
+        cilium_runs=any(condition.reason == "CiliumIsUp" for condition in conditions)
+        or any(key.startswith(_OF_CILIUM) for key in annotations),
+        unschedulable=bool(spec.unschedulable),
+        created=metadata.creation_timestamp or "",
+        deleting=bool(metadata.deletion_timestamp),
+        version=metadata.resource_version or "",
+    )
+
+
+def read_cilium_node(raw: shapes.CiliumNode, item: Item, reader: Reader) -> SeenCiliumNode:
+    """Return a CiliumNode."""
+    metadata, spec = raw.metadata, raw.spec or shapes.CiliumNodeSpec()
+    ipam = spec.ipam or shapes.NodeIpam()
+    status = (raw.status or shapes.CiliumNodeStatus()).ipam or shapes.IpamStatus()
+    pools = ipam.pools or shapes.NodePools()
+    what = f"CiliumNode {metadata.name}"
+    owners = [owner.uid for owner in metadata.owner_references or () if owner.kind == "Node" and owner.uid]
+    single = reader.addresses(ipam.pool or (), item, what)
+    by_type = {
+        kind: reader.addresses([entry.ip for entry in spec.addresses or () if entry.type == kind], item, what)
+        for kind in ("CiliumInternalIP", "InternalIP")
+    }
+    reader.seen_at(metadata.creation_timestamp)
+    allocated = [
+        (block, reader.text(entry.pool))
+        for entry in pools.allocated or ()
+        for block in reader.blocks(entry.cidrs or (), item, what)
+    ]
+    return SeenCiliumNode(
+        name=reader.text(metadata.name),
+        file=reader.file,
+        line=item.line,
+        uid=metadata.uid or "",
+        owner_uid=owners[0] if owners else "",
+        annotations=reader.annotations(metadata.annotations),
+        blocks=reader.blocks(ipam.pod_cidrs or (), item, what),
+        allocated=tuple(dict.fromkeys(allocated)),
+        requested=tuple([_request(entry, reader) for entry in pools.requested or ()]),
+        addresses=tuple(aggregated(Block(family, first, BITS[family]) for family, first in single)),
+        used=reader.addresses(status.used or (), item, what),
+        internal_ips=by_type["CiliumInternalIP"],
+        node_ips=by_type["InternalIP"],
+        error=(status.operator_status or shapes.OperatorStatus()).error or "",
+        created=metadata.creation_timestamp or "",
+        deleting=bool(metadata.deletion_timestamp),
+        version=metadata.resource_version or "",
+    )
+
+
+def _request(entry: shapes.Request, reader: Reader) -> tuple[str, int, int]:
+    needed = entry.needed or shapes.Needed()
+    return reader.text(entry.pool), needed.ipv4_addrs or 0, needed.ipv6_addrs or 0
+
+
+def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
+    """Return a CiliumPodIPPool."""
+    spec = raw.spec or shapes.PoolSpec()
+    what = f"CiliumPodIPPool {raw.metadata.name}"
+    families = {family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if part}
+    whole = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
+    return SeenPool(
+        name=raw.metadata.name,
+        file=reader.file,
+        line=item.line,
+        labels=reader.labels(raw.metadata.labels),
+        cidrs={family: reader.blocks(part.cidrs or (), item, what) for family, part in families.items()},
+        mask_sizes={family: part.mask_size for family, part in families.items() if part.mask_size},
+        spec=whole.get("spec") or {},
+    )
+
+
+def read_node_config(raw: shapes.NodeConfig, item: Item, reader: Reader) -> SeenNodeConfig:
+    """Return a CiliumNodeConfig."""
+    spec = raw.spec or shapes.NodeConfigSpec()
+    return SeenNodeConfig(
+        name=raw.metadata.name,
+        file=reader.file,
+        line=item.line,
+        namespace=reader.text(raw.metadata.namespace),
+        selector=spec.node_selector or {},
+        defaults=spec.defaults or {},
+    )
+
+
+def read_endpoint(raw: shapes.Endpoint, item: Item, reader: Reader) -> SeenEndpoint:
+    """Return a CiliumEndpoint."""
+    networking = (raw.status or shapes.EndpointStatus()).networking or shapes.Networking()
+    what = f"CiliumEndpoint {raw.metadata.namespace}/{raw.metadata.name}"
+    texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
+    node = reader.addresses([networking.node], item, what)
+    return SeenEndpoint(
+        name=raw.metadata.name,
+        file=reader.file,
+        line=item.line,
+        namespace=reader.text(raw.metadata.namespace),
+        node_ip=node[0] if node else None,
+        addresses=reader.addresses(texts, item, what),
+    )
+
+
+def read_pod(raw: shapes.Pod, item: Item, reader: Reader) -> SeenPod:
+    """Return a Pod; command lines and the image only of what decides about addresses."""
+    metadata, spec = raw.metadata, raw.spec or shapes.PodSpec()
+    status = raw.status or shapes.PodStatus()
+    reader.seen_at(status.start_time, metadata.creation_timestamp)
+    labels = metadata.labels or {}
+    app = _app(labels)
+    containers = (spec.containers or []) if app else []
+    what = f"Pod {metadata.namespace}/{metadata.name}"
+    ips = [entry.ip for entry in status.pod_ips or ()] or [status.pod_ip]
+    return SeenPod(
+        name=metadata.name,
+        file=reader.file,
+        line=item.line,
+        namespace=reader.text(metadata.namespace),
+        node=reader.text(spec.node_name),
+        addresses=reader.addresses(ips, item, what),
+        host_network=bool(spec.host_network),
+        phase=reader.text(status.phase),
+        started=status.start_time or "",
+        deleting=bool(metadata.deletion_timestamp),
+        app=app,
+        image=reader.text(containers[0].image) if containers else "",
+        words=tuple(
+            word
+            for container in containers
+            for text in (*(container.command or ()), *(container.args or ()))
+            for word in text.split()
+        ),
+    )
+
+
+def _app(labels: Mapping[str, str | None]) -> str:
+    for key in _APPS:
+        if (value := labels.get(key)) and value in _ROLES:
+            return _ROLES[value]
+    return ""
+
+
+def read_other(raw: shapes.Other, item: Item, reader: Reader) -> SeenObject:
+    """Return an object as it is."""
+    value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
+    metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else shapes.Metadata(name="")
+    return SeenObject(
+        name=metadata.name,
+        file=reader.file,
+        line=item.line,
+        namespace=metadata.namespace or "",
+        api_version=item.api_version,
+        kind=item.kind,
+        value={"apiVersion": item.api_version, "kind": item.kind, **value},
+    )
+
+
+def pods(amounts: RawAmounts | None) -> int:
+    """Return a number of pods; 0 where it is no whole number."""
+    text = str(amounts.pods) if amounts and amounts.pods is not None else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of object: its struct, and the function that makes a value of it."""
+
+    shape: type
+    read: Callable[[Any, Item, Reader], Object | None]
+
+
+_CALICO = ("crd.projectcalico.org", "projectcalico.org")
+KINDS: Mapping[tuple[str, str], Kind] = {
+    ("", "Node"): Kind(shapes.Node, read_node),
+    ("", "Pod"): Kind(shapes.Pod, read_pod),
+    ("cilium.io", "CiliumNode"): Kind(shapes.CiliumNode, read_cilium_node),
+    ("cilium.io", "CiliumPodIPPool"): Kind(shapes.Pool, read_pool),
+    ("cilium.io", "CiliumNodeConfig"): Kind(shapes.NodeConfig, read_node_config),
+    ("cilium.io", "CiliumEndpoint"): Kind(shapes.Endpoint, read_endpoint),
+    **{(group, "IPAMBlock"): Kind(shapes.CalicoBlock, read_calico_block) for group in _CALICO},
+    **{(group, "BlockAffinity"): Kind(shapes.Affinity, read_affinity) for group in _CALICO},
+}
+"""By API group and kind."""
+
+_OTHER = Kind(shapes.Other, read_other)
+OTHERS = frozenset(
+    {
+        ("apps", "Deployment"),
+        ("", "ConfigMap"),
+        ("networking.k8s.io", "ServiceCIDR"),
+        ("networking.k8s.io", "ClusterCIDR"),
+        ("networking.x-k8s.io", "ClusterCIDR"),
+        ("cilium.io", "CiliumLoadBalancerIPPool"),
+        *((group, kind) for group in _CALICO for kind in ("IPPool", "IPReservation")),
+        *((group, kind) for group in _CALICO for kind in ("IPAMConfig", "IPAMConfiguration")),
+    }
+)
+"""Kinds whose objects are kept as they are; of ConfigMaps and Deployments only those of NAMES."""
+
+NAMES = frozenset({"cilium-config", "kubeadm-config", "calico-config", "cilium-operator"})
+"""The ConfigMaps and Deployments that are kept."""
+
+
+def kind_of(item: Item) -> Kind | None:
+    """Return how to read an item; None for a kind that ipamc does not ask for."""
+    group = item.api_version.rpartition("/")[0]
+    found = KINDS.get((group, item.kind))
+    return found or (_OTHER if (group, item.kind) in OTHERS else None)

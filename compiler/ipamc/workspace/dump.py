@@ -1,0 +1,116 @@
+"""Dumps from the disk, from stdin and out of a cilium-sysdump zip, in pieces.
+
+The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip is
+unpacked to the disk, and nothing is read without a limit.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.dump import Dump
+from ipamc.read.dump.read import Source, read_dump
+from ipamc.workspace.trouble import Trouble
+
+STDIN = "-"
+LARGEST = 8 << 30
+"""The most bytes of one file of a dump, after it was unpacked: some two million pods."""
+MEMBERS = 100_000
+"""The most files of a zip."""
+_CHUNK = 4 << 20
+_ZIP = b"PK\x03\x04"
+_WANTED = re.compile(
+    rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
+    rb"""CiliumLoadBalancerIPPool|ConfigMap|Deployment|IPPool|IPAMBlock|BlockAffinity|IPReservation|ClusterCIDR|"""
+    rb"""ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
+    re.MULTILINE,
+)
+"""A document of a sysdump that ipamc reads has one of these kinds near its beginning."""
+_PEEK = 1 << 20
+
+
+def load_dump(files: Sequence[str], *, nodes: bool = True) -> tuple[Dump, list[Diagnostic]]:
+    """Read dumps; return what they show together, and the warnings.
+
+    `-` is stdin. With `nodes` a dump without Nodes is refused. Raises Refused for what is in them, Trouble and
+    OSError for what cannot be read.
+    """
+    return read_dump(_sources(files), nodes=nodes)
+
+
+def _sources(files: Sequence[str]) -> Iterator[Source]:
+    if len(set(files)) < len(files):
+        raise Trouble("a file of the dump is named twice: name each once")
+    for path in files:
+        if path == STDIN:
+            yield "<stdin>", _within("<stdin>", sys.stdin.buffer)
+            continue
+        if Path(path).is_dir():
+            raise Trouble(f"{path} is a folder: name the files in it, or the zip of a sysdump")
+        with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
+            start = file.read(len(_ZIP)) if file.seekable() else b""
+            if start == _ZIP:
+                yield from _of_zip(path, file)
+                continue
+            if start:
+                file.seek(0)
+            yield path, _within(path, file)
+
+
+def _within(path: str, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a file. Raises Trouble above LARGEST."""
+    total = 0
+    while chunk := file.read(_CHUNK):
+        total += len(chunk)
+        if total > LARGEST:
+            raise Trouble(f"{path} has more than {LARGEST:,} bytes: make a dump of fewer kinds")
+        yield chunk
+
+
+def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
+    """Yield the documents of a sysdump: its YAML and JSON files of kinds that ipamc reads, by name."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            if len(members) > MEMBERS:
+                raise Trouble(f"{path} has {len(members):,} files, more than {MEMBERS:,}: it is no sysdump")
+            for member in members:
+                _refuse_climbing(path, member.filename)
+            total = 0
+            for member in sorted(members, key=lambda member: member.filename):
+                if member.is_dir() or not member.filename.endswith((".yaml", ".yml", ".json")):
+                    continue
+                total += member.file_size
+                if total > LARGEST:
+                    raise Trouble(f"{path} unpacks to more than {LARGEST:,} bytes: name files of it instead")
+                with archive.open(member) as opened:
+                    start = opened.read(_PEEK)
+                    if _WANTED.search(start):
+                        name = f"{path}/{member.filename}"
+                        yield name, _checked(name, start, opened, member.file_size)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
+        raise Trouble(f"{path} is a damaged zip: {problem}") from None
+
+
+def _checked(name: str, start: bytes, file: IO[bytes], size: int) -> Iterator[bytes]:
+    """Yield the bytes of a member. Raises Trouble for more of them than the zip's directory says."""
+    total = len(start)
+    yield start
+    for chunk in _within(name, file):
+        total += len(chunk)
+        if total > size:
+            raise Trouble(f"{name} has more bytes than the zip says: it is no sysdump")
+        yield chunk
+
+
+def _refuse_climbing(path: str, name: str) -> None:
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    if ".." in parts or name.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
+        raise Trouble(f"{path} has a file {name!r}, which leaves the zip's folder: it is no sysdump")

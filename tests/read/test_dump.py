@@ -1,0 +1,171 @@
+"""Dumps of kubectl, in every form in which people have them, and what is no dump."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipamc.model.cidr import parse_block
+from ipamc.model.diagnostics import Refused
+from ipamc.model.dump import Dump
+from ipamc.read.dump.read import read_dump
+from tests.support import dumps
+
+LIST = dumps.kubectl(
+    dumps.node("n1", "10.0.0.0/24", ip="192.168.0.1"),
+    dumps.cilium_node("n1", "10.0.0.0/24", router=["10.0.0.7"]),
+    dumps.pod("web", "n1", "10.0.0.9"),
+    dumps.config_map(ipam="cluster-pool"),
+    dumps.config_map("another", "default", key="value"),
+)
+
+
+def pieces(text: str, size: int) -> Iterator[bytes]:
+    """Yield a text as bytes, so many at a time."""
+    data = text.encode()
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def read(*texts: str, size: int = 1 << 20) -> Dump:
+    dump, found = read_dump([(f"dump-{index}", pieces(text, size)) for index, text in enumerate(texts)])
+    assert not found
+    return dump
+
+
+def without_places(dump: Dump) -> list[object]:
+    return [
+        msgspec.structs.replace(value, file="", line=0)
+        for values in (dump.nodes, dump.cilium_nodes, dump.pods, dump.others)
+        for value in values
+    ]
+
+
+def in_parts(text: str) -> list[str]:
+    """Return the objects of a list as files of their own."""
+    return [json.dumps(item) for item in json.loads(text)["items"]]
+
+
+def typed(text: str) -> list[str]:
+    """Return a list of each kind as the apiserver sends it: items have no kind."""
+    found: dict[tuple[str, str], list[object]] = {}
+    for item in json.loads(text)["items"]:
+        found.setdefault((item.pop("apiVersion"), item.pop("kind")), []).append(item)
+    return [
+        json.dumps({"kind": f"{kind}List", "apiVersion": version, "metadata": {}, "items": items})
+        for (version, kind), items in found.items()
+    ]
+
+
+FORMS = {
+    "kubectl -o json": [LIST],
+    "on one line": [json.dumps(json.loads(LIST))],
+    "jq": [json.dumps(json.loads(LIST), indent=2)],
+    "kubectl -o yaml": [yaml.safe_dump(json.loads(LIST))],
+    "YAML documents": ["---\n".join(yaml.safe_dump(item) for item in json.loads(LIST)["items"])],
+    "a file for each object": in_parts(LIST),
+    "a typed list for each kind": typed(LIST),
+    "with a byte order mark": ["\ufeff" + LIST],
+    "one file twice": [LIST, LIST],
+}
+
+
+@pytest.mark.parametrize("texts", FORMS.values(), ids=FORMS)
+def test_every_form_is_one_cluster(texts: list[str]) -> None:
+    assert without_places(read(*texts)) == without_places(read(LIST))
+
+
+@given(st.integers(1, 400))
+def test_pieces_may_have_any_size(size: int) -> None:
+    assert read(LIST, size=size) == read(LIST)
+
+
+def test_what_is_kept() -> None:
+    dump = read(LIST)
+    (node,), (cilium_node,), (pod,) = dump.nodes, dump.cilium_nodes, dump.pods
+    assert node.pod_cidrs == cilium_node.blocks == (parse_block("10.0.0.0/24"),)
+    assert (node.ready, node.max_pods, node.kubelet, node.uid) == (True, 110, "v1.33.4", "uid-n1")
+    assert (pod.node, pod.namespace, pod.addresses) == ("n1", "default", ((4, 0x0A000009),))
+    assert cilium_node.owner_uid == "uid-n1"
+    assert [item.name for item in dump.others] == ["cilium-config"]
+    assert dump.newest == "2026-11-22T12:00:00Z"
+    assert dump.node_by_ip == {(4, 0xC0A80001): "n1"}
+
+
+def test_an_object_has_its_line() -> None:
+    assert [node.line for node in read(LIST).nodes] == [4]
+    assert LIST.splitlines()[read(LIST).pods[0].line - 1] == "        {"
+    text = yaml.safe_dump(json.loads(LIST))
+    assert text.splitlines()[read(text).pods[0].line - 1].startswith("- ")
+
+
+def changed(**fields: object) -> str:
+    whole = json.loads(LIST)
+    whole["items"][0].update(fields)
+    return json.dumps(whole, indent=4)
+
+
+REFUSED = {
+    "empty": ("", "IPC0801", "the file is empty"),
+    "a table": ("NAME   STATUS\nn1   Ready\n", "IPC0801", "this is kubectl's table for people"),
+    "a word": ("hello", "IPC0801", "neither JSON nor YAML of kubectl"),
+    "cut off in JSON": (LIST[: len(LIST) // 2], "IPC0801", "the file ends inside its list"),
+    "cut off after the items": (LIST[:-5], "IPC0801", "the file ends inside a value: it was cut off"),
+    "cut off in YAML": (
+        yaml.safe_dump(json.loads(LIST)).split("kind: List")[0],
+        "IPC0801",
+        "the file ends inside its list",
+    ),
+    "one page": (
+        LIST.replace('"resourceVersion": ""', '"continue": "abc"'),
+        "IPC0802",
+        "the list has metadata.continue: it is one page of several",
+    ),
+    "a wrong type": (
+        changed(spec={"podCIDRs": 7}),
+        "IPC0804",
+        "a Node: Expected `array | null`, got `int` - at `$.spec.podCIDRs`",
+    ),
+    "no kind": (
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [{"a": 1}]}),
+        "IPC0804",
+        "an object: it has no kind",
+    ),
+    "no Nodes": (
+        dumps.kubectl(dumps.pod("web", "n1", "10.0.0.9")),
+        "IPC0806",
+        "the dump has no Nodes: only Pod",
+    ),
+    "nothing": (dumps.kubectl(), "IPC0806", "the dump has no Nodes: no objects"),
+    "deep": ('{"a":' * 100_000, "IPC0801", "nested too deep"),
+}
+
+
+@pytest.mark.parametrize(("text", "code", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_dump(text: str, code: str, message: str) -> None:
+    with pytest.raises(Refused) as refused:
+        read(text)
+    assert [(found.code, found.message) for found in refused.value.diagnostics] == [(code, message)]
+
+
+def test_two_states_of_a_node() -> None:
+    with pytest.raises(Refused) as refused:
+        read(LIST, dumps.kubectl(dumps.node("n1", "10.0.1.0/24")))
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.message) == ("IPC0803", "Node n1 is in the dump twice, in two states")
+
+
+def test_a_text_that_is_no_cidr() -> None:
+    text = dumps.kubectl(dumps.node("n1", "10.0.0.0/24", "10.0.0.300/24"))
+    dump, (found,) = read_dump([("dump", [text.encode()])])
+    assert dump.nodes[0].pod_cidrs == (parse_block("10.0.0.0/24"),)
+    assert (found.code, found.message) == (
+        "IPC0805",
+        "Node n1 has '10.0.0.300/24', which is no CIDR or address",
+    )
