@@ -25,6 +25,10 @@ ELSEWHERE = {
     "IPC0702": "it takes two clusters: tests/test_address_space.py",
     "IPC0312": "thousands of pools are no page to read: tests/place/test_choose.py",
     **{f"IPC080{number}": "a dump is no input: tests/read/test_dump.py" for number in range(1, 7)},
+    **{
+        f"IPC08{number}": "a dump is no input: tests/importing/test_what_is_said.py"
+        for number in (*range(10, 26),)
+    },
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
 }
 """Codes that no case file can show, and where they are shown."""

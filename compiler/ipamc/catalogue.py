@@ -27,6 +27,7 @@ from ipamc.check import (
     selection,
 )
 from ipamc.check import pins as check_pins
+from ipamc.importing import rules as importing_rules
 from ipamc.lock import consent
 from ipamc.lock import rules as lock_rules
 from ipamc.model import diagnostics
@@ -44,6 +45,7 @@ MODULES: tuple[ModuleType, ...] = (
     diagnostics,
     read_rules,
     dump_rules,
+    importing_rules,
     pools,
     check_pins,
     modes,

@@ -9,6 +9,7 @@ imported when it is called.
 from __future__ import annotations
 
 import contextlib
+import keyword
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ VERBS = {
     "show": "Show how full the pools are.",
     "which": "Show which node has an address, or which blocks a node has.",
     "why": "Show why a node has its blocks.",
+    "import": "Bring a running cluster into git, from a dump of it.",
     "ci": "Write CI pipelines; run the steps of their jobs.",
     "init": "Start a cluster and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",
@@ -46,7 +48,8 @@ class Verbs(Lazy):
 
     def where(self, name: str) -> tuple[str, str]:
         """Return a verb's module and `command`."""
-        return name.replace("-", "_"), "command"
+        module = name.replace("-", "_")
+        return (f"{module}_" if keyword.iskeyword(module) else module), "command"
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -76,7 +79,11 @@ class Verbs(Lazy):
         with formatter.section("Examples"):
             formatter.write_dl(
                 [
-                    ("ipamc init lab", "start a cluster in clusters/lab/"),
+                    (
+                        "ipamc import lab dump.json",
+                        "start from a cluster that runs, with the blocks that it has",
+                    ),
+                    ("ipamc init lab", "start a new cluster in clusters/lab/"),
                     ("ipamc compile", "lock and render all clusters below clusters/"),
                     ("ipamc compile --check", "what CI runs: exit 1 if a file would change"),
                     ("ipamc plan --base origin/main", "what this branch changes, and whom it renumbers"),

@@ -85,14 +85,25 @@ DRIVERS = {
 )
 @click.argument("cluster", required=False)
 def command(*, cluster: str | None) -> int:
-    """Start a cluster and prepare the repository.
+    """Start a new cluster and prepare the repository.
 
-    CLUSTER is a name below clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where
+    For a cluster that runs already, `ipamc import` writes its files from a dump. CLUSTER is a name below clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where
     they do not exist, the schemas for editors, .gitattributes, and the merge drivers into the configuration
     of the git repository.
     """
     if cluster is not None:
         _start(cluster)
+    _prepare_repository()
+    return DONE
+
+
+def prepare(folder: str) -> None:
+    """Do for the folder of a cluster what `init` does beside its first files; print what was done."""
+    _write_schemas(folder)
+    _prepare_repository()
+
+
+def _prepare_repository() -> None:
     top = git.root(".")
     attributes = f"{top or '.'}/.gitattributes"
     text = with_attributes(disk.read_text(attributes))
@@ -104,7 +115,6 @@ def command(*, cluster: str | None) -> int:
         )
     else:
         _say("git config", "merge drivers set" if git.configure(".", DRIVERS) else "unchanged")
-    return DONE
 
 
 def _start(text: str) -> None:
@@ -127,11 +137,15 @@ def _start(text: str) -> None:
         return
     for path, content in ours.items():
         _say(path, "written" if disk.create(path, content) else "unchanged")
+    _write_schemas(folder)
+    _say("next", f"list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}")
+
+
+def _write_schemas(folder: str) -> None:
     schemas = (PurePath(folder).parent / SCHEMAS).as_posix()
     for kind, schema in by_kind().items():
         disk.replace(f"{schemas}/{file_name(kind)}", schema)
     _say(f"{schemas}/", "schemas for editors")
-    _say("next", f"list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}")
 
 
 def _has_other_inputs(folder: str, ours: Mapping[str, str]) -> bool:

@@ -83,6 +83,17 @@ def committed(folder: str, commit: str) -> int:
     return int(must(folder, "rev-list", "--max-count=1", "--timestamp", commit).text.split()[0])
 
 
+def last_change(folder: str, path: str) -> int | None:
+    """Return the second (since 1970) of the last commit of HEAD that changed a file, by its path from the top.
+
+    None where none did, and in a shallow clone, whose oldest commit seems to have written every file.
+    """
+    found = run(folder, "rev-list", "--max-count=1", "--timestamp", "HEAD", "--", path)
+    if found.code or not found.text or is_shallow(folder):
+        return None
+    return int(found.text.split()[0])
+
+
 def first(folder: str) -> str | None:
     """Return the first commit of HEAD's history, by first parents; None where nothing was committed.
 

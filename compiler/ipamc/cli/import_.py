@@ -1,0 +1,215 @@
+"""`ipamc import`: from a dump of a running cluster to its files, and later its inventory brought up to date."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.terminal import progress, say
+from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.workspace import disk
+from ipamc.workspace.clusters import find, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipamc.importing.bring_in import Options
+    from ipamc.model.dump import Dump
+
+_OF_THE_DUMP = "IPC0540"
+"""Says that pools of the operator may have other CIDRs than those here. The import took them from the dump."""
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        (
+            "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json | ipamc import lab",
+            "start clusters/lab/ with the blocks that the nodes of a running cluster have",
+        ),
+        ("ipamc import lab dump.json cilium-sysdump.zip", "the same from files"),
+        ("ipamc import lab dump.json --label 'example.com/*'", "keep these labels of nodes, too"),
+        ("ipamc import lab --refresh dump.json", "bring nodes.yaml and ciliumnodes.yaml up to date"),
+    ),
+    refused="refused: the dump, or what a compile of it finds; or an I/O or environment error",
+)
+@click.argument("cluster")
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
+@click.option(
+    "--refresh", is_flag=True, help="Bring the inventory of a cluster up to date, and nothing else."
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY",
+    help="Keep this label of nodes, too; KEY may end in *. Repeatable.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(("kubernetes", "cluster-pool", "multi-pool", "crd")),
+    help="Cilium's IPAM mode, where the dump does not tell.",
+)
+@click.option(
+    "--cilium-version", metavar="MINOR", help="The lowest minor that runs, where the dump does not tell."
+)
+@click.option(
+    "--managed-by",
+    type=click.Choice(("helm", "kustomize", "none")),
+    help="Who owns cilium-config.  [default: as the dump tells]",
+)
+@click.option(
+    "--operator",
+    type=click.Choice(("bystander", "adopt")),
+    default="bystander",
+    show_default=True,
+    help="Who gives blocks from now on in cluster-pool mode: ipamc alone, or the operator in the ranges that it has.",
+)
+@click.option(
+    "--rebuilt", is_flag=True, help="With --refresh: the cluster was built again, and all uids are new."
+)
+@format_option
+def command(  # noqa: PLR0913 - an argument for each option
+    *,
+    cluster: str,
+    files: tuple[str, ...],
+    refresh: bool,
+    labels: tuple[str, ...],
+    mode: str | None,
+    cilium_version: str | None,
+    managed_by: str | None,
+    operator: str,
+    rebuilt: bool,
+    style: str,
+) -> int:
+    r"""Bring a running cluster into git, with the blocks that its nodes have.
+
+    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, or the zip of
+    cilium sysdump; `-`, or no file, is stdin. Make it with
+
+    \b
+        kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json
+
+    and leave out kinds that the cluster does not have. Of Calico, add
+    ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,blockaffinities.crd.projectcalico.org and
+    ipreservations.crd.projectcalico.org.
+
+    Writes cluster.yaml, ippools.yaml, nodes.yaml (names, uids, labels, podCIDRs: nothing that changes by
+    itself) and ciliumnodes.yaml (the blocks that the cluster shows), and compiles: nobody is renumbered. What
+    the dump does not tell is said, and what a person must decide.
+
+    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump. Planned nodes stay.
+    """
+    if not files and sys.stdin.isatty():
+        raise click.UsageError("name a FILE, or pipe a dump into stdin", click.get_current_context())
+    try:
+        if refresh:
+            return _refresh(cluster, files, labels, style, rebuilt=rebuilt)
+        options = _options(labels, mode, cilium_version, managed_by, operator)
+        return _start(cluster, files, options, style)
+    except Refused as refused:
+        print_findings(refused.diagnostics, style)
+        return REFUSED
+
+
+def _options(
+    labels: tuple[str, ...], mode: str | None, cilium: str | None, managed_by: str | None, operator: str
+) -> Options:
+    from ipamc.importing.bring_in import Options
+    from ipamc.model.cluster import ManagedBy, Mode, OperatorRole
+
+    owner = next((known for known in get_args(ManagedBy) if known == managed_by), None)
+    role = next(known for known in get_args(OperatorRole) if known == operator)
+    return Options(
+        mode=Mode(mode) if mode else None,
+        operator=role,
+        cilium=_version(cilium) if cilium else None,
+        managed_by=owner,
+        labels=labels,
+    )
+
+
+def _version(text: str) -> tuple[int, int]:
+    parts = text.removeprefix("v").split(".")
+    if len(parts) < 2 or not all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts[:2]):
+        raise click.BadParameter(
+            f"{text!r} is not a minor such as 1.18",
+            click.get_current_context(),
+            param_hint="--cilium-version",
+        )
+    return int(parts[0]), int(parts[1])
+
+
+def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
+    from ipamc.workspace.dump import STDIN, load_dump
+
+    with progress("reading the dump"):
+        return load_dump(files or (STDIN,))
+
+
+def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
+    """Write the files of a new cluster, and compile it."""
+    from ipamc.cli.init import prepare
+    from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
+    from ipamc.importing.bring_in import bring_in
+    from ipamc.model.lock import Consent
+    from ipamc.model.selector.label_syntax import subdomain_problem
+    from ipamc.workspace.environment import today
+    from ipamc.workspace.imported import create
+
+    folder = (
+        PurePath(cluster).as_posix() if PurePath(cluster).name != cluster else f"{disk.CLUSTERS}/{cluster}"
+    )
+    name = name_of(folder)
+    if problem := subdomain_problem(name):
+        raise click.UsageError(
+            f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
+        )
+    dump, warnings = _load(files)
+    imported = bring_in(name, dump, options)
+    written = create(folder, imported.files)
+    for path in sorted(f"{folder}/{file}" for file in imported.files):
+        say(f"{path}: {'written' if path in written else 'unchanged'}")
+    (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), consent=Consent())], 1)
+    found = tuple(finding for finding in outcome.findings if finding.code != _OF_THE_DUMP)
+    both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
+    code = conclude([both], style)
+    prepare(folder)
+    if code == DONE:
+        say(f"next: read {folder}/, then commit it: git add {folder}")
+    elif not outcome.trouble:
+        say(
+            f"next: decide what is refused, in {folder}/ or in the cluster, then run: ipamc compile {cluster}"
+        )
+    return code
+
+
+def _refresh(
+    cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
+) -> int:
+    """Write the inventory of a cluster again."""
+    from ipamc.importing.refresh import refresh
+    from ipamc.read.locate import locate
+    from ipamc.read.read import read
+    from ipamc.workspace.imported import past_of, update
+    from ipamc.workspace.source import Disk
+
+    (folder,) = find([cluster])
+    dump, warnings = _load(files)
+    inputs = Disk().inputs(folder)
+    try:
+        there, _ = read(inputs.name, folder, inputs.sources, inputs.schemas)
+        texts = refresh(there, folder, dump, past_of(folder), labels=labels, rebuilt=rebuilt)
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, inputs.sources)) from None
+    print_findings(warnings, style)
+    changed = update(folder, texts)
+    for path in sorted(f"{folder}/{file}" for file in texts):
+        say(f"{path}: {'written' if path in changed else 'unchanged'}")
+    return DONE

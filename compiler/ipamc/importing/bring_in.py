@@ -1,0 +1,128 @@
+"""An import in one function: a dump in, the files of a cluster out. An ordinary compile of them makes the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+from ipamc.importing import rules
+from ipamc.importing.cilium import draft_of
+from ipamc.importing.draft import Draft, DraftPool
+from ipamc.importing.facts import Facts, facts_of
+from ipamc.importing.files import (
+    CILIUM_NODES,
+    CLUSTER,
+    NODES,
+    POOLS,
+    cluster_text,
+    pools_text,
+)
+from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
+from ipamc.model.address_sets import outermost
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
+from ipamc.model.diagnostics import Diagnostic, Log, Refused, Span
+from ipamc.model.dump import Dump
+from ipamc.model.overlap_index import OverlapIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a dump may not tell, and what a person may choose."""
+
+    mode: Mode | None = None
+    """None: the mode in which the cluster runs."""
+    operator: OperatorRole = "bystander"
+    cilium: Version | None = None
+    """None: as the dump tells."""
+    managed_by: ManagedBy | None = None
+    labels: tuple[str, ...] = ()
+    """Keys of labels to keep beside `inventory.LABELS`; `*` at the end stands for the rest of a key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The files of a cluster."""
+
+    files: Mapping[str, str]
+    """Text by name below the cluster's folder."""
+    draft: Draft
+    findings: tuple[Diagnostic, ...]
+    """Warnings and notes: what was derived, and what a person must decide."""
+
+
+def bring_in(name: str, dump: Dump, options: Options) -> Imported:
+    """Return the files of the cluster that a dump shows, called `name`. Raises Refused. O(n log n)."""
+    log = Log()
+    facts = facts_of(dump)
+    log.add(_unknown(dump, facts, options))
+    draft = drafted(dump, facts, options.mode, options.operator)
+    log.add(draft.decisions)
+    draft = log.keep(_with_excluded(dump, draft, facts))
+    cilium = options.cilium or facts.cilium
+    if cilium is None:
+        raise Refused((*log.diagnostics, rules.version_unknown(_at(dump))))
+    if not options.managed_by and not facts.managed_by:
+        log.add([rules.owner_unknown(facts.config_at or _at(dump))])
+    managed_by = options.managed_by or facts.managed_by or "helm"
+    wanted = frozenset({*LABELS, *options.labels, *draft.label_keys})
+    texts = {
+        CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
+        POOLS: pools_text(draft.pools) if draft.pools else "",
+        NODES: inventory_text(dump, wanted),
+        CILIUM_NODES: evidence_text(dump, draft),
+    }
+    files = {path: text for path, text in texts.items() if text}
+    return Imported(files=files, draft=draft, findings=tuple(log.diagnostics))
+
+
+def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]:
+    """Yield why the mode is not known, or not one that can be imported."""
+    modes = [mode.value for mode in Mode]
+    if facts.config_at is None:
+        if dump.cilium_nodes and options.mode is None:
+            yield rules.mode_unknown(_at(dump))
+    elif options.mode is None and facts.mode not in modes:
+        yield rules.mode_not_ours(facts.config_at, facts.mode, modes)
+    elif options.mode is not None and facts.mode in modes and facts.mode != options.mode:
+        yield rules.other_mode(facts.config_at, facts.mode, options.mode)
+
+
+def drafted(dump: Dump, facts: Facts, mode: Mode | None, operator: OperatorRole = "bystander") -> Draft:
+    """Return the draft of the source that gives a cluster its blocks; None: the mode in which it runs."""
+    if facts.config_at is not None or dump.cilium_nodes:
+        return draft_of(dump, facts, mode or Mode(facts.mode), operator)
+    # Only kube-controller-manager gave blocks: podCIDRs of Nodes.
+    draft = draft_of(dump, facts, Mode.KUBERNETES, operator)
+    return replace(draft, mode=mode or Mode.KUBERNETES)
+
+
+def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[Diagnostic]]:
+    """Return the draft with what is not for pods: excluded where it is outside all pools, else reserved."""
+    found: list[Diagnostic] = []
+    reserved: dict[str, list[Block]] = {}
+    ranges = OverlapIndex(
+        [(block, pool.name) for pool in draft.pools for some in pool.ranges.values() for block in some],
+        itemgetter(0),
+    )
+    nodes = [Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips]
+    others = [(item.block, item.why) for item in facts.excluded]
+    others += [(block, "nodes") for block in outermost(nodes)]
+    inside = set()
+    for block, why in others:
+        for part, pool in ranges.over(block):
+            found.append(rules.inside_pool(_at(dump), block, why, pool, part))
+            reserved.setdefault(pool, []).append(max(block, part, key=lambda one: one.prefix))
+            inside.add(block)
+    excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in inside))
+    pools = [_reserving(pool, reserved.get(pool.name, [])) for pool in draft.pools]
+    return replace(draft, pools=tuple(pools), excluded=excluded), found
+
+
+def _reserving(pool: DraftPool, blocks: list[Block]) -> DraftPool:
+    return replace(pool, reserved=tuple(outermost([*pool.reserved, *blocks]))) if blocks else pool
+
+
+def _at(dump: Dump) -> Span:
+    return Span(dump.files[0] if dump.files else "")

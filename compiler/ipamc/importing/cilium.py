@@ -1,0 +1,298 @@
+"""Cilium's own modes, and podCIDRs of kube-controller-manager, as a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ipamc.importing import rules
+from ipamc.importing.draft import Blocks, Draft, DraftPool
+from ipamc.importing.facts import Facts, covers
+from ipamc.importing.ranges import ranges_around, usual_size
+from ipamc.model.address_sets import index_around, outermost
+from ipamc.model.cidr import BITS, Block, readable_blocks
+from ipamc.model.cluster import Mode, OperatorRole
+from ipamc.model.diagnostics import At, Diagnostic, Span
+from ipamc.model.dump import Dump, SeenNode, SeenNodeConfig
+
+OUTSIDE = "outside"
+"""The name of the pool of blocks that are outside the configured ranges."""
+_DEFAULT = "default"
+_DEFAULT_POOL_KEY = "ipam-default-ip-pool"
+_AUTO_CREATE = "auto-create-cilium-pod-ip-pools"
+_LARGEST = 20
+"""The shortest prefix of blocks that are guessed from single addresses (crd mode)."""
+_MASK = {4: 24, 6: 112}
+"""Cilium's default prefix lengths of blocks in cluster-pool mode (operator flags, 1.12 to 1.20)."""
+_NODE_MASK = {4: 24, 6: 64}
+"""kube-controller-manager's (cmd/kube-controller-manager/app/core.go)."""
+
+
+def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Draft:
+    """Return the cluster that a dump shows, in one of Cilium's modes. O(n log n)."""
+    families = facts.families(dump)
+    draft = _BY_MODE[mode](dump, facts, families)
+    if mode is Mode.CLUSTER_POOL:
+        draft = _with_operator(draft, facts, operator)
+    return replace(draft, decisions=(*draft.decisions, *_about_nodes(dump, draft)))
+
+
+def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
+    """Nodes have their podCIDRs; the ranges are kube-controller-manager's flags."""
+    blocks = {node.name: _of_node(node, dump) for node in dump.nodes}
+    flags = facts.controller
+    ranges = list(readable_blocks(text.strip() for text in flags.get("cluster-cidr", "").split(",")))
+    masks = {}
+    for family in families:
+        texts = [flags.get(f"node-cidr-mask-size{suffix}", "") for suffix in (f"-ipv{family}", "")]
+        given = next((int(text) for text in texts if text.isdecimal() and len(text) < 4), 0)
+        masks[family] = given or usual_size(_every(blocks), family, _NODE_MASK[family])
+    annotated = [node for node in dump.nodes if not node.pod_cidrs and blocks[node.name]]
+    patch = (
+        {"patchNodes": "annotations"}
+        if annotated and len(annotated) == len([node for node in dump.nodes if blocks[node.name]])
+        else {}
+    )
+    shell = Draft(mode=Mode.KUBERNETES, families=families, pools=(), blocks=blocks, spec=patch)
+    return _one_block(dump, facts, shell, ranges, masks)
+
+
+def _of_node(node: SeenNode, dump: Dump) -> Blocks:
+    """Return podCIDRs of a Node; without them those that Cilium shows, which come from annotations."""
+    seen = dump.cilium_nodes_by_name.get(node.name)
+    return tuple((block, "") for block in node.pod_cidrs or (seen.blocks if seen else ()))
+
+
+def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
+    """CiliumNodes have podCIDRs; the ranges are keys of cilium-config."""
+    blocks = _of_cilium_nodes(dump)
+    ranges = [block for family in families for block in facts.blocks(f"cluster-pool-ipv{family}-cidr")]
+    masks = {
+        family: facts.number(
+            f"cluster-pool-ipv{family}-mask-size", usual_size(_every(blocks), family, _MASK[family])
+        )
+        for family in families
+    }
+    shell = Draft(mode=Mode.CLUSTER_POOL, families=families, pools=(), blocks=blocks)
+    return _one_block(dump, facts, shell, ranges, masks)
+
+
+def _of_cilium_nodes(dump: Dump) -> dict[str, Blocks]:
+    names = {node.name for node in dump.nodes}
+    return {
+        seen.name: tuple((block, "") for block in seen.blocks)
+        for seen in dump.cilium_nodes
+        if seen.name in names
+    }
+
+
+def _one_block(
+    dump: Dump,
+    facts: Facts,
+    shell: Draft,
+    ranges: Iterable[Block],
+    masks: Mapping[int, int],
+) -> Draft:
+    """Return the draft of a mode with one pool: its ranges, and those of blocks outside of them."""
+    at, families, blocks = _at(dump), shell.families, shell.blocks
+    others = [Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips]
+    others += [item.block for item in facts.excluded]
+    decisions: list[Diagnostic] = []
+    every = [block for block in _every(blocks) if block.family in families]
+    given = [block for block in ranges if block.family in families and block.prefix <= masks[block.family]]
+    for family in families:
+        if not any(block.family == family for block in given):
+            mine = [block for block in every if block.family == family]
+            derived = ranges_around(mine, others)
+            if derived:
+                decisions.append(rules.ranges_derived(at, derived))
+            given += derived
+    pools = [_pool(_DEFAULT, given, masks)] if given else []
+    tops = outermost(given)
+    strangers = [block for block in outermost(every) if index_around(tops, block) is None]
+    if strangers:
+        nodes = [name for name, some in blocks.items() if any(covers(strangers, block) for block, _ in some)]
+        decisions.append(rules.outside_ranges(at, strangers, nodes, OUTSIDE))
+        sizes = {
+            family: max(block.prefix for block in strangers if block.family == family)
+            for family in sorted({block.family for block in strangers})
+        }
+        outside = _pool(OUTSIDE, strangers, sizes)
+        pools.append(
+            replace(outside, disabled=True, comment="blocks outside the configured ranges; no new ones")
+        )
+    return replace(shell, pools=tuple(pools), decisions=tuple(decisions))
+
+
+def _pool(name: str, ranges: Iterable[Block], masks: Mapping[int, int]) -> DraftPool:
+    by_family: dict[int, tuple[Block, ...]] = {}
+    for block in ranges:
+        by_family[block.family] = (*by_family.get(block.family, ()), block)
+    return DraftPool(
+        name=name, ranges=by_family, sizes={family: masks[family] for family in sorted(by_family)}
+    )
+
+
+def _with_operator(draft: Draft, facts: Facts, operator: OperatorRole) -> Draft:
+    """Say who gives blocks: with `adopt` the operator goes on in the ranges that it has."""
+    if operator == "adopt":
+        pools = [replace(pool, unlisted=True) for pool in draft.pools if pool.name != OUTSIDE]
+        return replace(
+            draft,
+            pools=tuple(pools),
+            ipam={"operator": "adopt"},
+            spec={"unpooled": "hold", "unmatchedNodes": "skip"},
+        )
+    if facts.config_at and not facts.bystander:
+        decided = rules.operator_allocates(facts.config_at)
+        return replace(draft, decisions=(*draft.decisions, decided))
+    return draft
+
+
+def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
+    """CiliumPodIPPools are the pools; the operator chooses blocks, so the lock follows what it gave."""
+    chosen = {config.defaults[_DEFAULT_POOL_KEY]: config for config in _choosing(dump)}
+    general = facts.config.get(_DEFAULT_POOL_KEY, _DEFAULT)
+    pools, keys = [], set[str]()
+    for pool in dump.pools:
+        config = chosen.get(pool.name)
+        selector = dict(config.selector) if config and config.selector else None
+        keys.update(_keys(selector))
+        first = pool.name == general or config is not None
+        more = {
+            key: pool.spec[key]
+            for key in ("podSelector", "namespaceSelector", "allowFirstIP", "allowLastIP")
+            if pool.spec.get(key)
+        }
+        pools.append(
+            DraftPool(
+                name=pool.name,
+                ranges={family: some for family, some in pool.cidrs.items() if family in families and some},
+                sizes={family: size for family, size in pool.mask_sizes.items() if family in families},
+                selector=selector,
+                disabled=not first,
+                labels=pool.labels,
+                more=more,
+                comment="" if first else "pods ask for it by annotation; ipamc gives no node a block of it",
+            )
+        )
+    created = [
+        name for name in _created(facts.config.get(_AUTO_CREATE, "")) if name in {pool.name for pool in pools}
+    ]
+    pinning = "pool" if chosen or general != _DEFAULT else "none"
+    names = {node.name for node in dump.nodes}
+    return Draft(
+        mode=Mode.MULTI_POOL,
+        families=families,
+        pools=tuple(pools),
+        blocks={
+            seen.name: seen.allocated or tuple((block, "") for block in seen.blocks)
+            for seen in dump.cilium_nodes
+            if seen.name in names
+        },
+        ipam={"pinning": pinning, **({"autoCreate": created} if created else {})},
+        label_keys=frozenset(keys),
+    )
+
+
+def _choosing(dump: Dump) -> Iterator[SeenNodeConfig]:
+    """Yield the CiliumNodeConfigs that choose a default pool, in the order in which Cilium reads them."""
+    yield from (config for config in dump.node_configs if config.defaults.get(_DEFAULT_POOL_KEY))
+
+
+def _keys(selector: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the label keys of a LabelSelector, whose shape nobody checked."""
+    for key in (selector or {}).get("matchLabels") or ():
+        yield str(key)
+    for entry in (selector or {}).get("matchExpressions") or ():
+        if isinstance(entry, dict):
+            yield str(entry.get("key"))
+
+
+def _created(text: str) -> Iterator[str]:
+    """Yield the names of pools in the flag that creates them: `name=spec,name=spec`."""
+    for part in text.split("="):
+        name = part.rpartition(",")[2].strip() if "," in part else part.strip()
+        if name and ":" not in name:
+            yield name
+
+
+def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
+    """CiliumNodes have single addresses; blocks are theirs, or are guessed from the addresses."""
+    names = {node.name for node in dump.nodes}
+    seen = [one for one in dump.cilium_nodes if one.name in names]
+    blocks: dict[str, Blocks] = {}
+    for family in families:
+        shown = {
+            one.name: [block for block in one.blocks if block.family == family]
+            or [block for block in one.addresses if block.family == family]
+            for one in seen
+        }
+        prefix = _common_prefix(shown, family)
+        for name, some in shown.items():
+            whole = dict.fromkeys(_widened(block, prefix) for block in some)
+            blocks[name] = (*blocks.get(name, ()), *((block, "") for block in whole))
+    masks = {family: usual_size(_every(blocks), family, BITS[family]) for family in families}
+    shell = Draft(mode=Mode.CRD, families=families, pools=(), blocks=blocks)
+    return _one_block(dump, facts, shell, (), masks)
+
+
+def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
+    """Return the prefix of the largest blocks that no two nodes share and that are at least half full."""
+    bits = BITS[family]
+    total = sum(block.size for some in shown.values() for block in some)
+    for prefix in range(bits - 32 + _LARGEST, bits):
+        owners: dict[Block, str] = {}
+        apart = all(
+            owners.setdefault(_widened(block, prefix), name) == name
+            for name, some in shown.items()
+            for block in some
+        )
+        if apart and len(owners) << (bits - prefix) <= 2 * (total + 2 * len(owners)):
+            return prefix
+    return bits
+
+
+def _widened(block: Block, prefix: int) -> Block:
+    if block.prefix <= prefix:
+        return block
+    size = BITS[block.family] - prefix
+    return Block(block.family, block.first >> size << size, prefix)
+
+
+def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
+    return [block for some in blocks.values() for block, _ in some]
+
+
+def _about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
+    """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block."""
+    at = _at(dump)
+    if draft.mode is not Mode.KUBERNETES:
+        left = [
+            node.name
+            for node in dump.nodes
+            if node.pod_cidrs
+            and set(node.pod_cidrs) != {block for block, _ in draft.blocks.get(node.name, ())}
+        ]
+        if left:
+            yield rules.leftovers(at, left)
+    waiting = [
+        node.name
+        for node in dump.nodes
+        if not set(draft.families) <= {block.family for block, _ in draft.blocks.get(node.name, ())}
+    ]
+    if waiting:
+        yield rules.without_block(at, waiting)
+
+
+def _at(dump: Dump) -> At:
+    return Span(dump.files[0] if dump.files else "")
+
+
+_BY_MODE: Mapping[Mode, Callable[[Dump, Facts, tuple[int, ...]], Draft]] = {
+    Mode.KUBERNETES: _kubernetes,
+    Mode.CLUSTER_POOL: _cluster_pool,
+    Mode.MULTI_POOL: _multi_pool,
+    Mode.CRD: _crd,
+}

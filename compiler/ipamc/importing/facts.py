@@ -1,0 +1,266 @@
+"""What a dump tells of a cluster beside its blocks: versions, who owns the flags, ranges that are not for pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ipamc.importing.draft import DraftRange
+from ipamc.model.address_sets import outermost
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block, readable_blocks
+from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
+from ipamc.model.diagnostics import Span
+from ipamc.model.dump import Dump, SeenObject
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.yaml import yaml_documents
+from ipamc.review.live.config import CONFIG, OPERATOR, ipam_argument
+
+KUBEADM = "kubeadm-config"
+
+_MINOR = re.compile(r":v?(\d{1,3})\.(\d{1,3})(?=[.@-]|$)").search
+_KUBELET = re.compile(r"v?(\d{1,3})\.(\d{1,3})").match
+_HELM = "meta.helm.sh/release-name"
+_CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What every import asks of a dump, whatever gives its nodes their blocks."""
+
+    config: Mapping[str, str]
+    """The keys of ConfigMap cilium-config; none where the dump does not have it."""
+    config_at: Span | None
+    """Where it is; None: Cilium is not there, or the dump does not have it."""
+    namespace: str
+    """Of cilium-config."""
+    cilium: Version | None
+    """The lowest minor that runs, by the images of agents and operators."""
+    kubernetes: Version | None
+    """The lowest minor of the kubelets."""
+    managed_by: ManagedBy | None
+    """Helm, where cilium-config says so; None: unknown."""
+    operator: tuple[str, ...] | None
+    """The words of the operator's command line; None: unknown."""
+    controller: Mapping[str, str]
+    """The flags of kube-controller-manager, without dashes."""
+    excluded: tuple[DraftRange, ...]
+    """The service range, ranges of load balancers, and networks of nodes, where the dump tells."""
+
+    @property
+    def mode(self) -> str:
+        """Return Cilium's IPAM mode: the operator's flag does not count, because agents do not have it."""
+        return self.config.get("ipam", "cluster-pool") if self.config_at else ""
+
+    @property
+    def routing_mode(self) -> RoutingMode | None:
+        """Return `routing-mode`; before 1.14 `tunnel` says it."""
+        mode, tunnel = self.config.get("routing-mode", ""), self.config.get("tunnel", "")
+        if mode == "native" or (not mode and tunnel == "disabled"):
+            return "native"
+        return "tunnel" if mode == "tunnel" or tunnel not in {"", "disabled"} else None
+
+    @property
+    def native_routing(self) -> Block | None:
+        """Return `ipv4-native-routing-cidr`."""
+        return next(readable_blocks([self.config.get("ipv4-native-routing-cidr", "")]), None)
+
+    @property
+    def bgp(self) -> Bgp:
+        """Return who announces blocks: Cilium's control plane, or its MetalLB (before 1.17)."""
+        if self.config.get("enable-bgp-control-plane") == "true":
+            return "control-plane"
+        return "metallb" if self.config.get("bgp-announce-pod-cidr") == "true" else "none"
+
+    @property
+    def bystander(self) -> bool:
+        """Return whether the operator runs with --ipam=kubernetes, and hands out nothing."""
+        return ipam_argument(self.operator or ()) == "kubernetes"
+
+    def blocks(self, key: str) -> tuple[Block, ...]:
+        """Return the CIDRs of a key of cilium-config, in its order."""
+        return tuple(readable_blocks(re.split(r"[\s,]+", self.config.get(key, "").strip())))
+
+    def number(self, key: str, default: int) -> int:
+        """Return the number of a key of cilium-config."""
+        text = self.config.get(key, "")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else default
+
+    def families(self, dump: Dump) -> tuple[int, ...]:
+        """Return the families of the cluster, the primary one first.
+
+        cilium-config says which are on; the Nodes' podCIDRs, or else their addresses, which one is first.
+        """
+        on = {family for family in (4, 6) if self.config.get(f"enable-ipv{family}", "") == "true"}
+        shown = {block.family for node in dump.nodes for block in node.pod_cidrs} | {
+            block.family for node in dump.cilium_nodes for block in node.blocks
+        }
+        on = on or shown or {4}
+        firsts = [node.pod_cidrs[0].family for node in dump.nodes if node.pod_cidrs]
+        firsts += [node.internal_ips[0][0] for node in dump.nodes if node.internal_ips]
+        first = next((family for family in firsts if family in on), min(on))
+        return (first, *sorted(on - {first}))
+
+
+def facts_of(dump: Dump) -> Facts:
+    """Read the facts of a dump. O(objects)."""
+    config = dump.other("ConfigMap", CONFIG)
+    deployment = dump.other("Deployment", OPERATOR)
+    metadata: Mapping[str, Any] = (config.value.get("metadata") or {}) if config else {}
+    images = [pod.image for pod in dump.pods if pod.app in {"cilium", "cilium-operator"}]
+    images += [str(container.get("image", "")) for container in _containers(deployment)]
+    running = [pod.words for pod in dump.pods if pod.app == "cilium-operator"]
+    operator = _words(deployment) or (running[0] if running else None)
+    controller = _controller(dump)
+    return Facts(
+        config=_texts(config.value.get("data")) if config else {},
+        config_at=config.at if config else None,
+        namespace=(config.namespace if config else "") or "kube-system",
+        cilium=min((found for image in images if (found := _version(_MINOR(image)))), default=None),
+        kubernetes=min(
+            (found for node in dump.nodes if (found := _version(_KUBELET(node.kubelet)))), default=None
+        ),
+        managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
+        operator=operator,
+        controller=controller,
+        excluded=tuple(_excluded(dump, controller)),
+    )
+
+
+def _version(match: re.Match[str] | None) -> Version | None:
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _texts(data: Any) -> dict[str, str]:
+    return (
+        {key: value for key, value in data.items() if isinstance(value, str)}
+        if isinstance(data, dict)
+        else {}
+    )
+
+
+def _containers(deployment: SeenObject | None) -> list[Mapping[str, Any]]:
+    """Return the containers of a Deployment, whose shape nobody checked."""
+    value: Any = deployment.value if deployment else None
+    for key in ("spec", "template", "spec", "containers"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _words(deployment: SeenObject | None) -> tuple[str, ...]:
+    return tuple(
+        word
+        for container in _containers(deployment)
+        for key in ("command", "args")
+        for text in (container.get(key) or () if isinstance(container.get(key), list) else ())
+        for word in str(text).split()
+    )
+
+
+def _controller(dump: Dump) -> dict[str, str]:
+    """Return flags of kube-controller-manager: of its pods, else as kubeadm was told."""
+    found = dict(_kubeadm_arguments(dump))
+    for pod in dump.pods:
+        if pod.app in {"kube-controller-manager", "kube-apiserver"}:
+            for word in pod.words:
+                key, sign, value = word.partition("=")
+                if sign and key.startswith("--"):
+                    found[key[2:]] = value
+    return found
+
+
+def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
+    """Yield the flags that follow from kubeadm's ClusterConfiguration (v1beta2 to v1beta4)."""
+    config = dump.other("ConfigMap", KUBEADM, "kube-system")
+    text = _texts(config.value.get("data")).get("ClusterConfiguration", "") if config else ""
+    try:
+        value: Any = next((document.value for document in yaml_documents("kubeadm", text)), None)
+    except Unreadable:
+        return
+    if not isinstance(value, dict):
+        return
+    networking = value.get("networking")
+    networking = networking if isinstance(networking, dict) else {}
+    for key, flag in (("podSubnet", "cluster-cidr"), ("serviceSubnet", "service-cluster-ip-range")):
+        if isinstance(networking.get(key), str):
+            yield flag, networking[key]
+    if networking.get("podSubnet"):
+        yield "allocate-node-cidrs", "true"  # kubeadm, controlplane/manifests.go
+    manager = value.get("controllerManager")
+    arguments = manager.get("extraArgs") if isinstance(manager, dict) else None
+    if isinstance(arguments, dict):
+        yield from ((str(key), str(item)) for key, item in arguments.items())
+    elif isinstance(arguments, list):  # v1beta4
+        for item in arguments:
+            if isinstance(item, dict):
+                yield str(item.get("name")), str(item.get("value"))
+
+
+def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]:
+    """Yield what is not for pods, the largest around others first, once each."""
+    found: dict[Block, str] = {}
+    for text in controller.get("service-cluster-ip-range", "").split(","):
+        for block in readable_blocks([text.strip()]):
+            found[block] = "services"
+    for item in dump.of_kind("ServiceCIDR"):
+        for block in readable_blocks(_list(item, "spec", "cidrs")):
+            found[block] = "services"
+    for item in dump.of_kind("CiliumLoadBalancerIPPool"):
+        for block in _of_load_balancers(item):
+            found.setdefault(block, f"load balancers ({item.name})")
+    for node in dump.nodes:
+        for key in _CALICO_ADDRESS:
+            if network := _network(node.annotations.get(key, "")):
+                found.setdefault(network, "nodes")
+    for block in outermost(found):
+        yield DraftRange(block=block, why=found[block])
+
+
+def _list(item: SeenObject, *keys: str) -> list[Any]:
+    value: Any = item.value
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def _of_load_balancers(item: SeenObject) -> Iterator[Block]:
+    """Yield the blocks of a CiliumLoadBalancerIPPool: CIDRs, or first and last addresses (v2alpha1, v2)."""
+    for entry in (*_list(item, "spec", "blocks"), *_list(item, "spec", "cidrs")):
+        if not isinstance(entry, dict):
+            continue
+        yield from readable_blocks([entry.get("cidr", "")])
+        ends = [_host(entry.get(key)) for key in ("start", "stop")]
+        first, last = ends[0], ends[1] or ends[0]
+        if first and last and first.family == last.family and first.first <= last.first:
+            yield from _between(first, last)
+
+
+def _host(text: Any) -> Block | None:
+    if not isinstance(text, str) or not text:
+        return None
+    return next(readable_blocks([f"{text}/{128 if ':' in text else 32}"]), None)
+
+
+def _between(first: Block, last: Block) -> Iterator[Block]:
+    """Yield the fewest aligned blocks from one address to another."""
+    start, bits = first.first, BITS[first.family]
+    while start <= last.first:
+        size = (start & -start).bit_length() - 1 if start else bits
+        while size and start + (1 << size) - 1 > last.first:
+            size -= 1
+        yield Block(first.family, start, bits - size)
+        start += 1 << size
+
+
+def _network(text: str) -> Block | None:
+    """Return the network of `192.0.2.7/24`, as calico-node writes a node's own address."""
+    try:
+        return parse_block(text, pods=False) if text else None
+    except CidrError as problem:
+        return next(readable_blocks([problem.better] if problem.rule == "host bits" else []), None)
+
+
+def covers(ranges: Iterable[Block], block: Block) -> bool:
+    """Tell whether one of some ranges has a whole block."""
+    return any(around.contains(block) for around in ranges)

@@ -1,0 +1,85 @@
+"""The slim inventory: of each node what pools can select by and what a lock depends on, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from ipamc.importing.draft import Draft
+from ipamc.importing.files import cilium_nodes_text, nodes_text, shown_ipam
+from ipamc.model.address_sets import index_around, outermost
+from ipamc.model.cluster import HOSTNAME, Mode
+from ipamc.model.dump import Dump, SeenCiliumNode, SeenNode
+
+LABELS = (
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "node.kubernetes.io/instance-type",
+    "node-role.kubernetes.io/*",
+)
+"""Keys that every inventory has; `*` at the end stands for the rest of a key."""
+_PLACES = frozenset({"rack", "row", "room", "datacenter", "dc", "site", "zone", "region"})
+"""Names of labels, with any prefix, that say where a node is: pools of addresses follow them."""
+
+
+def is_listed(key: str, wanted: Iterable[str]) -> bool:
+    """Tell whether a label is in the inventory: by `wanted`, which may end in `*`, or because it is a place."""
+    if key.rpartition("/")[2] in _PLACES:
+        return True
+    return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
+
+
+def entry(node: SeenNode, wanted: Collection[str]) -> dict[str, Any]:
+    """Return a node as a line of the inventory."""
+    labels = {
+        key: value
+        for key, value in sorted(node.labels.items())
+        if is_listed(key, wanted) or (key == HOSTNAME and value != node.name)
+    }
+    found: dict[str, Any] = {"name": node.name}
+    if node.uid:
+        found["uid"] = node.uid
+    if labels:
+        found["labels"] = labels
+    if node.max_pods:
+        found["maxPods"] = node.max_pods
+    if node.pod_cidrs:
+        found["podCIDRs"] = [str(block) for block in node.pod_cidrs]
+    return found
+
+
+def inventory_text(dump: Dump, wanted: Collection[str], planned: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Return nodes.yaml: the nodes of a dump, and the planned ones that do not exist yet."""
+    there = dump.nodes_by_name
+    rows: list[Mapping[str, Any]] = [entry(node, wanted) for node in dump.nodes]
+    rows += [row for row in planned if row["name"] not in there]
+    return nodes_text(rows)
+
+
+def evidence_text(dump: Dump, draft: Draft) -> str:
+    """Return ciliumnodes.yaml: what CiliumNodes show, also those of nodes that are gone.
+
+    A node that has blocks of something else than Cilium is there as its CiliumNode will show them. In
+    kubernetes mode agents copy podCIDRs of Nodes: only what differs from them is evidence.
+    """
+    kubernetes = draft.mode is Mode.KUBERNETES
+    shown: dict[str, Mapping[str, Any]] = {}
+    for name, blocks in draft.blocks.items():
+        if name not in dump.cilium_nodes_by_name and blocks and not kubernetes:
+            shown[name] = shown_ipam(blocks)
+    for seen in dump.cilium_nodes:
+        ipam = _shown(seen, draft.mode)
+        node = dump.nodes_by_name.get(seen.name)
+        if kubernetes and (not ipam or (node and node.pod_cidrs == seen.blocks)):
+            continue
+        shown[seen.name] = ipam
+    return cilium_nodes_text(shown)
+
+
+def _shown(seen: SeenCiliumNode, mode: Mode) -> Mapping[str, Any]:
+    """Return what a CiliumNode shows in a mode."""
+    if mode is Mode.MULTI_POOL and seen.allocated:
+        return shown_ipam(seen.allocated)
+    whole = outermost(seen.blocks)
+    single = [block for block in seen.addresses if index_around(whole, block) is None]
+    return shown_ipam(tuple((block, "") for block in seen.blocks), single if mode is Mode.CRD else ())

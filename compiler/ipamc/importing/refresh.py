@@ -1,0 +1,115 @@
+"""Inventory and evidence of an imported cluster, brought up to date from a newer dump: nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ipamc.importing import rules
+from ipamc.importing.bring_in import drafted
+from ipamc.importing.facts import facts_of
+from ipamc.importing.files import CILIUM_NODES, NODES
+from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
+from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.diagnostics import Diagnostic, Log, Span
+from ipamc.model.dump import Dump
+from ipamc.model.selector.find_key import find_keys
+
+SLACK = 600
+"""Seconds by which a dump may be older than the inventory's commit: kubelets write their status every five
+minutes, and clocks differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What the inventory in git tells of its age."""
+
+    committed: str = ""
+    """When it was committed last, RFC 3339 in UTC; "" where that is not known."""
+    limit: str = ""
+    """`committed` less SLACK."""
+
+
+def refresh(
+    cluster: Cluster,
+    folder: str,
+    dump: Dump,
+    past: Past,
+    *,
+    labels: tuple[str, ...] = (),
+    rebuilt: bool = False,
+) -> dict[str, str]:
+    """Return the new texts of nodes.yaml and ciliumnodes.yaml by name. Raises Refused. O(n log n).
+
+    Labels that the inventory has or a selector asks for stay. `rebuilt`: no node has its uid of before.
+    """
+    log = Log()
+    log.add(_elsewhere(cluster, folder))
+    log.add(_other(cluster, dump, past, rebuilt=rebuilt))
+    kept = {key for node in cluster.nodes for key in node.labels}
+    wanted = frozenset({*LABELS, *labels, *kept, *_asked_for(cluster)})
+    planned = [
+        _planned(node) for node in cluster.nodes if node.planned and node.at.path == f"{folder}/{NODES}"
+    ]
+    draft = drafted(dump, facts_of(dump), cluster.mode)
+    texts = {NODES: inventory_text(dump, wanted, planned), CILIUM_NODES: evidence_text(dump, draft)}
+    if (
+        not dump.cilium_nodes
+        and cluster.cilium_nodes
+        and cluster.mode is not Mode.KUBERNETES
+        and not draft.blocks
+    ):
+        log.add([rules.no_cilium_nodes(_at(dump), CILIUM_NODES, len(cluster.cilium_nodes))])
+    return texts
+
+
+def _elsewhere(cluster: Cluster, folder: str) -> Iterator[Diagnostic]:
+    """Yield files that have nodes or CiliumNodes beside those that a refresh writes, once each."""
+    told = set()
+    groups = (
+        (NODES, "nodes", [node.at for node in cluster.nodes if not node.planned]),
+        (CILIUM_NODES, "CiliumNodes", [seen.at for seen in cluster.cilium_nodes]),
+    )
+    for name, what, places in groups:
+        for at in places:
+            if at.path != f"{folder}/{name}" and (at.path, what) not in told:
+                told.add((at.path, what))
+                yield rules.elsewhere(at, at.path, what)
+
+
+def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterator[Diagnostic]:
+    """Yield why a dump is none of this cluster, or an old one."""
+    known = {node.name: node.uid for node in cluster.nodes if not node.planned}
+    uids = {uid for uid in known.values() if uid}
+    seen = {node.uid for node in dump.nodes}
+    same_names = known.keys() & {node.name for node in dump.nodes}
+    strange = not (uids & seen) if uids else not same_names
+    if known and strange and not rebuilt:
+        yield rules.other_cluster(
+            _at(dump), cluster.name, sorted(known), [f"{node.name} {node.uid}" for node in dump.nodes]
+        )
+    elif past.limit and dump.newest and dump.newest < past.limit:
+        yield rules.older_dump(_at(dump), dump.newest, past.committed, NODES)
+
+
+def _asked_for(cluster: Cluster) -> Iterator[str]:
+    """Yield the label keys that selectors of the cluster's pools use."""
+    for pool in cluster.pools:
+        yield from find_keys(pool.selector.source)
+        for size_class in pool.block_sizes:
+            yield from find_keys(size_class.selector.source)
+
+
+def _planned(node: Node) -> Mapping[str, Any]:
+    """Return a planned node as a line of the inventory."""
+    found: dict[str, Any] = {"name": node.name}
+    if node.labels:
+        found["labels"] = dict(sorted(node.labels.items()))
+    if node.max_pods:
+        found["maxPods"] = node.max_pods
+    return {**found, "planned": True}
+
+
+def _at(dump: Dump) -> Span:
+    return Span(dump.files[0] if dump.files else "")
