@@ -71,7 +71,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
         NODES: inventory_text(dump, wanted),
-        CILIUM_NODES: evidence_text(dump, draft),
+        CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
     }
     files = {path: text for path, text in texts.items() if text}
     return Imported(files=files, draft=draft, findings=tuple(log.diagnostics))

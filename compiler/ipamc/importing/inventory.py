@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from ipamc.importing.draft import Draft
+from ipamc.importing.draft import Blocks
 from ipamc.importing.files import cilium_nodes_text, nodes_text, shown_ipam
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cluster import HOSTNAME, Mode
@@ -56,19 +57,19 @@ def inventory_text(dump: Dump, wanted: Collection[str], planned: Iterable[Mappin
     return nodes_text(rows)
 
 
-def evidence_text(dump: Dump, draft: Draft) -> str:
+def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:
     """Return ciliumnodes.yaml: what CiliumNodes show, also those of nodes that are gone.
 
-    A node that has blocks of something else than Cilium is there as its CiliumNode will show them. In
-    kubernetes mode agents copy podCIDRs of Nodes: only what differs from them is evidence.
+    A node without one that has blocks by something else than Cilium, `given`, is there as its CiliumNode will
+    show them. In kubernetes mode agents copy podCIDRs of Nodes: only what differs from them is evidence.
     """
-    kubernetes = draft.mode is Mode.KUBERNETES
+    kubernetes = mode is Mode.KUBERNETES
     shown: dict[str, Mapping[str, Any]] = {}
-    for name, blocks in draft.blocks.items():
+    for name, blocks in given.items():
         if name not in dump.cilium_nodes_by_name and blocks and not kubernetes:
             shown[name] = shown_ipam(blocks)
     for seen in dump.cilium_nodes:
-        ipam = _shown(seen, draft.mode)
+        ipam = _shown(seen, mode)
         node = dump.nodes_by_name.get(seen.name)
         if kubernetes and (not ipam or (node and node.pod_cidrs == seen.blocks)):
             continue

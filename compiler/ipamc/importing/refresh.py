@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipamc.importing import rules
-from ipamc.importing.bring_in import drafted
-from ipamc.importing.facts import facts_of
 from ipamc.importing.files import CILIUM_NODES, NODES
 from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
 from ipamc.model.cluster import Cluster, Mode, Node
@@ -52,16 +50,13 @@ def refresh(
     planned = [
         _planned(node) for node in cluster.nodes if node.planned and node.at.path == f"{folder}/{NODES}"
     ]
-    draft = drafted(dump, facts_of(dump), cluster.mode)
-    texts = {NODES: inventory_text(dump, wanted, planned), CILIUM_NODES: evidence_text(dump, draft)}
-    if (
-        not dump.cilium_nodes
-        and cluster.cilium_nodes
-        and cluster.mode is not Mode.KUBERNETES
-        and not draft.blocks
-    ):
+    # Only CiliumNodes are evidence beside kubernetes mode: podCIDRs of Nodes may be left over.
+    if cluster.cilium_nodes and not dump.cilium_nodes and cluster.mode is not Mode.KUBERNETES:
         log.add([rules.no_cilium_nodes(_at(dump), CILIUM_NODES, len(cluster.cilium_nodes))])
-    return texts
+    return {
+        NODES: inventory_text(dump, wanted, planned),
+        CILIUM_NODES: evidence_text(dump, cluster.mode),
+    }
 
 
 def _elsewhere(cluster: Cluster, folder: str) -> Iterator[Diagnostic]:

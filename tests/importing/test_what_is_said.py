@@ -1,0 +1,154 @@
+"""What an import and a refresh say: what a dump does not tell, and what a person must decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from ipamc.catalogue import catalogue
+from ipamc.importing.refresh import Past, refresh
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.read.read import read
+from tests.support import dumps
+from tests.support.imports import FOLDER, NAME, SCHEMAS, dump_of, imported
+
+Objects = Sequence[dumps.Object]
+
+NODES = [dumps.node("n1", uid="u1"), dumps.node("n2", uid="u2")]
+BLOCKS = [dumps.cilium_node("n1", "10.0.0.0/24"), dumps.cilium_node("n2", "10.0.1.0/24")]
+ON = {"enable_ipv4": "true", "enable_ipv6": "false"}
+RANGES = {"cluster_pool_ipv4_cidr": "10.0.0.0/16", "cluster_pool_ipv4_mask_size": "24"}
+BYSTANDER = dumps.pod("operator", "n1", namespace="kube-system", hostNetwork=True)
+BYSTANDER["metadata"]["labels"] = {"name": "cilium-operator"}
+BYSTANDER["spec"]["containers"] = [
+    {"image": "quay.io/cilium/operator-generic:v1.15.19@sha256:00", "args": ["--ipam=kubernetes"]}
+]
+POOL = [*NODES, *BLOCKS, dumps.config_map(ipam="cluster-pool", **ON, **RANGES)]
+
+
+def said(objects: Objects, **options: Any) -> list[Diagnostic]:
+    """Import objects; return what is said, refused or not."""
+    try:
+        return list(imported(objects, **options).findings)
+    except Refused as refused:
+        return list(refused.diagnostics)
+
+
+def balancer(cidr: str) -> dumps.Object:
+    return {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumLoadBalancerIPPool",
+        "metadata": {"name": "public"},
+        "spec": {"blocks": [{"cidr": cidr}]},
+    }
+
+
+IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
+    "IPC0810": (
+        lambda: said([*NODES, *BLOCKS]),
+        "the dump has CiliumNodes, and no ConfigMap cilium-config: the IPAM mode is not known",
+    ),
+    "IPC0811": (
+        lambda: said([*NODES, dumps.config_map(ipam="eni")]),
+        "cilium-config has ipam: 'eni', in which ipamc plans nothing",
+    ),
+    "IPC0812": (
+        lambda: said([*NODES], cilium=None, mode=Mode.CRD)[-1:],
+        "the dump does not tell which Cilium runs: it has no pods of Cilium",
+    ),
+    "IPC0813": (
+        lambda: said([*POOL, BYSTANDER], managed_by=None),
+        "the dump does not tell who owns cilium-config: managedBy: helm is written",
+    ),
+    "IPC0814": (
+        lambda: said([*POOL, BYSTANDER, dumps.node("n3"), dumps.cilium_node("n3", "172.16.0.0/24")]),
+        "1 node has blocks outside the configured ranges: 172.16.0.0/24",
+    ),
+    "IPC0815": (
+        lambda: said([*NODES, *BLOCKS, BYSTANDER, dumps.config_map(ipam="cluster-pool", **ON)]),
+        "no flag and no pool says the ranges: derived from the blocks in use: 10.0.0.0/23",
+    ),
+    "IPC0816": (
+        lambda: said(POOL),
+        "the operator hands out blocks by itself: with operator: bystander it must stop before the next node joins",
+    ),
+    "IPC0817": (
+        lambda: said(
+            [*POOL, BYSTANDER, dumps.node("n3", "10.9.0.0/24"), dumps.cilium_node("n3", "10.0.2.0/24")]
+        ),
+        "1 node has spec.podCIDRs that are not its blocks: n3",
+    ),
+    "IPC0818": (lambda: said([*POOL, BYSTANDER, dumps.node("n3")]), "1 node waits for a block: n3"),
+    "IPC0819": (
+        lambda: said([*POOL, BYSTANDER, balancer("10.0.200.0/24")]),
+        "10.0.0.0/16, a range of pool default, has addresses of load balancers (public): 10.0.200.0/24",
+    ),
+    "IPC0820": (
+        lambda: said([*POOL, BYSTANDER], mode=Mode.CRD),
+        "the cluster runs with ipam: cluster-pool, and --mode is crd",
+    ),
+}
+
+
+def refreshed(
+    objects: Objects, *, past: Past | None = None, more: str = "", rebuilt: bool = False
+) -> list[Diagnostic]:
+    """Refresh what was imported from POOL; return what is refused. `more` is another file of the folder."""
+    files = {**imported(POOL).files, **({"more.yaml": more} if more else {})}
+    sources = {f"{FOLDER}/{name}": text.encode() for name, text in files.items()}
+    cluster, _ = read(NAME, FOLDER, sources, SCHEMAS)
+    try:
+        refresh(cluster, FOLDER, dump_of(objects), past or Past(), rebuilt=rebuilt)
+    except Refused as refused:
+        return list(refused.diagnostics)
+    return []
+
+
+OLD = Past(committed="2026-11-22T13:00:00Z", limit="2026-11-22T12:50:00Z")
+STRANGERS = [dumps.node("n1", uid="other"), *BLOCKS]
+REFRESHES: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
+    "IPC0821": (
+        lambda: refreshed(STRANGERS),
+        "this is no dump of lab: it has none of its nodes (n1, n2), but n1 other",
+    ),
+    "IPC0822": (
+        lambda: refreshed(POOL, past=OLD),
+        "the dump is older than the inventory: its latest time is 2026-11-22T12:00:00Z, and nodes.yaml was committed 2026-11-22T13:00:00Z",
+    ),
+    "IPC0823": (
+        lambda: refreshed(
+            POOL, more="apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n7}]\n"
+        ),
+        "nodes in a file that a refresh does not write",
+    ),
+    "IPC0825": (lambda: refreshed(NODES), "the dump has no CiliumNodes, and ciliumnodes.yaml has 2"),
+}
+
+
+@pytest.mark.parametrize(("code", "case"), [*IMPORTS.items(), *REFRESHES.items()], ids=[*IMPORTS, *REFRESHES])
+def test_what_is_said(code: str, case: tuple[Callable[[], list[Diagnostic]], str]) -> None:
+    say, message = case
+    assert [(found.code, found.message) for found in say()] == [(code, message)]
+
+
+def test_every_code_is_shown() -> None:
+    """IPC0824 is about files on a disk: tests/cli/test_import.py."""
+    ours = {code for code in catalogue() if "IPC0810" <= code <= "IPC0825"}
+    assert {*IMPORTS, *REFRESHES, "IPC0824"} == ours
+
+
+def test_a_sound_cluster_has_nothing_to_say() -> None:
+    assert said([*POOL, BYSTANDER]) == []
+    assert refreshed(POOL) == []
+
+
+def test_a_cluster_that_was_built_again() -> None:
+    assert refreshed(STRANGERS, rebuilt=True) == []
+
+
+def test_planned_nodes_may_be_in_any_file() -> None:
+    more = "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n7, planned: true}]\n"
+    assert refreshed(POOL, more=more) == []
