@@ -150,7 +150,7 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
     from ipamc.workspace.dump import STDIN, load_dump
 
     with progress("reading the dump"):
-        return load_dump(files or (STDIN,))
+        return load_dump(files or (STDIN,), pods=False)
 
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:

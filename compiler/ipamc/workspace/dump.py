@@ -36,13 +36,16 @@ _WANTED = re.compile(
 _PEEK = 1 << 20
 
 
-def load_dump(files: Sequence[str], *, nodes: bool = True) -> tuple[Dump, list[Diagnostic]]:
+def load_dump(
+    files: Sequence[str], *, nodes: bool = True, pods: bool = True
+) -> tuple[Dump, list[Diagnostic]]:
     """Read dumps; return what they show together, and the warnings.
 
-    `-` is stdin. With `nodes` a dump without Nodes is refused. Raises Refused for what is in them, Trouble and
+    `-` is stdin. With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane
+    and of the pod network are read. Raises Refused for what is in them, Trouble and
     OSError for what cannot be read.
     """
-    return read_dump(_sources(files), nodes=nodes)
+    return read_dump(_sources(files), nodes=nodes, pods=pods)
 
 
 def _sources(files: Sequence[str]) -> Iterator[Source]:

@@ -195,6 +195,18 @@ def read_pod(raw: shapes.Pod, item: Item, reader: Reader) -> SeenPod:
     )
 
 
+def is_app(item: Item) -> bool:
+    """Tell whether a Pod is one of the control plane or of the pod network, or cannot be read."""
+    try:
+        if isinstance(item.raw, bytes):
+            head = msgspec.json.decode(item.raw, type=shapes.Labelled)
+        else:
+            head = msgspec.convert(item.raw, shapes.Labelled)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return True  # read_pod says what is wrong
+    return bool(_app((head.metadata or shapes.Labels()).labels or {}))
+
+
 def _app(labels: Mapping[str, str | None]) -> str:
     for key in _APPS:
         if (value := labels.get(key)) and value in _ROLES:

@@ -26,7 +26,7 @@ from ipamc.model.dump import (
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read.dump import rules
 from ipamc.read.dump.items import Item, items
-from ipamc.read.dump.kinds import NAMES, Kind, kind_of
+from ipamc.read.dump.kinds import NAMES, Kind, is_app, kind_of
 from ipamc.read.dump.reader import Reader
 from ipamc.read.syntax.document import Unreadable
 
@@ -36,10 +36,13 @@ Source = tuple[str, Iterable[bytes]]
 _NAMED = frozenset({"ConfigMap", "Deployment"})
 
 
-def read_dump(sources: Iterable[Source], *, nodes: bool = True) -> tuple[Dump, list[Diagnostic]]:
+def read_dump(
+    sources: Iterable[Source], *, nodes: bool = True, pods: bool = True
+) -> tuple[Dump, list[Diagnostic]]:
     """Read the files of a dump; return what they show together, and the warnings.
 
-    With `nodes` a dump without Nodes is refused. Raises Refused with every finding. Linear; of a file as
+    With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the pod
+    network are read. Raises Refused with every finding. Linear; of a file as
     `kubectl -o json` prints it, one object at a time is in memory beside what ipamc keeps of it.
     """
     found, collection = Findings(), _Collection()
@@ -50,7 +53,10 @@ def read_dump(sources: Iterable[Source], *, nodes: bool = True) -> tuple[Dump, l
             collection.files.append(path)
             try:
                 for item in items(path, chunks):
-                    _add(item, reader, collection, found)
+                    if pods or item.kind != "Pod" or is_app(item):
+                        _add(item, reader, collection, found)
+                    else:
+                        collection.kinds.add(item.kind)
             except Unreadable as broken:
                 found.extend(broken.diagnostics)
             found.extend(reader.found)

@@ -236,6 +236,18 @@ class PodStatus(Foreign):
     start_time: str | None = None
 
 
+class Labels(Foreign):
+    """`metadata`, as far as it says what a pod is."""
+
+    labels: dict[str, str | None] | None = None
+
+
+class Labelled(Foreign):
+    """A Pod, as far as it says what it is."""
+
+    metadata: Labels | None = None
+
+
 class Pod(Foreign):
     """A Pod."""
 
