@@ -1,0 +1,273 @@
+"""`ipamc import` as a user runs it: files, stdin, zips of a sysdump, and what is no dump."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support import dumps
+from tests.support.in_process import ipamc
+
+OPERATOR = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "cilium-operator", "namespace": "kube-system"},
+    "spec": {
+        "template": {
+            "spec": {
+                "containers": [
+                    {"image": "quay.io/cilium/operator-generic:v1.18.5", "args": ["--ipam=kubernetes"]}
+                ]
+            }
+        }
+    },
+}
+CONFIG = dumps.config_map(
+    ipam="cluster-pool",
+    enable_ipv4="true",
+    enable_ipv6="false",
+    cluster_pool_ipv4_cidr="10.0.0.0/16",
+    cluster_pool_ipv4_mask_size="24",
+)
+CONFIG["metadata"]["annotations"] = {"meta.helm.sh/release-name": "cilium"}
+OBJECTS = [
+    dumps.node("n1", labels={"example.com/rack": "r1", "example.com/owner": "me"}),
+    dumps.node("n2", labels={"example.com/rack": "r2"}),
+    dumps.cilium_node("n1", "10.0.3.0/24"),
+    dumps.cilium_node("n2", "10.0.1.0/24"),
+    CONFIG,
+    OPERATOR,
+]
+LOCK = """\
+{"lock":1,"cluster":"lab","mode":"cluster-pool","shards":1}
+{"block":"10.0.1.0/24","pool":"default","node":"n2"}
+{"block":"10.0.3.0/24","pool":"default","node":"n1"}
+"""
+
+
+class Home:
+    """A folder in which a user works, with a dump."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.dump("dump.json", *OBJECTS)
+
+    def dump(self, name: str, *objects: dumps.Object) -> None:
+        (self.folder / name).write_text(dumps.kubectl(*objects))
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "GIT_CONFIG_GLOBAL": os.devnull}
+        done = ipamc(*arguments, cwd=self.folder, environment=environment, one_stream=True)
+        assert done.returncode == code, done.stdout
+        return done.stdout
+
+    def git(self, *arguments: str, when: str = "2026-11-22T13:00:00Z") -> None:
+        environment = {
+            **os.environ,
+            "GIT_COMMITTER_DATE": when,
+            "GIT_AUTHOR_DATE": when,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+        }
+        name = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(
+            ["git", *name, *arguments], cwd=self.folder, env=environment, check=True, capture_output=True
+        )
+
+    def file(self, name: str) -> str:
+        return (self.folder / "clusters" / "lab" / name).read_text()
+
+    def zip(self, name: str, members: Mapping[str, str]) -> None:
+        with zipfile.ZipFile(self.folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for member, text in members.items():
+                archive.writestr(member, text)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_a_running_cluster(home: Home) -> None:
+    said = home.run("import", "lab", "dump.json")
+    assert home.file("ipam.lock") == LOCK
+    assert "2 blocks added (2 adopted), 0 returned, 0 left, 0 renumbered" in said
+    assert home.file("cluster.yaml").splitlines()[4:] == [
+        "spec:",
+        '  cilium: {version: "1.18", managedBy: helm}',
+        '  kubernetes: {version: "1.33"}',
+        "  ipam: {mode: cluster-pool}",
+        "  ipFamilies: [IPv4]",
+        "  excludedCIDRs: []  # service range, node networks, other clusters: the dump does not tell",
+    ]
+    assert home.file("nodes.yaml").splitlines()[5:] == [
+        "- {name: n1, uid: uid-n1, labels: {example.com/rack: r1}, maxPods: 110}",
+        "- {name: n2, uid: uid-n2, labels: {example.com/rack: r2}, maxPods: 110}",
+    ]
+    assert "unchanged" in home.run("compile", "--check", code=0) or "up to date" in home.run(
+        "compile", "--check"
+    )
+    assert (home.folder / "clusters" / ".schemas" / "cluster.schema.json").exists()
+
+
+def test_a_second_import_changes_nothing(home: Home) -> None:
+    home.run("import", "lab", "dump.json")
+    before = {path: path.stat().st_mtime_ns for path in (home.folder / "clusters").rglob("*")}
+    home.run("import", "lab", "dump.json")
+    assert {path: path.stat().st_mtime_ns for path in (home.folder / "clusters").rglob("*")} == before
+
+
+def test_files_of_people_stay(home: Home) -> None:
+    home.run("import", "lab", "dump.json")
+    path = home.folder / "clusters" / "lab" / "cluster.yaml"
+    path.write_text(path.read_text() + "# mine\n")
+    assert "IPC0824" in home.run("import", "lab", "dump.json", code=1)
+    assert path.read_text().endswith("# mine\n")
+
+
+def test_labels_that_a_person_wants(home: Home) -> None:
+    home.run("import", "lab", "dump.json", "--label", "example.com/*")
+    assert "labels: {example.com/owner: me, example.com/rack: r1}" in home.file("nodes.yaml")
+    home.run("import", "lab", "--refresh", "dump.json")
+    assert "labels: {example.com/owner: me, example.com/rack: r1}" in home.file("nodes.yaml")
+
+
+def test_stdin(home: Home) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ipamc", "import", "lab"],
+        cwd=home.folder,
+        input=dumps.kubectl(*OBJECTS),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert home.file("ipam.lock") == LOCK
+
+
+def test_several_files_and_yaml(home: Home) -> None:
+    home.dump("nodes.json", *OBJECTS[:2])
+    (home.folder / "rest.yaml").write_text(yaml.safe_dump_all(OBJECTS[2:]))
+    home.run("import", "lab", "nodes.json", "rest.yaml")
+    assert home.file("ipam.lock") == LOCK
+
+
+def test_the_zip_of_a_sysdump(home: Home) -> None:
+    top = "cilium-sysdump-20261122-120000"
+    as_list = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}}
+    home.zip(
+        "sysdump.zip",
+        {
+            f"{top}/k8s-nodes-20261122.yaml": yaml.safe_dump({**as_list, "items": OBJECTS[:2]}),
+            f"{top}/ciliumnodes-20261122.yaml": yaml.safe_dump(
+                {"apiVersion": "cilium.io/v2", "kind": "CiliumNodeList", "items": OBJECTS[2:4]}
+            ),
+            f"{top}/cilium-configmap-20261122.yaml": yaml.safe_dump(CONFIG),
+            f"{top}/cilium-operator-deployment-20261122.yaml": yaml.safe_dump(OPERATOR),
+            f"{top}/logs-cilium-x.log": "level=info",
+            f"{top}/k8s-events-20261122.yaml": "kind: EventList\n: broken: [\n",
+        },
+    )
+    home.run("import", "lab", "sysdump.zip")
+    assert home.file("ipam.lock") == LOCK
+
+
+def test_a_zip_with_a_path_that_climbs(home: Home) -> None:
+    for name in ("../../etc/cron.d/nodes.yaml", "/etc/nodes.yaml", "a/../../nodes.yaml", "..\\nodes.yaml"):
+        home.zip("evil.zip", {name: yaml.safe_dump(OBJECTS[0])})
+        assert "which leaves the zip's folder: it is no sysdump" in home.run(
+            "import", "lab", "evil.zip", code=1
+        )
+    assert not (home.folder / "clusters").exists()
+
+
+def test_a_bomb_in_a_zip(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipamc.workspace.dump.LARGEST", 1 << 20)
+    home.zip("bomb.zip", {"nodes.yaml": "kind: Node\n" + " " * (2 << 20)})
+    assert "unpacks to more than 1,048,576 bytes" in home.run("import", "lab", "bomb.zip", code=1)
+
+
+def test_a_zip_that_lies_about_its_sizes(home: Home) -> None:
+    home.zip("lie.zip", {"nodes.yaml": "kind: Node\n" + "# x\n" * (1 << 20)})
+    data = (home.folder / "lie.zip").read_bytes()
+    size = ((1 << 22) + 11).to_bytes(4, "little")
+    (home.folder / "lie.zip").write_bytes(data.replace(size, (5).to_bytes(4, "little")))
+    said = home.run("import", "lab", "lie.zip", code=1)
+    assert said.count("\n") < 8
+    assert "Traceback" not in said
+
+
+def test_a_damaged_zip(home: Home) -> None:
+    home.zip("cut.zip", {"nodes.yaml": "kind: Node\n" * 1000})
+    data = (home.folder / "cut.zip").read_bytes()
+    (home.folder / "cut.zip").write_bytes(data[: len(data) // 2])
+    assert "cut.zip is a damaged zip" in home.run("import", "lab", "cut.zip", code=1)
+
+
+def test_two_nodes_with_one_block_are_a_decision(home: Home) -> None:
+    objects = [*OBJECTS[:3], dumps.cilium_node("n2", "10.0.3.0/24"), *OBJECTS[4:]]
+    home.dump("dump.json", *objects)
+    said = home.run("import", "lab", "dump.json", code=1)
+    assert "next: decide what is refused" in said
+    assert "clusters/lab/ciliumnodes.yaml:5" in said
+    assert "clusters/lab/ciliumnodes.yaml:6" in said
+    assert not (home.folder / "clusters" / "lab" / "ipam.lock").exists()
+    # The operator gave the second node another block.
+    home.dump("dump.json", *OBJECTS)
+    home.run("import", "lab", "--refresh", "dump.json")
+    home.run("compile", "lab")
+    assert home.file("ipam.lock") == LOCK
+
+
+def test_a_refresh_writes_the_inventory_alone(home: Home) -> None:
+    home.run("import", "lab", "dump.json")
+    lock = home.file("ipam.lock")
+    home.dump("later.json", *OBJECTS, dumps.node("n3"), dumps.cilium_node("n3", "10.0.9.0/24"))
+    said = home.run("import", "lab", "--refresh", "later.json")
+    assert said == "clusters/lab/ciliumnodes.yaml: written\nclusters/lab/nodes.yaml: written\n"
+    assert home.file("ipam.lock") == lock
+    assert "1 block added (1 adopted)" in home.run("compile", "lab")
+
+
+def test_planned_nodes_stay_until_they_join(home: Home) -> None:
+    home.run("import", "lab", "dump.json")
+    path = home.folder / "clusters" / "lab" / "nodes.yaml"
+    path.write_text(path.read_text() + "- {name: n0, labels: {a: b}, maxPods: 50, planned: true}\n")
+    home.run("import", "lab", "--refresh", "dump.json")
+    assert "- {name: n0, labels: {a: b}, maxPods: 50, planned: true}\n" in home.file("nodes.yaml")
+    home.dump("later.json", *OBJECTS, dumps.node("n0"))
+    home.run("import", "lab", "--refresh", "later.json")
+    assert "planned" not in home.file("nodes.yaml").split("nodes:")[1]
+
+
+def test_a_dump_that_is_older_than_the_inventory(home: Home) -> None:
+    home.git("init", "-q")
+    home.run("import", "lab", "dump.json")
+    home.git("add", "clusters")
+    home.git("commit", "-qm", "import", when="2026-11-22T12:05:00Z")
+    assert "unchanged" in home.run("import", "lab", "--refresh", "dump.json")
+    home.git("commit", "-qm", "nothing", "--allow-empty", when="2026-11-22T13:00:00Z")
+    assert "unchanged" in home.run("import", "lab", "--refresh", "dump.json")
+    (home.folder / "clusters" / "lab" / "nodes.yaml").write_text(home.file("nodes.yaml") + "\n")
+    home.git("add", "clusters")
+    home.git("commit", "-qm", "a newer inventory", when="2026-11-22T13:00:00Z")
+    assert "IPC0822" in home.run("import", "lab", "--refresh", "dump.json", code=1)
+
+
+def test_mistakes_of_the_command_line(home: Home) -> None:
+    assert "no such file" in home.run("import", "lab", "nothing.json", code=1).lower()
+    assert "cannot be the name of a cluster" in home.run("import", "Lab_2", "dump.json", code=64)
+    assert "there is no cluster 'lab'" in home.run("import", "lab", "--refresh", "dump.json", code=64)
+    assert "is not a minor such as 1.18" in home.run(
+        "import", "lab", "dump.json", "--cilium-version", "x", code=64
+    )
+    assert "is a folder: name the files in it" in home.run("import", "lab", ".", code=1)
+    assert "is named twice" in home.run("import", "lab", "dump.json", "dump.json", code=1)
+    assert json.loads((home.folder / "dump.json").read_text())["kind"] == "List"
