@@ -179,6 +179,8 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), consent=Consent())], 1)
     found = tuple(finding for finding in outcome.findings if finding.code != _OF_THE_DUMP)
     both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
+    if not (outcome.done or outcome.trouble):
+        both = replace(both, line="refused: the files are there, and neither a lock nor anything rendered")
     code = conclude([both], style)
     prepare(folder)
     if code == DONE:

@@ -21,6 +21,8 @@ from ipamc.importing.files import (
 from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import BITS, Block
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused, Span
 from ipamc.model.dump import Dump
@@ -63,6 +65,12 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     cilium = options.cilium or facts.cilium
     if cilium is None:
         raise Refused((*log.diagnostics, rules.version_unknown(_at(dump))))
+    if (
+        facts.bgp == "metallb"
+        and draft.mode is Mode.CLUSTER_POOL
+        and not can(cilium, Capability.METALLB_CILIUM_NODE)
+    ):
+        draft = replace(draft, spec={**draft.spec, "patchNodes": "podCIDRs"})
     if not options.managed_by and not facts.managed_by:
         log.add([rules.owner_unknown(facts.config_at or _at(dump))])
     managed_by = options.managed_by or facts.managed_by or "helm"
@@ -116,7 +124,7 @@ def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[
             reserved.setdefault(pool, []).append(max(block, part, key=lambda one: one.prefix))
             inside.add(block)
     excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in inside))
-    pools = [_reserving(pool, reserved.get(pool.name, [])) for pool in draft.pools]
+    pools = [_reserving(pool, reserved.get(pool.name, [])) for pool in draft.pools if pool.ranges]
     return replace(draft, pools=tuple(pools), excluded=excluded), found
 
 

@@ -168,7 +168,11 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         pools.append(
             DraftPool(
                 name=pool.name,
-                ranges={family: some for family, some in pool.cidrs.items() if family in families and some},
+                ranges={
+                    family: some
+                    for family, some in pool.cidrs.items()
+                    if family in families and some and family in pool.mask_sizes
+                },
                 sizes={family: size for family, size in pool.mask_sizes.items() if family in families},
                 selector=selector,
                 disabled=not first,

@@ -27,10 +27,10 @@ def flow(value: Any) -> str:
     """Return a value as YAML on one line; mappings keep their order."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{scalar(str(key))}: {flow(item)}' for key, item in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(flow, value))}]"
     if isinstance(value, Block):
         return scalar(str(value))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(flow, value))}]"
     return "null" if value is None else scalar(value)
 
 

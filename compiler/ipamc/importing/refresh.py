@@ -9,7 +9,7 @@ from typing import Any
 from ipamc.importing import rules
 from ipamc.importing.files import CILIUM_NODES, NODES
 from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Log, Span
 from ipamc.model.dump import Dump
 from ipamc.model.selector.find_key import find_keys
@@ -45,7 +45,8 @@ def refresh(
     log = Log()
     log.add(_elsewhere(cluster, folder))
     log.add(_other(cluster, dump, past, rebuilt=rebuilt))
-    kept = {key for node in cluster.nodes for key in node.labels}
+    # A host name that is not the node's name is always there; the others only where a selector asks for them.
+    kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
     wanted = frozenset({*LABELS, *labels, *kept, *_asked_for(cluster)})
     planned = [
         _planned(node) for node in cluster.nodes if node.planned and node.at.path == f"{folder}/{NODES}"

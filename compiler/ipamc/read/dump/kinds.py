@@ -217,12 +217,12 @@ def _app(labels: Mapping[str, str | None]) -> str:
 def read_other(raw: shapes.Other, item: Item, reader: Reader) -> SeenObject:
     """Return an object as it is."""
     value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
-    metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else shapes.Metadata(name="")
+    metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else None
     return SeenObject(
-        name=metadata.name,
+        name=metadata.name if metadata else "",
         file=reader.file,
         line=item.line,
-        namespace=metadata.namespace or "",
+        namespace=(metadata.namespace if metadata else "") or "",
         api_version=item.api_version,
         kind=item.kind,
         value={"apiVersion": item.api_version, "kind": item.kind, **value},

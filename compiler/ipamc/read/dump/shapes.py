@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType, field
 
-from ipamc.read.kinds.base import Foreign
+from ipamc.read.kinds.base import Foreign, Text
 from ipamc.read.kinds.ciliumnode import RawPools
 from ipamc.read.kinds.node import RawAddress, RawAmounts
 
@@ -21,7 +21,7 @@ class Owner(Foreign):
 class Metadata(Foreign):
     """`metadata`."""
 
-    name: str
+    name: Text
     namespace: str | None = None
     uid: str | None = None
     labels: dict[str, str | None] | None = None
