@@ -179,6 +179,34 @@ def test_the_zip_of_a_sysdump(home: Home) -> None:
     assert home.file("ipam.lock") == LOCK
 
 
+def test_a_sysdump_whose_items_have_no_kind(home: Home) -> None:
+    """cilium-cli prints typed lists: the kind is behind all items."""
+
+    def typed(kind: str, items: list[dumps.Object]) -> str:
+        bare = [
+            {key: value for key, value in item.items() if key not in {"apiVersion", "kind"}} for item in items
+        ]
+        noise = [
+            {**bare[0], "metadata": {**bare[0]["metadata"], "annotations": {"noise": "x" * (2 << 20)}}},
+            *bare[1:],
+        ]
+        return yaml.safe_dump(
+            {"apiVersion": items[0]["apiVersion"], "items": noise, "kind": f"{kind}List", "metadata": {}}
+        )
+
+    home.zip(
+        "sysdump.zip",
+        {
+            "top/k8s-nodes-20261122.yaml": typed("Node", OBJECTS[:2]),
+            "top/ciliumnodes-20261122.yaml": typed("CiliumNode", OBJECTS[2:4]),
+            "top/cilium-config-configmap-20261122.yaml": yaml.safe_dump(CONFIG),
+            "top/cilium-operator-deployment-20261122.yaml": yaml.safe_dump(OPERATOR),
+        },
+    )
+    home.run("import", "lab", "sysdump.zip")
+    assert home.file("ipam.lock") == LOCK
+
+
 def test_a_zip_with_a_path_that_climbs(home: Home) -> None:
     for name in ("../../etc/cron.d/nodes.yaml", "/etc/nodes.yaml", "a/../../nodes.yaml", "..\\nodes.yaml"):
         home.zip("evil.zip", {name: yaml.safe_dump(OBJECTS[0])})

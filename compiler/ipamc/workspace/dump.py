@@ -32,7 +32,12 @@ _WANTED = re.compile(
     rb"""ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
     re.MULTILINE,
 )
-"""A document of a sysdump that ipamc reads has one of these kinds near its beginning."""
+"""A document of a sysdump that ipamc reads has one of these kinds near its beginning, or one of these names:"""
+_NAMED = re.compile(
+    r"(k8s-)?(nodes|no|pods|po)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
+    r"cilium-operator-deploy|[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
+).match
+"""Typed lists have their kind at the end, behind all items (cilium-cli, sysdump/constants.go)."""
 _PEEK = 1 << 20
 
 
@@ -95,7 +100,7 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                     raise Trouble(f"{path} unpacks to more than {LARGEST:,} bytes: name files of it instead")
                 with archive.open(member) as opened:
                     start = opened.read(_PEEK)
-                    if _WANTED.search(start):
+                    if _NAMED(PurePosixPath(member.filename).name) or _WANTED.search(start):
                         name = f"{path}/{member.filename}"
                         yield name, _checked(name, start, opened, member.file_size)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
