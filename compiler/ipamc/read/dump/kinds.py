@@ -26,6 +26,8 @@ from ipamc.read.dump.reader import Reader
 from ipamc.read.kinds.node import RawAmounts
 
 _OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
+_REST_OF_ITEM = b'\n            "spec": {'
+"""No text inside JSON has a line break, so this is the item's own key in a list that is printed with four blanks."""
 _APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
 """Labels that tell what a pod of the control plane or of the pod network is."""
 _ROLES = {
@@ -199,7 +201,10 @@ def is_app(item: Item) -> bool:
     """Tell whether a Pod is one of the control plane or of the pod network, or cannot be read."""
     try:
         if isinstance(item.raw, bytes):
-            head = msgspec.json.decode(item.raw, type=shapes.Labelled)
+            # What kubectl prints is sorted: the metadata, which are short, come before the rest.
+            rest = item.raw.find(_REST_OF_ITEM)
+            text = item.raw if rest < 0 else item.raw[:rest].rstrip(b",") + b"}"
+            head = msgspec.json.decode(text, type=shapes.Labelled)
         else:
             head = msgspec.convert(item.raw, shapes.Labelled)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
