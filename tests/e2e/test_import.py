@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, DEPLOYMENTS, NODES, POOLS, Api, Object, versions
+from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NODES, POOLS, Api, Object, versions
 from tests.e2e.objects import asks, cilium_node, ip_pool
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site
 
 NUMBER = 200
-KINDS = "nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm,deployments"
+KINDS = "nodes,ciliumnodes,pods,cm,deployments"
 BLOCKS4 = {"enable-ipv4": "true", "enable-ipv6": "false"}
 CONFIGS: dict[str, dict[str, str]] = {
     "kubernetes": {"ipam": "kubernetes", **BLOCKS4},
@@ -110,9 +110,12 @@ def join(api: Api, operator: Operator, mode: str) -> None:
             until(lambda: all(given(api).get(name) for name in NAMES), "every node has its blocks")
 
 
-def dump(api: Api, file: Path, kinds: str = KINDS) -> str:
-    """Write what kubectl prints of a running cluster."""
-    done = api.kubectl("get", kinds, "-A", "-o", "json")
+def dump(api: Api, file: Path) -> str:
+    """Write what kubectl prints of a running cluster, without the kinds that it does not have: kubectl refuses them."""
+    others = [
+        kind for kind in ("ciliumpodippools", "ciliumnodeconfigs") if f"{kind}.cilium.io" in api.items(CRDS)
+    ]
+    done = api.kubectl("get", ",".join([KINDS, *others]), "-A", "-o", "json")
     assert done.returncode == 0, done.stderr
     file.write_text(done.stdout)
     return file.name
