@@ -33,7 +33,9 @@ with (state / "calls").open("a") as calls:
 cluster = json.loads((state / "cluster.json").read_text())
 if verb == "get" and rest[0] in cluster["forbidden"]:
     sys.exit("Error from server (Forbidden): " + rest[0])
-if verb == "get":
+if verb == "get" and rest[0] == "crds":
+    print("".join(name + "   True\\n" for name in rest[1:] if not name.startswith(("-", "custom"))), end="")
+elif verb == "get":
     found = cluster.get(rest[0])
     if rest[-1].startswith("jsonpath") and rest[0] == "ciliumnodes.cilium.io":
         for item in found:

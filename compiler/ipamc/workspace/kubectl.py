@@ -17,6 +17,7 @@ import msgspec
 from ipamc.review.live.blocks import Pod
 from ipamc.review.live.config import CONFIG, OPERATOR
 from ipamc.review.live.objects import NODE, identity
+from ipamc.review.live.rights import CILIUM, RESOURCES
 from ipamc.workspace import shapes
 from ipamc.workspace.environment import command, program, variable
 from ipamc.workspace.shapes import decoded
@@ -34,11 +35,7 @@ AT_ONCE = 100
 LONGEST = 600
 """Seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so."""
 
-CRDS = {
-    "CiliumNode": "ciliumnodes.cilium.io",
-    "CiliumPodIPPool": "ciliumpodippools.cilium.io",
-    "CiliumNodeConfig": "ciliumnodeconfigs.cilium.io",
-}
+CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
 
 
@@ -82,18 +79,20 @@ class Kube:
         In a new cluster, Cilium's operator registers them when it starts.
         """
         end = time.monotonic() + seconds
-        while crds:
-            code, _, complaint = self._ask(
-                "wait", "--for=condition=Established", "--timeout=5s", *(f"crd/{crd}" for crd in crds)
-            )
-            if not code:
+        established = '.status.conditions[?(@.type=="Established")].status'
+        columns = f"custom-columns=NAME:.metadata.name,ESTABLISHED:{established}"
+        while crds:  # not `kubectl wait`, which must be allowed to list and watch
+            code, said, complaint = self._ask("get", "crds", *crds, "--no-headers", "-o", columns)
+            rows = (row.split() for row in said.splitlines())
+            missing = set(crds) - {row[0] for row in rows if row[1:] == ["True"]}
+            if not missing:
                 return
             # kubectl has one exit code for all failures. No such context, no permission, no route: waiting does not help.
-            if "NotFound" not in complaint and "timed out" not in complaint:
+            if code and "NotFound" not in complaint:
                 raise Trouble(f"the cluster does not answer: {complaint.strip()}")
             if time.monotonic() > end:
                 raise Trouble(
-                    f"{', '.join(crds)}: not there after {seconds} seconds; is Cilium installed? {complaint.strip()}"
+                    f"{', '.join(sorted(missing))}: not there after {seconds} seconds; is Cilium installed? {complaint.strip()}"
                 )
             time.sleep(1)
 
@@ -119,7 +118,7 @@ class Kube:
 
     def _one(self, namespace: str, kind: str, name: str, shape: Any) -> dict[str, Any] | None:
         what = f"{kind} {name} in {namespace}"
-        text = self._read(
+        text = self.read(
             what,
             "get",
             kind,
@@ -138,7 +137,7 @@ class Kube:
 
         Nothing where the cluster has no such kind.
         """
-        text = self._read(f"{kind}s", "get", CRDS[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
+        text = self.read(f"{kind}s", "get", CRDS[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
         items = decoded(f"{kind}s", text, _list_of(shapes.KINDS.get(kind, shapes.Named))).get("items")
         if odd := next((item["kind"] for item in items or () if item["kind"] != kind), None):
             raise Trouble(f"{kind}s: the cluster answers with a {odd}")
@@ -244,7 +243,7 @@ class Kube:
         """
         line = '{"\\t"}'.join(f"{{.{field}}}" for field in fields)
         template = f'{{range .items[*]}}{line}{{"\\n"}}{{end}}'
-        for row in self._read(what, *arguments, "-o", f"jsonpath={template}").split("\n"):
+        for row in self.read(what, *arguments, "-o", f"jsonpath={template}").split("\n"):
             values = row.split("\t")
             if row and len(values) != len(fields):
                 raise Trouble(
@@ -253,12 +252,15 @@ class Kube:
             if row:
                 yield values
 
-    def _read(self, what: str, *arguments: str) -> str:
+    def read(self, what: str, *arguments: str) -> str:
         """Return what kubectl prints, "" where the cluster has no such kind. Raises Forbidden and Trouble."""
         code, text, complaint = self._ask(*arguments)
         if not code:
             return text
-        if "the server doesn't have a resource type" in complaint:
+        if (
+            "the server doesn't have a resource type" in complaint
+            or "could not find the requested" in complaint
+        ):
             return ""
         kind = Forbidden if "(Forbidden)" in complaint else Trouble
         raise kind(f"{what} cannot be read: {complaint.strip()}")

@@ -14,8 +14,10 @@ STEPS = {
     "github": ("ci.pipelines", "Write .github/workflows/ipamc.yml."),
     "argocd": ("ci.pipelines", "Print an ApplicationSet of Argo CD."),
     "flux": ("ci.pipelines", "Print Kustomizations of Flux."),
+    "rbac": ("ci.rbac", "Print the smallest roles for the jobs in a cluster."),
     "matrix": ("ci.matrix", "List the clusters that changed, as jobs."),
     "apply": ("ci.apply", "Apply the manifests; check the operator's status."),
+    "dump": ("ci.dump", "Write what a refresh or an audit reads of a cluster."),
     "comment": ("ci.comment", "Post a plan as a comment, or update that comment."),
     "merge": ("ci.merge", "Merge a revision, locks by rule, and compile."),
 }

@@ -303,7 +303,7 @@ def _refusal(problem: str, cluster: str) -> str:
 
 def _advice(problem: str) -> str:
     """Return what to do about a complaint of the apiserver. A re-created Node comes first: its block may be right."""
-    if "uid" in problem:
+    if "uid" in problem or 'cannot create resource "nodes"' in problem:  # no job may create a Node
         return "; a Node was re-created or left since the inventory was made: refresh the inventory"
     if "may not change podCIDR" in problem:
         return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"

@@ -1,0 +1,61 @@
+"""`ipamc ci dump`: what a refresh or an audit reads of a cluster, and nothing else."""
+
+from __future__ import annotations
+
+import click
+
+from ipamc.cli.ci.jobs import is_name
+from ipamc.cli.command import DONE, Verb
+from ipamc.cli.terminal import say
+from ipamc.workspace import disk
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("ipamc ci dump lab --output lab.json", "what 'ipamc audit lab lab.json' reads"),
+        (
+            "ipamc ci dump lab --for refresh | ipamc import lab --refresh -",
+            "bring the inventory up to date",
+        ),
+    ),
+    refused="the cluster cannot be read, or an I/O or environment error; nothing is written",
+)
+@click.argument("cluster")
+@click.option(
+    "--for",
+    "job",
+    type=click.Choice(["refresh", "audit"]),
+    default="audit",
+    show_default=True,
+    help="Who reads it: a refresh reads Nodes, CiliumNodes and cilium-config alone.",
+)
+@click.option("--output", metavar="FILE|-", default="-", help="Write a file instead of stdout.")
+def dump(*, cluster: str, job: str, output: str) -> int:
+    """Read a cluster by kubectl, and write one List in JSON.
+
+    CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
+    never used. Of ConfigMaps and Deployments it reads only those that ipamc needs, by name: the roles that
+    'ipamc ci rbac' prints allow this and nothing else. Pods are written without environment variables, and
+    those of applications without command lines. Runs $KUBECTL or kubectl.
+    """
+    from ipamc.review.live.rights import dumped
+    from ipamc.workspace.kubectl import Kube
+    from ipamc.workspace.live_dump import dump as read
+    from ipamc.workspace.rendered import assumed
+
+    folder = f"{disk.CLUSTERS}/{cluster}"
+    if not is_name(cluster) or not disk.is_folder(folder):
+        raise click.UsageError(
+            f"there is no cluster {cluster!r} below clusters/", click.get_current_context()
+        )
+    namespace = assumed(folder).namespace
+    wanted = dumped(job, namespace)
+    data, missing = read(Kube(context=cluster), wanted, {"kube-system", namespace})
+    for line in missing:
+        say(f"{cluster}: {line}")
+    if output == "-":
+        click.echo(data, nl=False)
+    else:
+        disk.replace(output, data.decode())
+    return DONE

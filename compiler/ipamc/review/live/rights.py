@@ -1,0 +1,122 @@
+"""What the jobs of a pipeline must be allowed to do in a cluster, as rules of RBAC: no verb more.
+
+Kept in step with `workspace/kubectl.py`, through which the jobs do all that they do there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from ipamc.review.live.config import CONFIG, OPERATOR
+from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL, Object, node_of
+
+KUBEADM = "kubeadm-config"
+"""The ConfigMap of kubeadm: which addresses the cluster was made with."""
+CILIUM = "cilium.io"
+RESOURCES = {
+    CILIUM_NODE: "ciliumnodes",
+    POOL: "ciliumpodippools",
+    NODE_CONFIG: "ciliumnodeconfigs",
+}
+"""The custom resources that are rendered, by kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Rule:
+    """Verbs on one resource. With `namespace` it is a rule of a Role there, else of a ClusterRole."""
+
+    namespace: str = ""
+    group: str
+    resource: str
+    names: tuple[str, ...] = ()
+    """The only objects that it is about; empty for all."""
+    verbs: tuple[str, ...]
+
+
+def apply_rights(objects: Collection[Object], namespace: str, *, prune: bool) -> list[Rule]:
+    """Return what `ipamc ci apply` asks for, with and without `--repair`.
+
+    `objects` are those that it applies, `namespace` is Cilium's. A Node is never created: its kubelet does that.
+    """
+    kinds = {document["kind"] for document in objects}
+    of_nodes = any(map(node_of, objects))
+    rules = [
+        Rule(
+            group="apiextensions.k8s.io",
+            resource="customresourcedefinitions",
+            names=tuple(sorted(f"{RESOURCES[kind]}.{CILIUM}" for kind in kinds & RESOURCES.keys())),
+            verbs=("get",),
+        ),
+        Rule(group="", resource="nodes", verbs=("list", "patch") if NODE in kinds else ("list",)),
+        Rule(namespace=namespace, group="apps", resource="deployments", names=(OPERATOR,), verbs=("get",)),
+        Rule(
+            namespace=namespace,
+            group="",
+            resource="configmaps",
+            names=(CONFIG,),
+            verbs=("create", "get", "patch") if "ConfigMap" in kinds else ("get",),
+        ),
+    ]
+    if of_nodes or prune:
+        rules.append(Rule(group="", resource="pods", verbs=("list",)))
+    for kind, resource in RESOURCES.items():
+        writes = (("create", "patch") if kind in kinds else ()) + (("delete",) if prune else ())
+        where = namespace if kind == NODE_CONFIG else ""
+        if where or not writes:  # a list of all namespaces is of the cluster
+            rules.append(Rule(group=CILIUM, resource=resource, verbs=("list",)))
+            rules += [Rule(namespace=where, group=CILIUM, resource=resource, verbs=writes)] if writes else ()
+        else:
+            rules.append(Rule(group=CILIUM, resource=resource, verbs=tuple(sorted((*writes, "list")))))
+    return sorted(rule for rule in rules if rule.names or not rule.resource.startswith("custom"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A kind that a dump has all objects of."""
+
+    group: str
+    resource: str
+
+    @property
+    def full_name(self) -> str:
+        """How kubectl knows it."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Listed):
+    """One object that a dump has; others of its kind are not read: they may hold secrets."""
+
+    namespace: str
+    name: str
+
+
+def dumped(job: str, namespace: str) -> Iterator[Listed]:
+    """Yield what a dump for `refresh` or `audit` has, in this order; `namespace` is Cilium's."""
+    yield Listed(group="", resource="nodes")
+    yield Listed(group=CILIUM, resource="ciliumnodes")
+    yield Named(group="", resource="configmaps", namespace=namespace, name=CONFIG)
+    if job == "audit":
+        yield Listed(group=CILIUM, resource="ciliumpodippools")
+        yield Listed(group=CILIUM, resource="ciliumnodeconfigs")
+        yield Listed(group=CILIUM, resource="ciliumendpoints")
+        yield Listed(group="", resource="pods")
+        yield Named(group="", resource="configmaps", namespace="kube-system", name=KUBEADM)
+        yield Named(group="apps", resource="deployments", namespace=namespace, name=OPERATOR)
+
+
+def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
+    """Return what a dump asks for."""
+    names: dict[tuple[str, str, str], list[str]] = {}
+    rules = []
+    for item in wanted:
+        if isinstance(item, Named):
+            names.setdefault((item.namespace, item.group, item.resource), []).append(item.name)
+        else:
+            rules.append(Rule(group=item.group, resource=item.resource, verbs=("list",)))
+    rules += [
+        Rule(namespace=namespace, group=group, resource=resource, names=tuple(sorted(found)), verbs=("get",))
+        for (namespace, group, resource), found in names.items()
+    ]
+    return sorted(rules)

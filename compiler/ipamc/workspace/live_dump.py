@@ -1,0 +1,138 @@
+"""What a refresh or an audit reads of a cluster, by kubectl, as one List in JSON.
+
+Of Pods only what an audit looks at is kept: environment variables and arguments of applications, which may be
+secrets, reach no file of a job.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ipamc.review.live.rights import Listed, Named
+from ipamc.workspace.kubectl import Kube
+from ipamc.workspace.trouble import Trouble
+
+CHUNK = 500
+"""Objects of one answer, of the kinds of which a cluster has most: kubectl holds a whole answer in memory."""
+_PATHS = {"pods": "/api/v1/pods", "ciliumendpoints": "/apis/cilium.io/v2/ciliumendpoints"}
+"""The kinds that are read in chunks."""
+
+
+class _Meta(msgspec.Struct):
+    """The metadata of a list."""
+
+    token: str = msgspec.field(default="", name="continue")
+
+
+class _Items(msgspec.Struct):
+    """A list; its items are not looked into."""
+
+    items: list[msgspec.Raw] | None = None
+    metadata: _Meta | None = None
+
+
+class _Container(msgspec.Struct, omit_defaults=True):
+    name: str = ""
+    image: str = ""
+    command: list[str] | None = None
+    args: list[str] | None = None
+
+
+class _PodMetadata(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str
+    namespace: str
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    owner_references: list[dict[str, Any]] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    node_name: str | None = None
+    host_network: bool | None = None
+    containers: list[_Container] | None = None
+
+
+class _PodStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    phase: str | None = None
+    pod_ip: str | None = msgspec.field(default=None, name="podIP")
+    pod_ips: list[dict[str, str]] | None = msgspec.field(default=None, name="podIPs")
+    start_time: str | None = None
+
+
+class _Pod(msgspec.Struct, omit_defaults=True):
+    metadata: _PodMetadata
+    spec: _PodSpec | None = None
+    status: _PodStatus | None = None
+
+
+def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple[bytes, list[str]]:
+    """Return a List of all that is wanted and there, and a line for each named object that is not there.
+
+    `system` are the namespaces whose pods keep their command lines: of the control plane and of Cilium. Raises
+    Forbidden where the credentials may not read something: a dump without it would look like a cluster that
+    has no such objects.
+    """
+    items: list[msgspec.Raw] = []
+    missing = []
+    for item in wanted:
+        if not isinstance(item, Named):
+            items += _all(kube, item, system)
+            continue
+        what = f"{item.resource} {item.name} in {item.namespace}"
+        asked = ("get", item.full_name, item.name, "-n", item.namespace, "--ignore-not-found", "-o", "json")
+        if text := kube.read(what, *asked).strip():
+            items.append(msgspec.Raw(text.encode()))
+        else:
+            missing.append(f"there is no {what}")
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n", missing
+
+
+def _all(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
+    if item.resource == "pods":
+        for found in _chunks(kube, item.resource):
+            yield _slim(found, system)
+    elif item.resource in _PATHS:
+        kind = {"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint"}
+        for found in _chunks(kube, item.resource):
+            yield _object(kind, _decoded(item.resource, found, dict[str, msgspec.Raw]))
+    elif text := kube.read(item.resource, "get", item.full_name, "-A", "-o", "json"):
+        yield from _decoded(item.resource, text, _Items).items or ()
+
+
+def _chunks(kube: Kube, resource: str) -> Iterator[msgspec.Raw]:
+    token = ""
+    while True:
+        query = urllib.parse.urlencode({"limit": CHUNK, **({"continue": token} if token else {})})
+        text = kube.read(resource, "get", "--raw", f"{_PATHS[resource]}?{query}")
+        page = _decoded(resource, text or "{}", _Items)
+        yield from page.items or ()
+        before, token = token, page.metadata.token if page.metadata else ""
+        if not token:
+            return
+        if token == before:
+            raise Trouble(f"{resource}: the cluster answers with the same part of the list again")
+
+
+def _slim(found: msgspec.Raw, system: Collection[str]) -> msgspec.Raw:
+    pod = _decoded("pods", found, _Pod)
+    if pod.spec and pod.metadata.namespace not in system:
+        pod.spec.containers = None
+    return _object({"apiVersion": "v1", "kind": "Pod"}, msgspec.structs.asdict(pod))
+
+
+def _object(kind: Mapping[str, str], fields: Mapping[str, Any]) -> msgspec.Raw:
+    """Return an object of a list with its kind: the items of an answer of the apiserver have none."""
+    return msgspec.Raw(msgspec.json.encode({**kind, **fields}))
+
+
+def _decoded(what: str, text: str | msgspec.Raw, shape: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=shape)
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        raise Trouble(f"{what}: the cluster answers with something else: {problem}") from None
