@@ -115,6 +115,7 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
         name: job["permissions"] for name, job in found["jobs"].items() if "write" in str(job["permissions"])
     } == {
         "plan": {"contents": "read", "pull-requests": "write"},
+        "applied": {"contents": "write"},
         "merge": {"contents": "write"},
     }
     steps = [step for job in found["jobs"].values() for step in job["steps"]]
@@ -136,6 +137,7 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
         ("changes", ["ipamc ci matrix"], "${{ github.event_name == 'push' && github.token || '' }}"),
         ("plan", ["ipamc ci comment"], "${{ github.token }}"),
         ("apply", ["ipamc ci apply"], "${{ secrets.IPAMC_KUBECONFIG }}"),
+        ("applied", ["ipamc ci applied"], "${{ github.token }}"),
         ("merge", [push], "${{ secrets.IPAMC_TOKEN || github.token }}"),
     ]
     assert "secrets." not in str(found["env"])
@@ -528,7 +530,8 @@ def test_the_workflow_asks_for_the_last_success_after_a_push_and_repairs_by_sche
     assert "github.event_name == 'schedule' && github.ref_name == 'main'" in changes["if"]
     (matrix,) = (step for step in changes["steps"] if step.get("id") == "matrix")
     assert "github.event_name == 'schedule' && 'repair'" in matrix["env"]["STAGE"]
-    assert apply["steps"][-1]["env"]["REPAIR"] == "${{ github.event_name == 'schedule' && 'true' || '' }}"
+    (script,) = (step for step in apply["steps"] if "ipamc ci apply" in step.get("run", ""))
+    assert script["env"]["REPAIR"] == "${{ github.event_name == 'schedule' && 'true' || '' }}"
     other = repository.run(
         "ipamc", "ci", "github", "--schedule", "*/5 * * * *", "--branch", "x'y", "--output", "-"
     )
@@ -541,7 +544,8 @@ def test_the_scripts_of_the_workflow_repair_where_it_is_scheduled(repository: Re
     (repository.tools / "kubectl").write_text('#!/bin/sh\necho "no such context" >&2\nexit 1\n')
     (repository.tools / "kubectl").chmod(0o755)
     *_, script = steps(text, "apply")
-    for repair, call in (("true", "ci apply --repair --trunk main red"), ("", "ci apply --trunk main red")):
+    rest = f"--trunk main --receipt {repository.tools}/receipts red"
+    for repair, call in (("true", f"ci apply --repair {rest}"), ("", f"ci apply {rest}")):
         variables: dict[str, Any] = {
             "RUNNER_TEMP": str(repository.tools),
             "IPAMC_KUBECONFIG": "",

@@ -111,7 +111,12 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
         gitlab(repository, *(text for item in variables.items() for text in ("--variable", "=".join(item))))
     calls = repository.calls()
     assert calls[0] == "ci matrix --format gitlab --stage apply --base last-success --output ipamc-child.yml"
-    assert calls[1:] == ["compile --locked --check red", "ci apply --trunk origin/main red"]
+    assert calls[1:3] == [
+        "compile --locked --check red",
+        "ci apply --trunk origin/main --receipt ipamc-receipts red",
+    ]
+    (applied,) = calls[3:]  # also where a job failed: other clusters may be applied
+    assert applied.startswith("ci applied ipamc-receipts --remote https://")
     assert "red: " in gitlab(repository, "--file", "ipamc-child.yml", code=1)
 
 

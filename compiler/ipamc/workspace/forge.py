@@ -16,6 +16,7 @@ from typing import Annotated
 import msgspec
 
 from ipamc.workspace.environment import variable
+from ipamc.workspace.git_remote import Credentials
 from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import Api, api_url, checked_token
 
@@ -204,6 +205,20 @@ def last_success() -> str | Nowhere:
         return Nowhere(reason="this is not a job of GitHub or GitLab")
     commit = found[0].sha or found[0].head_sha if found else ""
     return commit or Nowhere(reason=f"no pipeline of {branch} was successful yet")
+
+
+def push_credentials() -> Credentials | Nowhere:
+    """Return the token with which this job may push, perhaps; Nowhere without one."""
+    if variable("GITHUB_ACTIONS") == "true":
+        names = {"IPAMC_TOKEN": "x-access-token", "GITHUB_TOKEN": "x-access-token"}
+    elif variable("GITLAB_CI") == "true":
+        names = {"IPAMC_TOKEN": "ipamc", "CI_JOB_TOKEN": "gitlab-ci-token"}
+    else:
+        return Nowhere(reason="this is not a job of GitHub or GitLab")
+    for name, user in names.items():
+        if token := variable(name):
+            return Credentials(user=user, token=checked_token(name, token))
+    return Nowhere(reason=f"there is no {' and no '.join(names)}")
 
 
 def _query(**fields: str) -> str:

@@ -164,10 +164,11 @@ def restore(folder: str, side: int, paths: Iterable[str]) -> None:
     must(folder, "checkout", *options, options=git_run.neutral(folder), stdin=stdin)
 
 
-def is_clean(folder: str) -> bool:
-    """Tell whether the work tree is as HEAD has it, without untracked files."""
+def is_clean(folder: str, path: str = ".") -> bool:
+    """Tell whether the work tree is as HEAD has it at and below a path, without untracked files."""
     options = git_run.neutral(folder)
-    return not must(folder, "status", "--porcelain", "--ignore-submodules=all", options=options).output
+    status = ("status", "--porcelain", "--ignore-submodules=all", "--", path)
+    return not must(folder, *status, options=options).output
 
 
 def take_back(folder: str) -> None:

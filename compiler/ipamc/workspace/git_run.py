@@ -3,7 +3,7 @@
 A branch may contain a folder with HEAD, config, objects/ and refs/. For git that searches a repository from
 there, it is a bare one, and its configuration names programs. So git searches nothing: it runs at the top of
 the work tree, with --git-dir and --work-tree. Further, it runs no hook, no file system monitor, no external
-diff and no transport, fetches no missing object, and follows no replaced one.
+diff and, but for `transport`, no transport, fetches no missing object, and follows no replaced one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ipamc.workspace.trouble import Trouble
 
 MOST = 256 << 20
 """The most bytes that one command may print."""
+SECONDS = 600
+"""How long git may talk to a remote repository."""
 
 _OURS = re.compile(r"GIT_(?:CONFIG_.*|AUTHOR_.*|COMMITTER_.*|EXEC_PATH)").fullmatch
 """The variables of git that are kept: who the user is, and the user's configuration.
@@ -149,6 +151,30 @@ def started(folder: str, *arguments: str) -> Iterator[Running]:
     _check(top)
     with _start(top, (f"--git-dir={top}/.git", f"--work-tree={top}", *arguments)) as git:
         yield git
+
+
+def transport(bare: str, objects: str, url: str, header: str, command: str, *arguments: str) -> Done:
+    """Run a command of git in a bare repository of our own, and let it talk to one URL: by HTTP, or on the disk.
+
+    `objects` is a folder of more objects. `header` is sent to that URL alone, and is no argument: other users of
+    the machine see those. Raises Trouble where the command does not end within SECONDS.
+    """
+    given = os.environ.get("GIT_CONFIG_COUNT", "")
+    number = int(given) if given.isdecimal() else 0
+    more = {"GIT_ALLOW_PROTOCOL": "file:http:https", "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+    if header:
+        more |= {
+            "GIT_CONFIG_COUNT": str(number + 1),
+            f"GIT_CONFIG_KEY_{number}": f"http.{url}.extraHeader",
+            f"GIT_CONFIG_VALUE_{number}": header,
+        }
+    options = ("-c", "http.followRedirects=false", f"--git-dir={bare}")
+    with _start(bare, (*options, command, *arguments), more) as git:
+        try:
+            output, _ = git.process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Trouble(f"git {command} {url}: not done within {SECONDS} seconds") from None
+        return Done(git.process.returncode, output, git.said())
 
 
 def must(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:

@@ -18,6 +18,7 @@ STEPS = {
     "matrix": ("ci.matrix", "List the clusters that changed, as jobs."),
     "apply": ("ci.apply", "Apply the manifests; check the operator's status."),
     "dump": ("ci.dump", "Write what a refresh or an audit reads of a cluster."),
+    "applied": ("ci.applied", "Let refs say what was applied last."),
     "comment": ("ci.comment", "Post a plan as a comment, or update that comment."),
     "merge": ("ci.merge", "Merge a revision, locks by rule, and compile."),
 }

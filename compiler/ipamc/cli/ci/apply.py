@@ -18,7 +18,7 @@ from ipamc.cli.findings import print_findings
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused
 from ipamc.render.parts import is_part
-from ipamc.workspace import disk, git
+from ipamc.workspace import disk, git, receipts
 from ipamc.workspace.revision import known
 
 DAY = 86_400
@@ -84,16 +84,13 @@ class Seconds(click.FloatRange):
     is_flag=True,
     help="Apply although cilium-config or the operator's arguments are not as rendered.",
 )
-def apply(
-    *,
-    targets: tuple[str, ...],
-    wait: float,
-    timeout: int,
-    trunk: str,
-    repair: bool,
-    prune: bool,
-    before_flags: bool,
-) -> int:
+@click.option(
+    "--receipt",
+    default="",
+    metavar="FOLDER",
+    help="Write what was applied completely into this folder, for 'ipamc ci applied'.",
+)
+def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -> int:
     """Apply the manifests of clusters, or of shards of them.
 
     CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
@@ -125,14 +122,18 @@ def apply(
                 click.get_current_context(),
             )
         wanted.setdefault(name, []).append(part)
-    options = Options(wait=wait, timeout=timeout, repair=repair, prune=prune, before_flags=before_flags)
+    options = Options(**flags)
     done, bugs = True, []
     for name, given in wanted.items():
         try:
-            if trunk and _is_old(name, trunk):
+            if trunk and is_old(name, trunk):
                 say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
                 continue
-            done &= apply_cluster(name, [] if "" in given else given, options)
+            parts = [] if "" in given else given
+            well = apply_cluster(name, parts, options)
+            done &= well
+            if receipt and well and not options.repair and not options.before_flags:
+                _write_receipt(receipt, name, parts)
         except Refused as refused:  # clusters stand alone
             print_findings(refused.diagnostics, "full")
             say(
@@ -149,7 +150,12 @@ def apply(
     return DONE if done else REFUSED
 
 
-def _is_old(name: str, trunk: str) -> bool:
+def _write_receipt(folder: str, name: str, parts: list[str]) -> None:
+    if reason := receipts.write(folder, name, parts):
+        say(f"{name}: no receipt is written: {reason}")
+
+
+def is_old(name: str, trunk: str) -> bool:
     """Tell whether a revision is a descendant of HEAD in which a cluster has changed."""
     newer, head = known(".", trunk), known(".", "HEAD")
     differ = git.changed(".", newer) or []

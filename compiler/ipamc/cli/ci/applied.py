@@ -1,0 +1,105 @@
+"""`ipamc ci applied`: the refs that say which commit of each cluster was applied last, and completely."""
+
+from __future__ import annotations
+
+import click
+
+from ipamc.cli.ci.apply import is_old
+from ipamc.cli.ci.jobs import is_name
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.terminal import say
+from ipamc.model.diagnostics import count, names
+from ipamc.workspace import disk
+
+REFS = "refs/ipamc/applied/"
+"""A ref is this and the name of a cluster."""
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        (
+            'ipamc ci applied receipts --remote "$CI_PROJECT_URL.git" --trunk origin/main',
+            "what the last job of a pipeline does",
+        ),
+        (
+            "ipamc ci apply lab --receipt receipts && ipamc ci applied receipts --remote /srv/fleet.git",
+            "the same by hand",
+        ),
+    ),
+    done="the refs are moved; or they need not be, or the token may not push, and a line says so",
+    refused="a ref stayed as it is, or an I/O or environment error",
+)
+@click.argument("folder")
+@click.option(
+    "--remote",
+    "url",
+    required=True,
+    metavar="URL",
+    help="The repository that has the refs: a URL of https without a user, or the absolute path of a folder.",
+)
+@click.option(
+    "--trunk",
+    default="",
+    metavar="REV",
+    help="Skip clusters that are newer in this revision than in HEAD.",
+)
+def applied(*, folder: str, url: str, trunk: str) -> int:
+    """Let refs/ipamc/applied/CLUSTER name HEAD, for each cluster that was applied completely.
+
+    FOLDER has what the jobs of this pipeline wrote by 'ipamc ci apply --receipt FOLDER'. A cluster counts when
+    these have all its parts. A ref only moves on: a job that is run again later moves none back. 'ipamc audit'
+    compares the cluster with this commit, too; without the ref it compares with git alone.
+
+    A token must be allowed to push: GITHUB_TOKEN with the permission contents: write, or IPAMC_TOKEN with the
+    scope write_repository and the role Developer; without one, CI_JOB_TOKEN, where the project lets job tokens
+    push. Where none may, nothing is moved, and a line says so.
+    """
+    from ipamc.render.parts import FIRST
+    from ipamc.workspace import receipts
+    from ipamc.workspace.forge import Nowhere, push_credentials
+    from ipamc.workspace.git_remote import MayNotPush, Move, is_local, remote
+    from ipamc.workspace.rendered import parts_of
+    from ipamc.workspace.revision import known, require_top
+
+    require_top()
+    head, found = known(".", "HEAD"), receipts.read(folder)
+    complete = []
+    for name in sorted({receipt.cluster for receipt in found}):
+        if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):
+            say(f"{name}: skipped, because there is no such cluster in HEAD")
+            continue
+        parts = [part for part in parts_of(f"{disk.CLUSTERS}/{name}") if part != FIRST]
+        lacking = receipts.covered(found, name, head, parts or [FIRST])
+        if lacking:
+            say(f"{name}: not applied completely: {count(len(lacking), 'part')} missing: {names(lacking)}")
+        elif trunk and is_old(name, trunk):
+            say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
+        else:
+            complete.append(name)
+    if not complete:
+        say("no cluster was applied completely: no ref is moved")
+        return DONE
+    credentials = None if is_local(url) else push_credentials()
+    if isinstance(credentials, Nowhere):
+        say(f"skipped: {credentials.reason}; an audit works without these refs")
+        return DONE
+    moves = []
+    with remote(".", url, credentials) as there:
+        refs = there.refs(f"{REFS}*")
+        for name in complete:
+            ref = f"{REFS}{name}"
+            old = refs.get(ref, "")
+            if old == head or (old and there.has(head, ref, old)):
+                say(f"{name}: {ref} stays at {old[:12]}{'' if old == head else ', which is newer'}")
+            else:
+                moves.append(Move(ref=ref, old=old, new=head))
+        try:
+            stayed = there.push(moves) if moves else {}
+        except MayNotPush as problem:
+            say(f"skipped: {problem}; an audit works without these refs")
+            return DONE
+    for move in moves:
+        said = stayed.get(move.ref)
+        say(f"error: {move.ref}: {said}" if said else f"{move.ref}: {head[:12]}")
+    return REFUSED if stayed else DONE

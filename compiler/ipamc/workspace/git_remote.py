@@ -1,0 +1,144 @@
+"""A remote repository that is named by its URL: which commits its refs name, and moving them.
+
+git runs in an empty repository of its own, which borrows the objects of ours: so no setting of ours, as
+`url.insteadOf` or a credential helper, says where a token goes. No redirect is followed, and the token is in
+no argument.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ipamc.workspace import git_run
+from ipamc.workspace.disk import is_folder
+from ipamc.workspace.git_run import Done
+from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.web import api_url, checked_token
+
+_MAY_NOT = re.compile(
+    r"\b(?:401|403)\b|remote rejected|denied|not allowed|not authorized|permission|authentication failed|could not read (?:username|password)",
+    re.IGNORECASE,
+).search
+_ROW = re.compile(r"([0-9a-f]{40,64})\t(refs/\S+)").fullmatch
+
+
+class MayNotPush(Trouble):
+    """The token may not write to the repository."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """A token, and the user name that its forge wants with it."""
+
+    user: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A ref that is to name another commit."""
+
+    ref: str
+    old: str
+    """What it names now; "" where it is not there. If it is something else meanwhile, it stays as it is."""
+    new: str
+    """"" deletes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A remote repository, as `remote` opens it."""
+
+    url: str
+    credentials: Credentials | None
+    folder: str
+    """The repository of its own."""
+    objects: str
+    """The folder of our objects."""
+
+    def make(self, object_format: str) -> None:
+        """Make the repository of its own."""
+        done = self._run("init", "--bare", "--quiet", "--template=", f"--object-format={object_format}")
+        if done.code:
+            raise Trouble(f"git init in {self.folder}: {done.reason}")
+
+    def refs(self, pattern: str) -> dict[str, str]:
+        """Return what the refs name that match a pattern, as `refs/ipamc/applied/*`. Raises Trouble."""
+        done = self._run("ls-remote", "--refs", "--quiet", "--", self.url, pattern)
+        if done.code:
+            raise Trouble(f"{self.url} cannot be read: {self._reason(done)}")
+        rows = filter(None, map(_ROW, done.text.splitlines()))
+        return {row[2]: row[1] for row in rows}
+
+    def has(self, one: str, ref: str, other: str) -> bool:
+        """Tell whether a commit of ours is in the history of a ref that names `other`, which is fetched.
+
+        Raises Trouble where it cannot be fetched.
+        """
+        if self._run("cat-file", "-e", f"{other}^{{commit}}").code:
+            done = self._run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", self.url, ref)
+            if done.code:
+                raise Trouble(f"{ref} cannot be fetched from {self.url}: {self._reason(done)}")
+        return self._run("merge-base", "--is-ancestor", one, other).code == 0
+
+    def push(self, moves: Sequence[Move]) -> dict[str, str]:
+        """Move refs; return those that stayed as they are, and why. Raises MayNotPush and Trouble."""
+        leases = [f"--force-with-lease={move.ref}:{move.old}" for move in moves]
+        specs = [f"{move.new}:{move.ref}" for move in moves]
+        done = self._run("push", "--porcelain", "--no-verify", *leases, "--", self.url, *specs)
+        rows = [row.split("\t") for row in done.text.splitlines() if row.count("\t") == 2]
+        if done.code and not rows:
+            reason = self._reason(done)
+            raise (MayNotPush if _MAY_NOT(done.complaint) else Trouble)(f"nothing is pushed: {reason}")
+        stayed = {spec.partition(":")[2]: said for flag, spec, said in rows if flag == "!"}
+        if any(_MAY_NOT(said) for said in stayed.values()):
+            raise MayNotPush(f"nothing is pushed: {'; '.join(stayed.values())}")
+        return stayed
+
+    def _run(self, command: str, *arguments: str) -> Done:
+        return git_run.transport(self.folder, self.objects, self.url, self._header(), command, *arguments)
+
+    def _header(self) -> str:
+        if self.credentials is None:
+            return ""
+        plain = f"{self.credentials.user}:{self.credentials.token}"
+        return f"Authorization: Basic {base64.b64encode(plain.encode()).decode()}"
+
+    def _reason(self, done: Done) -> str:
+        token = self.credentials.token if self.credentials else ""
+        said = done.reason or f"git exits with {done.code}"
+        return said.replace(token, "***") if token else said
+
+
+@contextmanager
+def remote(folder: str, url: str, credentials: Credentials | None) -> Iterator[Remote]:
+    """Open a remote repository beside that of a folder. Raises Trouble for a URL that is none.
+
+    That is one of http or https without a user in it, or a folder, as an absolute path.
+    """
+    if not is_local(url):
+        api_url("--remote", url)
+    elif not is_folder(url):
+        raise Trouble(f"there is no repository {url}")
+    if credentials:
+        checked_token("the token for pushing", credentials.token)
+    if git_run.run(folder, "rev-parse", "--is-shallow-repository").text.strip() == "true":
+        raise Trouble("this clone is shallow: git fetch --unshallow origin, or fetch-depth: 0")
+    objects = git_run.must(
+        folder, "rev-parse", "--path-format=absolute", "--git-path", "objects"
+    ).text.strip()
+    form = git_run.must(folder, "rev-parse", "--show-object-format").text.strip()
+    with tempfile.TemporaryDirectory(prefix="ipamc-") as own:
+        found = Remote(url=url, credentials=credentials, folder=own, objects=objects)
+        found.make(form)
+        yield found
+
+
+def is_local(url: str) -> bool:
+    """Tell whether a remote repository is a folder of this machine."""
+    return url.startswith("/")
