@@ -150,10 +150,10 @@ def forge_of_this_job() -> Forge | Nowhere:
         number = re.fullmatch(r"refs/pull/([0-9]+)/\w+", variable("GITHUB_REF"))
         if not number:
             return Nowhere(reason="this is not a merge request or pull request")
-        api = _github()
+        api = github_api()
         if isinstance(api, Nowhere):
             return api
-        path = f"/repos/{_path('GITHUB_REPOSITORY')}/issues"
+        path = f"/repos/{path_of('GITHUB_REPOSITORY')}/issues"
         return Forge(
             api=api,
             notes=f"{path}/{number[1]}/comments",
@@ -165,10 +165,10 @@ def forge_of_this_job() -> Forge | Nowhere:
     if variable("GITLAB_CI") == "true":
         if not variable("CI_MERGE_REQUEST_IID"):
             return Nowhere(reason="this is not a merge request or pull request")
-        api = _gitlab()
+        api = gitlab_api()
         if isinstance(api, Nowhere):
             return api
-        path = f"/projects/{_path('CI_PROJECT_ID')}/merge_requests/{_path('CI_MERGE_REQUEST_IID')}/notes"
+        path = f"/projects/{path_of('CI_PROJECT_ID')}/merge_requests/{path_of('CI_MERGE_REQUEST_IID')}/notes"
         return Forge(api=api, notes=path, note=path, update="PUT", page=10)
     return Nowhere(reason="this is not a job of GitHub or GitLab")
 
@@ -181,26 +181,26 @@ def last_success() -> str | Nowhere:
     token may not list pipelines. Raises Trouble where the forge refuses.
     """
     if variable("GITHUB_ACTIONS") == "true":
-        api = _github()
+        api = github_api()
         if isinstance(api, Nowhere):
             return api
         file = re.search(r"/([^/@]+\.ya?ml)@", variable("GITHUB_WORKFLOW_REF"))
         branch = variable("GITHUB_REF_NAME")
         if not branch or not file:
             return Nowhere(reason="this is not a job of a branch")
-        path = f"/repos/{_path('GITHUB_REPOSITORY')}/actions/workflows/{urllib.parse.quote(file[1])}/runs"
+        path = f"/repos/{path_of('GITHUB_REPOSITORY')}/actions/workflows/{urllib.parse.quote(file[1])}/runs"
         found = api.ask(
-            "GET", f"{path}?{_query(branch=branch, event='push', status='success')}", Runs
+            "GET", f"{path}?{query(branch=branch, event='push', status='success')}", Runs
         ).workflow_runs
     elif variable("GITLAB_CI") == "true":
-        api = _gitlab()
+        api = gitlab_api()
         if isinstance(api, Nowhere):
             return api
         branch = variable("CI_COMMIT_BRANCH")
         if not branch:
             return Nowhere(reason="this is not a job of a branch")
-        query = _query(ref=branch, source="push", status="success", order_by="id", sort="desc")
-        found = api.ask("GET", f"/projects/{_path('CI_PROJECT_ID')}/pipelines?{query}", list[Run])
+        asked = query(ref=branch, source="push", status="success", order_by="id", sort="desc")
+        found = api.ask("GET", f"/projects/{path_of('CI_PROJECT_ID')}/pipelines?{asked}", list[Run])
     else:
         return Nowhere(reason="this is not a job of GitHub or GitLab")
     commit = found[0].sha or found[0].head_sha if found else ""
@@ -221,23 +221,26 @@ def push_credentials() -> Credentials | Nowhere:
     return Nowhere(reason=f"there is no {' and no '.join(names)}")
 
 
-def _query(**fields: str) -> str:
-    return urllib.parse.urlencode({**fields, "per_page": "1"})
+def query(**fields: str) -> str:
+    """Return the query of a URL, for one item unless it says how many."""
+    return urllib.parse.urlencode({"per_page": "1", **fields})
 
 
-def _github() -> Api | Nowhere:
-    if not (token := variable("GITHUB_TOKEN")):
-        return Nowhere(reason="there is no GITHUB_TOKEN")
+def github_api(name: str = "GITHUB_TOKEN") -> Api | Nowhere:
+    """Return GitHub's API, with the token of a variable; Nowhere without one."""
+    if not (token := variable(name)):
+        return Nowhere(reason=f"there is no {name}")
     return Api(
         url=api_url("GITHUB_API_URL", variable("GITHUB_API_URL")),
-        token=checked_token("GITHUB_TOKEN", token),
+        token=checked_token(name, token),
         header="Authorization",
         scheme="Bearer ",
         accept="application/vnd.github+json",
     )
 
 
-def _gitlab() -> Api | Nowhere:
+def gitlab_api() -> Api | Nowhere:
+    """Return GitLab's API; Nowhere without a token."""
     if not (token := variable("IPAMC_TOKEN")):
         return Nowhere(reason="there is no IPAMC_TOKEN")
     return Api(
@@ -247,7 +250,7 @@ def _gitlab() -> Api | Nowhere:
     )
 
 
-def _path(name: str) -> str:
+def path_of(name: str) -> str:
     """Return a variable that is a part of a URL's path. Raises Trouble where it is none."""
     value = variable(name)
     if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?", value) or ".." in value:

@@ -171,10 +171,10 @@ def is_clean(folder: str, path: str = ".") -> bool:
     return not must(folder, *status, options=options).output
 
 
-def take_back(folder: str) -> None:
-    """Reset a work tree that was clean before to HEAD: what was merged and written since is gone."""
+def take_back(folder: str, path: str = ".") -> None:
+    """Reset a work tree that was clean at and below a path to HEAD: what was merged and written is gone."""
     options = git_run.neutral(folder)
-    must(folder, "add", "--all", options=options)
+    must(folder, "add", "--all", "--", path, options=options)
     must(folder, "reset", "--hard", "--quiet", "HEAD", options=options)
 
 
@@ -186,6 +186,21 @@ def finish_merge(folder: str, path: str) -> None:
     options = git_run.neutral(folder)
     must(folder, "add", "--all", "--", path, options=options)
     must(folder, "commit", "--no-edit", "--quiet", options=(*options, *_identity(folder)))
+
+
+def commit_beside(folder: str, path: str, message: str) -> str:
+    """Return a new commit on HEAD with everything that is at and below a path now; no branch moves.
+
+    What is below the path is as HEAD has it afterwards.
+    """
+    options = git_run.neutral(folder)
+    must(folder, "add", "--all", "--", path, options=options)
+    tree = must(folder, "write-tree").text.strip()
+    identity = _identity(folder)
+    arguments = ("-p", "HEAD", "-m", message, tree)
+    found = must(folder, "commit-tree", *arguments, options=(*options, *identity)).text.strip()
+    take_back(folder, path)
+    return found
 
 
 def _identity(folder: str) -> tuple[str, ...]:

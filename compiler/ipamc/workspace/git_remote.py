@@ -80,11 +80,35 @@ class Remote:
 
         Raises Trouble where it cannot be fetched.
         """
-        if self._run("cat-file", "-e", f"{other}^{{commit}}").code:
+        self._fetch(ref, other)
+        return self._run("merge-base", "--is-ancestor", one, other).code == 0
+
+    def changes_the_same(self, ref: str, other: str, ours: str, path: str) -> bool:
+        """Tell whether a ref names a commit that does to its parent what `ours` does: it need not be pushed.
+
+        Both change what is below a path from the same state to the same, and `other` nothing else. Its parent
+        is in the history of ours. Raises Trouble where it cannot be fetched.
+        """
+        self._fetch(ref, other)
+        parents = self._run("rev-list", "--parents", "--max-count=1", other).text.split()[1:]
+        if len(parents) != 1 or self._run("merge-base", "--is-ancestor", parents[0], f"{ours}^").code:
+            return False
+        differ = self._run("diff-tree", "-r", "-z", "--name-only", parents[0], other).text.split("\0")[:-1]
+        trees = [
+            self._run("rev-parse", "--verify", "--quiet", f"{commit}:{path}").text
+            for commit in (parents[0], f"{ours}^", other, ours)
+        ]
+        return (
+            trees[0] == trees[1]
+            and trees[2] == trees[3]
+            and all(name.startswith(f"{path}/") for name in differ)
+        )
+
+    def _fetch(self, ref: str, commit: str) -> None:
+        if self._run("cat-file", "-e", f"{commit}^{{commit}}").code:
             done = self._run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", self.url, ref)
             if done.code:
                 raise Trouble(f"{ref} cannot be fetched from {self.url}: {self._reason(done)}")
-        return self._run("merge-base", "--is-ancestor", one, other).code == 0
 
     def push(self, moves: Sequence[Move]) -> dict[str, str]:
         """Move refs; return those that stayed as they are, and why. Raises MayNotPush and Trouble."""

@@ -61,7 +61,7 @@ class Api:
         method: str,
         path: str,
         answer: type[Answer],
-        body: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
         *,
         root: str = "",
     ) -> Answer:

@@ -19,6 +19,7 @@ STEPS = {
     "apply": ("ci.apply", "Apply the manifests; check the operator's status."),
     "dump": ("ci.dump", "Write what a refresh or an audit reads of a cluster."),
     "applied": ("ci.applied", "Let refs say what was applied last."),
+    "refresh": ("ci.refresh", "Request a newer inventory, from a dump."),
     "comment": ("ci.comment", "Post a plan as a comment, or update that comment."),
     "merge": ("ci.merge", "Merge a revision, locks by rule, and compile."),
 }

@@ -96,8 +96,8 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
     """Yield what a dump for `refresh` or `audit` has, in this order; `namespace` is Cilium's."""
     yield Listed(group="", resource="nodes")
     yield Listed(group=CILIUM, resource="ciliumnodes")
-    yield Named(group="", resource="configmaps", namespace=namespace, name=CONFIG)
     if job == "audit":
+        yield Named(group="", resource="configmaps", namespace=namespace, name=CONFIG)
         yield Listed(group=CILIUM, resource="ciliumpodippools")
         yield Listed(group=CILIUM, resource="ciliumnodeconfigs")
         yield Listed(group=CILIUM, resource="ciliumendpoints")

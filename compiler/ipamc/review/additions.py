@@ -1,0 +1,60 @@
+"""Whether a plan does nothing but give blocks to nodes that had none: then nobody has to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.model.diagnostics import count, names
+from ipamc.review.diff import Difference
+from ipamc.review.diff.plan_report import ClusterReport, Status
+
+
+def beyond_additions(report: ClusterReport) -> Iterator[str]:
+    """Yield what a plan does beside adding nodes and uids, one line each; nothing where it only adds.
+
+    What was pending before and is still pending is no change. A re-created node has the block that it had:
+    only its uid is another one, and the plan shows nothing.
+    """
+    if report.status is not Status.PLANNED or report.difference is None:
+        yield f"the cluster is {report.status}: {report.said}"
+        return
+    yield from _lines(report.difference)
+    difference = report.difference
+    if difference.settings:
+        yield f"it changes {names(setting.name for setting in difference.settings)} of the lock"
+    if difference.flags:
+        yield f"it changes {count(len(difference.flags), 'flag')}: {names(flag.name for flag in difference.flags)}"
+    if difference.pools or not difference.pools_known:
+        changed = names(pool.name for pool in difference.pools)
+        yield f"it changes pools: {changed}" if difference.pools else "what it does to pools is not known"
+    if difference.steps:
+        yield "it must be brought to the cluster in steps"
+    if difference.restarts:
+        yield f"it needs a restart of {names(restart.who for restart in difference.restarts)}"
+    if difference.leaving:
+        left = names(f"{group.kind} {name}" for group in difference.leaving for name in group.names)
+        yield f"objects leave the tree: {left}"
+
+
+def _lines(difference: Difference) -> Iterator[str]:
+    lines = difference.lines
+    moved = {move.node for move in (*lines.pending, *lines.completed)}
+    if moved:
+        yield f"it renumbers {count(len(moved), 'node')}: {names(moved)}"
+    for what, blocks in (
+        ("quarantined", lines.left),
+        ("released", lines.released),
+        ("no longer shown by the operator", lines.taken_back),
+    ):
+        if blocks:
+            found = names(f"{block.line.node} ({block.line.block})" for block in blocks)
+            yield f"{count(len(blocks), 'block')} {what}: {found}"
+    if lines.vanished:
+        yield f"{count(len(lines.vanished), 'line')} vanished from the lock"
+    if lines.taken:
+        yield f"{count(len(lines.taken), 'held block')} changed hands"
+    if again := [added for added in lines.added if added.of]:
+        found = names(f"{added.line.node} ({added.line.block}, of {added.of})" for added in again)
+        yield f"{count(len(again), 'block')} given again: {found}"
+    if lines.pool_transfers:
+        yield "ranges belong to other pools now"

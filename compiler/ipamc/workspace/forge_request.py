@@ -1,0 +1,277 @@
+"""The one merge request or pull request of a branch that ipamc pushes: found, opened, updated, merged, closed.
+
+A request of another repository with a branch of the same name is another request. Merging by itself always
+names the commit, so that nobody's later push rides along.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
+
+import msgspec
+
+from ipamc.workspace.environment import variable
+from ipamc.workspace.forge import Nowhere, github_api, gitlab_api, path_of, query
+from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.web import Api
+
+LABEL = "ipamc/only-adds"
+"""The label of a request that nobody has to decide on."""
+PATIENCE = 60
+"""Seconds in which GitLab starts the pipeline of a push."""
+
+Number = Annotated[int, msgspec.Meta(ge=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An open request."""
+
+    number: int
+    url: str
+    waits: bool = False
+    """It merges by itself, once its checks have passed."""
+    node: str = ""
+    """GitHub's id for its GraphQL API."""
+
+
+class Requests(Protocol):
+    """The requests of one branch into another, on one forge. Methods raise Trouble where the forge refuses."""
+
+    def find(self) -> Request | None:
+        """Return the open request; None without one."""
+
+    def open(self, title: str, body: str) -> Request:
+        """Open a request."""
+
+    def update(self, request: Request, title: str, body: str) -> None:
+        """Replace title and text."""
+
+    def label(self, request: Request, *, wanted: bool) -> None:
+        """Add or remove LABEL."""
+
+    def merge_when_checked(self, request: Request, commit: str) -> None:
+        """Let it merge by itself. Raises Trouble with the reason where that is not possible here."""
+
+    def stop(self, request: Request) -> None:
+        """Let it no longer merge by itself."""
+
+    def close(self, request: Request) -> None:
+        """Close it unmerged."""
+
+
+class _Pull(msgspec.Struct):
+    number: Number
+    node_id: str = ""
+    html_url: str = ""
+    auto_merge: dict[str, Any] | None = None
+
+
+class _Methods(msgspec.Struct):
+    """How a repository of GitHub lets requests be merged."""
+
+    allow_merge_commit: bool = False
+    allow_squash_merge: bool = False
+    allow_rebase_merge: bool = False
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+class _Graph(msgspec.Struct):
+    errors: list[_Error] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHub:
+    """Pull requests."""
+
+    api: Api
+    repository: str
+    branch: str
+    target: str
+    own_token: bool
+    """The token is the job's: what it opens and merges starts no workflow."""
+
+    def find(self) -> Request | None:
+        """Return the open request; None without one."""
+        head = f"{self.repository.partition('/')[0]}:{self.branch}"
+        asked = query(state="open", head=head, base=self.target)
+        found = self.api.ask("GET", f"/repos/{self.repository}/pulls?{asked}", list[_Pull])
+        return _pull(found[0]) if found else None
+
+    def open(self, title: str, body: str) -> Request:
+        """Open a request."""
+        fields = {"title": title, "body": body, "head": self.branch, "base": self.target}
+        return _pull(self.api.ask("POST", f"/repos/{self.repository}/pulls", _Pull, fields))
+
+    def update(self, request: Request, title: str, body: str) -> None:
+        """Replace title and text."""
+        self._patch(request, {"title": title, "body": body})
+
+    def label(self, request: Request, *, wanted: bool) -> None:
+        """Add or remove LABEL."""
+        path = f"/repos/{self.repository}/issues/{request.number}/labels"
+        there = {each.get("name") for each in self.api.ask("GET", path, list[dict[str, Any]])}
+        if wanted and LABEL not in there:
+            self.api.ask("POST", path, list[Any], {"labels": [LABEL]})
+        elif not wanted and LABEL in there:
+            self.api.ask("DELETE", f"{path}/{LABEL.replace('/', '%2F')}", list[Any])
+
+    def merge_when_checked(self, request: Request, commit: str) -> None:
+        """Let it merge by itself. Raises Trouble with the reason where that is not possible here."""
+        if self.own_token:
+            raise Trouble(
+                "what the token of the job opens and merges starts no workflow: set the secret IPAMC_TOKEN"
+            )
+        known = self.api.ask("GET", f"/repos/{self.repository}", _Methods)
+        method = "MERGE" if known.allow_merge_commit else "SQUASH" if known.allow_squash_merge else "REBASE"
+        self._mutate(
+            "mutation($id: ID!, $commit: GitObjectID!, $method: PullRequestMergeMethod!)"
+            " { enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $commit,"
+            " mergeMethod: $method}) { clientMutationId } }",
+            {"id": request.node, "commit": commit, "method": method},
+        )
+
+    def stop(self, request: Request) -> None:
+        """Let it no longer merge by itself."""
+        self._mutate(
+            "mutation($id: ID!) { disablePullRequestAutoMerge(input: {pullRequestId: $id})"
+            " { clientMutationId } }",
+            {"id": request.node},
+        )
+
+    def close(self, request: Request) -> None:
+        """Close it unmerged."""
+        self._patch(request, {"state": "closed"})
+
+    def _patch(self, request: Request, fields: Mapping[str, Any]) -> None:
+        self.api.ask("PATCH", f"/repos/{self.repository}/pulls/{request.number}", dict, fields)
+
+    def _mutate(self, mutation: str, variables: Mapping[str, str]) -> None:
+        root = self.api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
+        body = {"query": mutation, "variables": variables}
+        if errors := self.api.ask("POST", "/graphql", _Graph, body, root=root).errors:
+            raise Trouble("; ".join(error.message for error in errors))
+
+
+def _pull(found: _Pull) -> Request:
+    return Request(
+        number=found.number, url=found.html_url, waits=found.auto_merge is not None, node=found.node_id
+    )
+
+
+class _Pipeline(msgspec.Struct):
+    sha: str = ""
+    status: str = ""
+
+
+class _Merge(msgspec.Struct):
+    iid: Number
+    web_url: str = ""
+    source_project_id: Number | None = None
+    project_id: Number | None = None
+    merge_when_pipeline_succeeds: bool = False
+    head_pipeline: _Pipeline | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitLab:
+    """Merge requests."""
+
+    api: Api
+    project: str
+    branch: str
+    target: str
+    pause: float = 3.0
+    """Seconds between two questions for the pipeline."""
+
+    def find(self) -> Request | None:
+        """Return the open request; None without one."""
+        asked = query(state="opened", source_branch=self.branch, target_branch=self.target, per_page="100")
+        found = self.api.ask("GET", f"{self._path}?{asked}", list[_Merge])
+        ours = (each for each in found if each.source_project_id == each.project_id)
+        return next(map(_merge, ours), None)
+
+    def open(self, title: str, body: str) -> Request:
+        """Open a request."""
+        fields = {
+            "title": title,
+            "description": body,
+            "source_branch": self.branch,
+            "target_branch": self.target,
+            "remove_source_branch": True,
+        }
+        return _merge(self.api.ask("POST", self._path, _Merge, fields))
+
+    def update(self, request: Request, title: str, body: str) -> None:
+        """Replace title and text."""
+        self._put(request, {"title": title, "description": body})
+
+    def label(self, request: Request, *, wanted: bool) -> None:
+        """Add or remove LABEL."""
+        self._put(request, {"add_labels" if wanted else "remove_labels": LABEL})
+
+    def merge_when_checked(self, request: Request, commit: str) -> None:
+        """Let it merge by itself. Raises Trouble with the reason where that is not possible here.
+
+        Without a pipeline GitLab would merge at once: the pipeline of this commit is waited for.
+        """
+        end = time.monotonic() + PATIENCE
+        while True:
+            pipeline = self.api.ask("GET", f"{self._path}/{request.number}", _Merge).head_pipeline
+            if pipeline and pipeline.sha == commit:
+                break
+            if time.monotonic() > end:
+                raise Trouble(f"GitLab started no pipeline for it within {PATIENCE} seconds")
+            time.sleep(self.pause)
+        if pipeline.status in {"failed", "canceled", "canceling", "skipped", "manual"}:
+            raise Trouble(f"its pipeline is {pipeline.status}")
+        fields = {
+            "sha": commit,
+            "auto_merge": True,
+            "merge_when_pipeline_succeeds": True,  # its name before GitLab 17.11
+            "should_remove_source_branch": True,
+        }
+        self.api.ask("PUT", f"{self._path}/{request.number}/merge", dict, fields)
+
+    def stop(self, request: Request) -> None:
+        """Let it no longer merge by itself."""
+        path = f"{self._path}/{request.number}/cancel_merge_when_pipeline_succeeds"
+        self.api.ask("POST", path, dict, {})
+
+    def close(self, request: Request) -> None:
+        """Close it unmerged."""
+        self._put(request, {"state_event": "close"})
+
+    @property
+    def _path(self) -> str:
+        return f"/projects/{self.project}/merge_requests"
+
+    def _put(self, request: Request, fields: Mapping[str, Any]) -> None:
+        self.api.ask("PUT", f"{self._path}/{request.number}", dict, fields)
+
+
+def _merge(found: _Merge) -> Request:
+    return Request(number=found.iid, url=found.web_url, waits=found.merge_when_pipeline_succeeds)
+
+
+def requests_of_this_job(branch: str, target: str) -> Requests | Nowhere:
+    """Return the requests of the forge on which this job runs; Nowhere outside of one, or without a token."""
+    if variable("GITHUB_ACTIONS") == "true":
+        own = not variable("IPAMC_TOKEN")
+        api = github_api("GITHUB_TOKEN" if own else "IPAMC_TOKEN")
+        if isinstance(api, Nowhere):
+            return api
+        repository = path_of("GITHUB_REPOSITORY")
+        return GitHub(api=api, repository=repository, branch=branch, target=target, own_token=own)
+    if variable("GITLAB_CI") == "true":
+        api = gitlab_api()
+        if isinstance(api, Nowhere):
+            return api
+        return GitLab(api=api, project=path_of("CI_PROJECT_ID"), branch=branch, target=target)
+    return Nowhere(reason="this is not a job of GitHub or GitLab")

@@ -1,0 +1,318 @@
+"""`ipamc ci refresh`: one request for each cluster, in a real bare remote and on forges that answer as GitHub and GitLab do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.cli import test_ci
+from tests.cli.test_ci import serving
+from tests.support.pipelines import Repository
+
+made, repository = test_ci.made, test_ci.repository
+
+BRANCH = "refs/heads/ipamc/refresh/red"
+
+
+class Forge(BaseHTTPRequestHandler):
+    """The requests of GitHub and of GitLab: one list, which both APIs show in their own words."""
+
+    asked: list[tuple[str, str]]
+    open: dict[int, dict[str, Any]]
+    refuses: str
+    """Why nothing merges by itself; "" where it does."""
+    tip: str
+    """What GitLab's pipeline runs for."""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its signature
+        """Say nothing."""
+
+    def answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else {}
+        path = urlsplit(self.path).path
+        self.asked.append((self.command, path.rpartition("/r/")[2] or path))
+        code, found = 200, self.found(path, body)
+        if found is None:
+            code, found = 405, {"message": self.refuses}
+        data = json.dumps(found).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = answer  # noqa: N815 - its names
+
+    def found(self, path: str, body: dict[str, Any]) -> Any:
+        number = int(match[1]) if (match := re.search(r"/(?:pulls|issues|merge_requests)/(\d+)", path)) else 0
+        if path == "/graphql":
+            request = next(each for each in self.open.values() if each["node_id"] == body["variables"]["id"])
+            enable = "enablePullRequestAutoMerge" in body["query"]
+            if enable and self.refuses:
+                return {"data": None, "errors": [{"message": self.refuses}]}
+            request["auto_merge"] = {"commit": body["variables"]["commit"]} if enable else None
+            request["merge_when_pipeline_succeeds"] = enable
+            return {"data": {}}
+        if path == "/repos/o/r":
+            return {"allow_squash_merge": True}
+        if path.endswith("/labels"):
+            labels = self.open[number]["labels"]
+            labels.extend(body.get("labels", ()))
+            return [{"name": name} for name in labels]
+        if self.command == "DELETE":
+            self.open[number]["labels"].clear()
+            return []
+        if path.endswith("/merge"):
+            if self.refuses:
+                return None
+            assert body["sha"] == self.tip
+            assert body["merge_when_pipeline_succeeds"]
+            self.open[number].update(merge_when_pipeline_succeeds=True, auto_merge={"commit": body["sha"]})
+            return {}
+        if path.endswith("/cancel_merge_when_pipeline_succeeds"):
+            self.open[number].update(merge_when_pipeline_succeeds=False, auto_merge=None)
+            return {}
+        if self.command == "GET" and not number:
+            query = parse_qs(urlsplit(self.path).query)
+            wanted = (query.get("head") or query["source_branch"])[0]
+            assert wanted in {"o:ipamc/refresh/red", "ipamc/refresh/red"}
+            return list(self.open.values())
+        if self.command == "POST":
+            number = len(self.asked)
+            self.open[number] = {
+                "number": number,
+                "iid": number,
+                "node_id": f"N{number}",
+                "auto_merge": None,
+                "merge_when_pipeline_succeeds": False,
+                "source_project_id": 5,
+                "project_id": 5,
+                "labels": [],
+            }
+        self.open[number].update(body)
+        self.open[number]["head_pipeline"] = {"sha": self.tip, "status": "running"}
+        if label := body.get("add_labels"):
+            self.open[number]["labels"].append(label)
+        if body.get("remove_labels"):
+            self.open[number]["labels"].clear()
+        request = self.open[number]
+        if body.get("state") == "closed" or body.get("state_event") == "close":
+            del self.open[number]
+        return request
+
+
+class Site:
+    """The repository, the forge on which it is, and dumps of the cluster red."""
+
+    def __init__(self, repository: Repository, handler: Any, url: str, where: str) -> None:
+        self.repository, self.handler, self.where = repository, handler, where
+        variables = {
+            "github": {"GITHUB_ACTIONS": "true", "GITHUB_API_URL": url, "GITHUB_REPOSITORY": "o/r"},
+            "gitlab": {"GITLAB_CI": "true", "CI_API_V4_URL": url, "CI_PROJECT_ID": "5"},
+        }
+        self.variables = {**variables[where], "IPAMC_TOKEN": "t0ken"}
+
+    def dump(self, *nodes: str) -> str:
+        """Write a dump with these nodes, each with a uid; return where it is."""
+        items = [
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": name,
+                    "uid": f"uid-{name}",
+                    "creationTimestamp": "2030-01-01T00:00:00Z",
+                    "labels": {"kubernetes.io/hostname": name},
+                },
+                "spec": {},
+                "status": {"capacity": {"pods": "20"}, "allocatable": {"pods": "20"}},
+            }
+            for name in nodes
+        ]
+        path = self.repository.folder.parent / "dump.json"
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        return str(path)
+
+    def refresh(self, *nodes: str, code: int = 0, target: str = "main", **more: str) -> str:
+        """Refresh the cluster red from a dump with these nodes; return what is printed."""
+        url = str(self.repository.folder.parent / "origin.git")
+        self.handler.asked.clear()
+        said = self.repository.run(
+            "ipamc", "ci", "refresh", "red", self.dump(*nodes), "--remote", url, "--target", target,
+            code=code, **{**self.variables, **more},
+        )  # fmt: skip
+        assert "t0ken" not in said
+        assert not self.repository.run("git", "status", "--porcelain", "clusters")
+        return said
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The only open request."""
+        (found,) = self.handler.open.values()
+        return dict(found)
+
+    @property
+    def branch(self) -> str:
+        """The commit of the branch in the remote repository; "" without it."""
+        return self.repository.run("git", "ls-remote", "origin", BRANCH).partition("\t")[0]
+
+    def body(self) -> str:
+        """The text of the open request."""
+        return str(self.request.get("body") or self.request.get("description"))
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def site(
+    repository: Repository, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Site]:
+    handler: Any = type("OneForge", (Forge,), {"asked": [], "open": {}, "refuses": "", "tip": ""})
+    origin = repository.folder.parent / "origin.git"
+
+    def tip(_: Any) -> str:
+        return repository.run("git", "--git-dir", str(origin), "rev-parse", BRANCH).strip()
+
+    handler.tip = property(tip)
+    monkeypatch.setattr("ipamc.workspace.forge_request.PATIENCE", 0)
+    with serving(handler) as url:
+        found = Site(repository, handler, url, request.param)
+        # As an import writes it: the first refresh would change the style of the file
+        first = found.dump("n1")
+        repository.run("ipamc", "import", "red", "--refresh", first)
+        repository.run("ipamc", "compile", "red")
+        repository.run("git", "add", "clusters")
+        repository.run("git", "commit", "-q", "-m", "imported")
+        repository.run("git", "push", "-q", "origin", "HEAD:main")
+        repository.run("git", "fetch", "-q")
+        yield found
+
+
+def test_a_node_that_joined_is_a_request_that_merges_by_itself(site: Site) -> None:
+    said = site.refresh("n1", "n2")
+    assert "only adds nodes or uids; it merges by itself, once its checks pass" in said
+    assert site.request["auto_merge"] == {"commit": site.branch}
+    assert site.request["labels"] == ["ipamc/only-adds"]
+    assert "This only adds nodes or uids: it merges by itself" in site.body()
+    assert "n2" in site.body()
+    run = site.repository.run
+    run("git", "fetch", "-q", "origin")
+    changed = run("git", "diff", "--name-only", "main", site.branch).splitlines()
+    assert all(path.startswith("clusters/red/") for path in changed)
+    run("git", "checkout", "-q", site.branch)
+    run("ipamc", "compile", "red", "--locked", "--check")
+
+
+def test_the_same_again_pushes_nothing(site: Site) -> None:
+    site.refresh("n1", "n2")
+    before = site.branch
+    site.refresh("n1", "n2")
+    assert site.branch == before
+    assert len(site.handler.open) == 1
+    assert site.request["auto_merge"]
+
+
+def test_one_more_node_updates_the_one_request(site: Site) -> None:
+    site.refresh("n1", "n2")
+    before = site.branch
+    site.refresh("n1", "n2", "n3")
+    assert site.branch != before
+    assert site.request["auto_merge"] == {"commit": site.branch}
+    assert "n3" in site.body()
+
+
+def test_a_node_that_left_is_for_a_person(site: Site) -> None:
+    site.refresh("n1", "n2")
+    site.repository.run("git", "fetch", "-q", "origin")
+    site.repository.run("git", "merge", "-q", site.branch)
+    said = site.refresh("n1", "n2", "n3")
+    assert site.request["auto_merge"]
+    # It was to merge by itself; that is stopped before the branch has something else
+    said = site.refresh("n1", "n3")
+    assert "is for a person to decide: 1 block quarantined: n2" in said
+    assert site.request["auto_merge"] is None
+    assert site.request["labels"] == []
+    assert "**A person decides**" in site.body()
+    stopped = [path for _, path in site.handler.asked if "graphql" in path or "cancel" in path]
+    assert stopped
+
+
+def test_what_is_up_to_date_again_closes_the_request(site: Site) -> None:
+    site.refresh("n1", "n2")
+    said = site.refresh("n1")
+    assert "the inventory is up to date: request" in said
+    assert not site.handler.open
+    assert not site.branch
+    said = site.refresh("n1")
+    assert "the inventory is up to date" in said
+    assert {method for method, _ in site.handler.asked} == {"GET"}
+
+
+def test_where_it_may_not_merge_by_itself_the_request_says_so(site: Site) -> None:
+    site.handler.refuses = "Auto-merge is not allowed for this <b>repository</b> @all"
+    said = site.refresh("n1", "n2")
+    assert "cannot merge by itself: " in said
+    assert site.request["labels"] == ["ipamc/only-adds"]
+    assert "It cannot merge by itself here: <code>" in site.body()
+    assert "@all" not in site.body()
+    assert "<b>" not in site.body()
+    # And once it may, it does
+    site.handler.refuses = ""
+    site.refresh("n1", "n2")
+    assert site.request["auto_merge"]
+
+
+def test_a_branch_that_somebody_pushed_to_is_written_again(site: Site) -> None:
+    """What rides on our branch must not merge by itself with it."""
+    site.refresh("n1", "n2")
+    run = site.repository.run
+    run("git", "fetch", "-q", "origin")
+    run("git", "checkout", "-q", site.branch)
+    site.repository.write("clusters/blue/more.yaml", "# theirs\n")
+    run("git", "add", "clusters")
+    run("git", "commit", "-q", "-m", "theirs")
+    theirs = run("git", "rev-parse", "HEAD").strip()
+    run("git", "push", "-q", "origin", f"HEAD:{BRANCH}")
+    run("git", "checkout", "-q", "main")
+    run("git", "reset", "-q", "--hard", "origin/main")
+    site.refresh("n1", "n2")
+    assert site.branch != theirs
+    assert site.request["auto_merge"] == {"commit": site.branch}
+    run("git", "fetch", "-q", "origin")
+    assert "blue" not in run("git", "diff", "--name-only", "main", site.branch)
+
+
+def test_a_dump_of_another_cluster_changes_nothing(site: Site) -> None:
+    said = site.refresh("x1", "x2", code=1)
+    assert "IPC" in said
+    assert not site.handler.asked
+    assert not site.branch
+
+
+def test_without_a_token_a_line_says_so(site: Site) -> None:
+    said = site.refresh("n1", "n2", IPAMC_TOKEN="")
+    assert "red: no request: there is no" in said
+    assert not site.branch
+
+
+@pytest.mark.parametrize("site", ["github"], indirect=True)
+def test_the_token_of_the_job_opens_a_request_that_does_not_merge_by_itself(site: Site) -> None:
+    said = site.refresh("n1", "n2", IPAMC_TOKEN="", GITHUB_TOKEN="t0ken")  # noqa: S106 - of nobody
+    assert "what the token of the job opens and merges starts no workflow: set the secret IPAMC_TOKEN" in said
+    assert site.request["auto_merge"] is None
+    assert site.request["labels"] == ["ipamc/only-adds"]
+
+
+def test_changes_that_are_not_committed_are_left_alone(site: Site) -> None:
+    site.repository.write("clusters/red/mine.yaml", "# mine\n")
+    url = str(site.repository.folder.parent / "origin.git")
+    said = site.repository.run(
+        "ipamc", "ci", "refresh", "red", site.dump("n1"), "--remote", url, "--target", "main",
+        code=1, **site.variables,
+    )  # fmt: skip
+    assert "there are uncommitted changes below clusters/" in said
+    assert (site.repository.folder / "clusters/red/mine.yaml").exists()
