@@ -519,6 +519,31 @@ def test_outside_of_a_forge_every_cluster_is_listed(repository: Repository) -> N
     assert "this is not a job of GitHub or GitLab" in find(repository)
 
 
+def test_only_who_asks_for_it_gets_a_job_that_refreshes(repository: Repository) -> None:
+    assert "refresh" not in workflow((repository.folder / FILES["github"]).read_text())["jobs"]
+    assert "--refresh" not in (repository.folder / FILES["gitlab"]).read_text()
+    found = workflow(repository.run("ipamc", "ci", "github", "--refresh", "--output", "-"))
+    job = found["jobs"]["refresh"]
+    assert job["permissions"] == {"contents": "write", "pull-requests": "write"}
+    assert job["if"].startswith("github.event_name == 'schedule' && ")
+    # No step has the kubeconfig and a token that may push
+    secrets = {
+        re.findall("ipamc ci [a-z]+", step["run"])[0]: {
+            value for value in step["env"].values() if "secrets." in value or "token" in value
+        }
+        for step in job["steps"]
+        if "ipamc ci" in step.get("run", "")
+    }
+    assert secrets == {
+        "ipamc ci dump": {"${{ secrets.IPAMC_KUBECONFIG }}"},
+        "ipamc ci refresh": {"${{ secrets.IPAMC_TOKEN }}", "${{ github.token }}"},
+    }
+    matrix = repository.run(
+        "ipamc", "ci", "matrix", "--format", "github", "--stage", "refresh", "--large", "0"
+    )
+    assert '"targets":"blue"' in matrix  # also where an apply would have a job for each shard
+
+
 def test_the_workflow_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(
     repository: Repository,
 ) -> None:

@@ -87,7 +87,9 @@ def child(number: int, *, apply: bool, name: str = "c{:04}") -> str:
     planned = jobs(
         {name.format(index): () for index in range(number)}, apply=apply, large=8, most=GITLAB_JOBS
     )
-    return rendered("gitlab-child", gitlab(planned, apply=apply, base="0" * 40, version="1"))
+    return rendered(
+        "gitlab-child", gitlab(planned, stage="apply" if apply else "compile", base="0" * 40, version="1")
+    )
 
 
 @pytest.mark.parametrize("apply", [False, True])

@@ -133,8 +133,27 @@ def test_a_schedule_repairs_every_cluster(repository: Repository) -> None:
     }
 
 
-def test_the_workflow_passes_actionlint(repository: Repository) -> None:
-    assert (
-        repository.run(f"{LAB}/actionlint", "-no-color", "-ignore", NEW_KEY, ".github/workflows/ipamc.yml")
-        == ""
+def test_a_schedule_refreshes_every_cluster_where_it_is_asked_to(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "main")
+    repository.run("ipamc", "ci", "gitlab", "--refresh")
+    repository.commit("refresh")
+    (repository.tools / "kubectl").write_text(
+        '#!/bin/sh\ncase "$*" in *crds*) exit 1; esac\necho \'{"items": []}\'\n'
     )
+    (repository.tools / "kubectl").chmod(0o755)
+    gitlab(repository, "--variable", "CI_PIPELINE_SOURCE=schedule")
+    calls = repository.calls()
+    assert calls[0] == "ci matrix --format gitlab --stage repair --base  --refresh --output ipamc-child.yml"
+    for name in ("blue", "red"):
+        (dump,) = (call for call in calls if call.startswith(f"ci dump {name} --for refresh --output "))
+        (refresh,) = (call for call in calls if call.startswith(f"ci refresh {name} "))
+        file = dump.rpartition(" ")[2]
+        assert refresh.startswith(f"ci refresh {name} {file} --remote https://")
+        assert refresh.endswith(" --target main")
+
+
+@pytest.mark.parametrize("options", [[], ["--refresh"]])
+def test_the_workflow_passes_actionlint(repository: Repository, options: list[str]) -> None:
+    repository.run("ipamc", "ci", "github", *options)
+    file = ".github/workflows/ipamc.yml"
+    assert repository.run(f"{LAB}/actionlint", "-no-color", "-ignore", NEW_KEY, file) == ""

@@ -223,7 +223,7 @@ def push_credentials() -> Credentials | Nowhere:
 
 def query(**fields: str) -> str:
     """Return the query of a URL, for one item unless it says how many."""
-    return urllib.parse.urlencode({"per_page": "1", **fields})
+    return urllib.parse.urlencode(fields if "per_page" in fields else {**fields, "per_page": "1"})
 
 
 def github_api(name: str = "GITHUB_TOKEN") -> Api | Nowhere:

@@ -109,12 +109,33 @@ def github(planned: Sequence[Job], *, plan: bool) -> str:
 
 
 def gitlab(
-    planned: Sequence[Job], *, apply: bool, base: str, version: str, plan: bool = False, repair: bool = False
+    planned: Sequence[Job],
+    *,
+    stage: str,
+    base: str,
+    version: str,
+    plan: bool = False,
+    refreshed: Sequence[Job] = (),
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline.
+    """Return the values for the template of the child pipeline, with jobs of one stage and those that refresh.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
+    return {
+        "version": version,
+        "base": base,
+        "apply": stage != "compile",
+        "repair": stage == "repair",
+        "work": bool(planned) or plan,
+        "sorts": [
+            {"name": name, "base": f".{base_job}", **_listed(found)}
+            for name, base_job, found in ((stage, "job", planned), ("refresh", "refresh", refreshed))
+        ],
+        "refresh": bool(refreshed),
+    }
+
+
+def _listed(planned: Sequence[Job]) -> dict[str, object]:
     alone = all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned)
     several = [
         {
@@ -125,11 +146,6 @@ def gitlab(
         for number, job in enumerate(planned, 1)
     ]
     return {
-        "version": version,
-        "base": base,
-        "apply": apply,
-        "repair": repair,
-        "work": bool(planned) or plan,
         "targets": [(job.targets[0], job.environment) for job in planned] if alone else [],
         "jobs": [] if alone else several,
     }

@@ -52,10 +52,13 @@ LAST_SUCCESS = "last-success"
 )
 @click.option(
     "--stage",
-    type=click.Choice(["compile", "apply", "repair"]),
+    type=click.Choice(["compile", "apply", "repair", "refresh"]),
     default="compile",
     show_default=True,
     help="What the jobs do; apply and repair have a job for each shard of a large cluster.",
+)
+@click.option(
+    "--refresh", is_flag=True, help="With --format gitlab --stage repair: jobs that refresh inventories, too."
 )
 @click.option(
     "--large",
@@ -66,7 +69,7 @@ LAST_SUCCESS = "last-success"
     help="The most shards that one job applies.",
 )
 @click.option("--output", metavar="FILE|-", default="-", help="Write a file instead of stdout.")
-def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
+def matrix(*, form: str, base: str, stage: str, refresh: bool, large: int, output: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
     A cluster that was deleted has no job, but it has a plan: --format names lists it, for 'ipamc plan NAME
@@ -81,16 +84,16 @@ def matrix(*, form: str, base: str, stage: str, large: int, output: str) -> int:
     apply = stage != "compile"
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
-    planned = jobs(clusters, apply=apply, large=large, most=GITLAB_JOBS if form == "gitlab" else GITHUB_JOBS)
+    most = GITLAB_JOBS if form == "gitlab" else GITHUB_JOBS
+    planned = jobs(clusters, apply=apply and stage != "refresh", large=large, most=most)
     plan = not apply and bool(names or gone)
     if form == "names":
         text = "".join(f"{name}\n" for name in sorted([*names, *(gone if plan else ())]))
     elif form == "github":
         text = github(planned, plan=plan)
     else:
-        values = gitlab(
-            planned, apply=apply, base=commit, version=__version__, plan=plan, repair=stage == "repair"
-        )
+        whole = jobs(clusters, apply=False, large=large, most=most) if refresh and stage == "repair" else ()
+        values = gitlab(planned, stage=stage, base=commit, version=__version__, plan=plan, refreshed=whole)
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
     if output == "-":

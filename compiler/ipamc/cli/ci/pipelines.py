@@ -49,10 +49,18 @@ sha256_option = click.option(
 )
 
 
+refresh_option = click.option(
+    "--refresh",
+    is_flag=True,
+    help="The schedule also opens a request for each cluster whose nodes are not those of git ('ipamc ci refresh').",
+)
+
+
 @click.command(
     cls=Verb,
     examples=(
         ("ipamc ci gitlab", "write or update .gitlab-ci.yml"),
+        ("ipamc ci gitlab --refresh", "the same, and keep the inventories up to date"),
         (
             "ipamc ci gitlab --output ci/ipamc.yml",
             "for a pipeline of your own with: include: [{local: ci/ipamc.yml}]",
@@ -60,21 +68,23 @@ sha256_option = click.option(
     ),
     refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
+@refresh_option
 @sha256_option
 @output_option
-def gitlab(*, output: str | None, hashes: tuple[str, ...]) -> int:
+def gitlab(*, refresh: bool, output: str | None, hashes: tuple[str, ...]) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     Beside it, .gitlab/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
     """
-    return _pipeline("gitlab", output or ".gitlab-ci.yml", hashes, {})
+    return _pipeline("gitlab", output or ".gitlab-ci.yml", hashes, {"refresh": refresh})
 
 
 @click.command(
     cls=Verb,
     examples=(
         ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
+        ("ipamc ci github --refresh", "the same, and keep the inventories up to date"),
         ("ipamc ci github --branch trunk", "apply a branch that is not called main"),
         (
             'ipamc ci github --schedule "*/15 * * * *"',
@@ -93,9 +103,10 @@ def gitlab(*, output: str | None, hashes: tuple[str, ...]) -> int:
     metavar="CRON",
     help="When the workflow repairs what is missing in the clusters or differs, in UTC.",
 )
+@refresh_option
 @sha256_option
 @output_option
-def github(*, branch: str, schedule: str, output: str | None, hashes: tuple[str, ...]) -> int:
+def github(*, branch: str, schedule: str, refresh: bool, output: str | None, hashes: tuple[str, ...]) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
@@ -108,7 +119,7 @@ def github(*, branch: str, schedule: str, output: str | None, hashes: tuple[str,
         f" || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
         " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
     )
-    values = {"branch": branch, "schedule": schedule, "condition": condition}
+    values = {"branch": branch, "schedule": schedule, "condition": condition, "refresh": refresh}
     return _pipeline("github", output or ".github/workflows/ipamc.yml", hashes, values)
 
 
