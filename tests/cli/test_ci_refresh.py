@@ -20,15 +20,27 @@ made, repository = test_ci.made, test_ci.repository
 BRANCH = "refs/heads/ipamc/refresh/red"
 
 
+BRANCHES: dict[str, dict[str, Any]] = {
+    "ours": {"head": {"repo": {"full_name": "o/r"}}, "source_project_id": 5, "project_id": 5},
+    "a fork": {"head": {"repo": {"full_name": "o/fork"}}, "source_project_id": 6, "project_id": 5},
+}
+"""Where a request comes from, for GitHub and for GitLab."""
+
+
 class Forge(BaseHTTPRequestHandler):
     """The requests of GitHub and of GitLab: one list, which both APIs show in their own words."""
 
     asked: list[tuple[str, str]]
     open: dict[int, dict[str, Any]]
+    closed: list[dict[str, Any]]
+    strangers: list[dict[str, Any]]
+    """Requests of forks, from a branch of the same name."""
     refuses: str
     """Why nothing merges by itself; "" where it does."""
     tip: str
     """What GitLab's pipeline runs for."""
+    status: str = "running"
+    """Of that pipeline; "" where there is none."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its signature
         """Say nothing."""
@@ -82,7 +94,9 @@ class Forge(BaseHTTPRequestHandler):
             query = parse_qs(urlsplit(self.path).query)
             wanted = (query.get("head") or query["source_branch"])[0]
             assert wanted in {"o:ipamc/refresh/red", "ipamc/refresh/red"}
-            return list(self.open.values())
+            if query["state"] == ["closed"]:
+                return self.closed[-1:]
+            return [*self.open.values(), *self.strangers]
         if self.command == "POST":
             number = len(self.asked)
             self.open[number] = {
@@ -91,12 +105,13 @@ class Forge(BaseHTTPRequestHandler):
                 "node_id": f"N{number}",
                 "auto_merge": None,
                 "merge_when_pipeline_succeeds": False,
-                "source_project_id": 5,
-                "project_id": 5,
                 "labels": [],
+                **BRANCHES["ours"],
             }
-        self.open[number].update(body)
-        self.open[number]["head_pipeline"] = {"sha": self.tip, "status": "running"}
+        self.open[number].update({**body, **BRANCHES["ours"], "sha": self.tip})
+        # Of a merged result, whose commit is another one
+        pipeline = {"id": len(self.asked), "sha": "0" * 40, "status": self.status}
+        self.open[number]["head_pipeline"] = pipeline if self.status else None
         if label := body.get("add_labels"):
             self.open[number]["labels"].append(label)
         if body.get("remove_labels"):
@@ -171,7 +186,11 @@ class Site:
 def site(
     repository: Repository, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Site]:
-    handler: Any = type("OneForge", (Forge,), {"asked": [], "open": {}, "refuses": "", "tip": ""})
+    handler: Any = type(
+        "OneForge",
+        (Forge,),
+        {"asked": [], "open": {}, "closed": [], "strangers": [], "refuses": "", "tip": ""},
+    )
     origin = repository.folder.parent / "origin.git"
 
     def tip(_: Any) -> str:
@@ -214,6 +233,25 @@ def test_the_same_again_pushes_nothing(site: Site) -> None:
     assert site.branch == before
     assert len(site.handler.open) == 1
     assert site.request["auto_merge"]
+
+
+def test_a_request_that_somebody_closed_is_not_opened_again_for_the_same(site: Site) -> None:
+    site.refresh("n1", "n2")
+    _, request = site.handler.open.popitem()
+    head = {**request["head"], "sha": site.branch}
+    site.handler.closed.append({**request, "head": head, "sha": site.branch})
+    assert "red: its request was closed by somebody" in site.refresh("n1", "n2")
+    assert not site.handler.open
+    site.refresh("n1", "n2", "n3")
+    assert site.request["auto_merge"]
+
+
+def test_a_request_of_a_fork_is_left_alone(site: Site) -> None:
+    site.handler.strangers.append(
+        {"number": 1, "iid": 1, "node_id": "X", "auto_merge": None, **BRANCHES["a fork"]}
+    )
+    site.refresh("n1", "n2")
+    assert site.request["number"] != 1
 
 
 def test_one_more_node_updates_the_one_request(site: Site) -> None:
@@ -297,6 +335,18 @@ def test_without_a_token_a_line_says_so(site: Site) -> None:
     said = site.refresh("n1", "n2", IPAMC_TOKEN="")
     assert "red: no request: there is no" in said
     assert not site.branch
+
+
+@pytest.mark.parametrize("site", ["gitlab"], indirect=True)
+@pytest.mark.parametrize(
+    ("status", "said"), [("", "GitLab started no pipeline for it"), ("failed", "its pipeline is failed")]
+)
+def test_nothing_merges_before_its_checks(site: Site, status: str, said: str) -> None:
+    """Asked to merge when the pipeline succeeds, GitLab merges at once where it knows of none."""
+    site.handler.status = status
+    assert said in site.refresh("n1", "n2")
+    assert site.request["auto_merge"] is None
+    assert not [path for _, path in site.handler.asked if path.endswith("/merge")]
 
 
 @pytest.mark.parametrize("site", ["github"], indirect=True)

@@ -141,6 +141,22 @@ def test_everything_rendered_arrives(
     assert not list(pipeline.temporary.glob("kubeconfig"))
 
 
+def test_the_last_job_says_what_was_applied_completely(api: Api, operator: Operator, tmp_path: Path) -> None:
+    pipeline = made(api, operator, tmp_path)
+    text = pipeline.site.run("ci", "github", "--output", "-")
+    pipeline.git("init", "-q", "--bare", str(tmp_path / "fleet.git"))
+    variables: Any = {"GITHUB_SERVER_URL": str(tmp_path), "GITHUB_REPOSITORY": "fleet"}
+    pipeline.github(target="fleet/ciliumnodes/000")
+    said = pipeline.run(*steps(text, "applied"), **variables)
+    assert "fleet: not applied completely: 1 part missing: ciliumnodes/001" in said
+    pipeline.github(target="fleet/ciliumnodes/001")
+    said = pipeline.run(*steps(text, "applied"), **variables)
+    assert "refs/ipamc/applied/fleet: " in said
+    moved = tmp_path / "fleet.git/refs/ipamc/applied/fleet"
+    head = pipeline.site.work / ".git/refs/heads/main"
+    assert moved.read_text() == head.read_text()
+
+
 def test_one_shard_alone_comes_after_cilium(api: Api, operator: Operator, tmp_path: Path) -> None:
     pipeline = made(api, operator, tmp_path)
     said = pipeline.github(target="fleet/ciliumnodes/001")

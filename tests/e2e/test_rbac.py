@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -259,3 +260,25 @@ def test_a_dump_needs_each_of_its_rights_and_reads_no_other_config_map(
     assert kinds == wanted
     for _ in account.mutations():
         assert "orbidden" in pipeline.run(command, code=1, KUBECONFIG=kubeconfig)
+
+
+def test_what_a_refresh_may_read_is_all_that_it_needs(api: Api, operator: Operator, tmp_path: Path) -> None:
+    """A node that joined comes into git by the rights of the job alone."""
+    pipeline = made(api, operator, tmp_path, "bystander")
+    apply(pipeline)
+    site = pipeline.site
+    done = api.kubectl("get", "nodes,ciliumnodes,cm", "-A", "-o", "json")
+    (site.work / "all.json").write_text(done.stdout)
+    shutil.rmtree(site.folder)
+    site.run("import", "fleet", "all.json", "--mode", "cluster-pool", "--cilium-version", operator.minor)
+    Account(api, pipeline, "refresh")
+    kubeconfig = pipeline.temporary / "kubeconfig"
+    kubeconfig.write_text(pipeline.secret)
+    dump = "ipamc ci dump fleet --for refresh --output dump.json && ipamc import fleet --refresh dump.json"
+    said = pipeline.run(dump, KUBECONFIG=str(kubeconfig))
+    assert "nodes.yaml: unchanged" in said
+    assert "ciliumnodes.yaml: unchanged" in said
+    api.create(NODES, {"metadata": {"name": "node-999"}})
+    said = pipeline.run(dump, KUBECONFIG=str(kubeconfig))
+    assert "nodes.yaml: written" in said
+    assert "node-999" in (site.folder / "nodes.yaml").read_text()

@@ -7,7 +7,7 @@ names the commit, so that nobody's later push rides along.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
@@ -36,6 +36,8 @@ class Request:
     """It merges by itself, once its checks have passed."""
     node: str = ""
     """GitHub's id for its GraphQL API."""
+    pipeline: int = 0
+    """GitLab's pipeline for what the branch had when the request was found; 0: none, or it has the same now."""
 
 
 class Requests(Protocol):
@@ -43,6 +45,9 @@ class Requests(Protocol):
 
     def find(self) -> Request | None:
         """Return the open request; None without one."""
+
+    def was_closed(self, commit: str) -> bool:
+        """Tell whether somebody closed the last request, unmerged, when its branch named this commit."""
 
     def open(self, title: str, body: str) -> Request:
         """Open a request."""
@@ -63,8 +68,19 @@ class Requests(Protocol):
         """Close it unmerged."""
 
 
+class _Repository(msgspec.Struct):
+    full_name: str = ""
+
+
+class _Head(msgspec.Struct):
+    sha: str = ""
+    repo: _Repository | None = None
+
+
 class _Pull(msgspec.Struct):
     number: Number
+    head: _Head
+    merged_at: str | None = None
     node_id: str = ""
     html_url: str = ""
     auto_merge: dict[str, Any] | None = None
@@ -99,10 +115,12 @@ class GitHub:
 
     def find(self) -> Request | None:
         """Return the open request; None without one."""
-        head = f"{self.repository.partition('/')[0]}:{self.branch}"
-        asked = query(state="open", head=head, base=self.target)
-        found = self.api.ask("GET", f"/repos/{self.repository}/pulls?{asked}", list[_Pull])
-        return _pull(found[0]) if found else None
+        return next(map(_pull, self._pulls(state="open")), None)
+
+    def was_closed(self, commit: str) -> bool:
+        """Tell whether somebody closed the last request, unmerged, when its branch named this commit."""
+        last = next(self._pulls(state="closed", sort="updated", direction="desc"), None)
+        return last is not None and last.head.sha == commit and last.merged_at is None
 
     def open(self, title: str, body: str) -> Request:
         """Open a request."""
@@ -149,6 +167,14 @@ class GitHub:
         """Close it unmerged."""
         self._patch(request, {"state": "closed"})
 
+    def _pulls(self, **fields: str) -> Iterator[_Pull]:
+        """Yield requests of this repository's own branch: forks of the same owner answer to the same name."""
+        head = f"{self.repository.partition('/')[0]}:{self.branch}"
+        asked = query(**fields, head=head, base=self.target, per_page="100")
+        for found in self.api.ask("GET", f"/repos/{self.repository}/pulls?{asked}", list[_Pull]):
+            if found.head.repo and found.head.repo.full_name.lower() == self.repository.lower():
+                yield found
+
     def _patch(self, request: Request, fields: Mapping[str, Any]) -> None:
         self.api.ask("PATCH", f"/repos/{self.repository}/pulls/{request.number}", dict, fields)
 
@@ -166,12 +192,14 @@ def _pull(found: _Pull) -> Request:
 
 
 class _Pipeline(msgspec.Struct):
+    id: Number = 0
     sha: str = ""
     status: str = ""
 
 
 class _Merge(msgspec.Struct):
     iid: Number
+    sha: str | None = None
     web_url: str = ""
     source_project_id: Number | None = None
     project_id: Number | None = None
@@ -192,10 +220,12 @@ class GitLab:
 
     def find(self) -> Request | None:
         """Return the open request; None without one."""
-        asked = query(state="opened", source_branch=self.branch, target_branch=self.target, per_page="100")
-        found = self.api.ask("GET", f"{self._path}?{asked}", list[_Merge])
-        ours = (each for each in found if each.source_project_id == each.project_id)
-        return next(map(_merge, ours), None)
+        return next(map(_merge, self._requests(state="opened")), None)
+
+    def was_closed(self, commit: str) -> bool:
+        """Tell whether somebody closed the last request, unmerged, when its branch named this commit."""
+        last = next(self._requests(state="closed", order_by="updated_at", sort="desc"), None)
+        return last is not None and last.sha == commit
 
     def open(self, title: str, body: str) -> Request:
         """Open a request."""
@@ -219,12 +249,18 @@ class GitLab:
     def merge_when_checked(self, request: Request, commit: str) -> None:
         """Let it merge by itself. Raises Trouble with the reason where that is not possible here.
 
-        Without a pipeline GitLab would merge at once: the pipeline of this commit is waited for.
+        Without a pipeline GitLab would merge at once: the pipeline of this commit is waited for. That of a
+        merged result has another commit, and is known by its being new.
         """
         end = time.monotonic() + PATIENCE
         while True:
-            pipeline = self.api.ask("GET", f"{self._path}/{request.number}", _Merge).head_pipeline
-            if pipeline and pipeline.sha == commit:
+            found = self.api.ask("GET", f"{self._path}/{request.number}", _Merge)
+            pipeline = found.head_pipeline
+            if (
+                found.sha == commit
+                and pipeline
+                and (pipeline.sha == commit or pipeline.id != request.pipeline)
+            ):
                 break
             if time.monotonic() > end:
                 raise Trouble(f"GitLab started no pipeline for it within {PATIENCE} seconds")
@@ -248,6 +284,13 @@ class GitLab:
         """Close it unmerged."""
         self._put(request, {"state_event": "close"})
 
+    def _requests(self, **fields: str) -> Iterator[_Merge]:
+        """Yield requests of the project's own branch, and of no fork's."""
+        asked = query(**fields, source_branch=self.branch, target_branch=self.target, per_page="100")
+        for found in self.api.ask("GET", f"{self._path}?{asked}", list[_Merge]):
+            if found.source_project_id == found.project_id:
+                yield found
+
     @property
     def _path(self) -> str:
         return f"/projects/{self.project}/merge_requests"
@@ -257,7 +300,12 @@ class GitLab:
 
 
 def _merge(found: _Merge) -> Request:
-    return Request(number=found.iid, url=found.web_url, waits=found.merge_when_pipeline_succeeds)
+    return Request(
+        number=found.iid,
+        url=found.web_url,
+        waits=found.merge_when_pipeline_succeeds,
+        pipeline=found.head_pipeline.id if found.head_pipeline else 0,
+    )
 
 
 def requests_of_this_job(branch: str, target: str) -> Requests | Nowhere:

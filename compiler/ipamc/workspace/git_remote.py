@@ -68,10 +68,14 @@ class Remote:
             raise Trouble(f"git init in {self.folder}: {done.reason}")
 
     def refs(self, pattern: str) -> dict[str, str]:
-        """Return what the refs name that match a pattern, as `refs/ipamc/applied/*`. Raises Trouble."""
+        """Return what the refs name that match a pattern, as `refs/ipamc/applied/*`.
+
+        Raises MayNotPush, because who may not read may not write, and Trouble.
+        """
         done = self._run("ls-remote", "--refs", "--quiet", "--", self.url, pattern)
         if done.code:
-            raise Trouble(f"{self.url} cannot be read: {self._reason(done)}")
+            kind = MayNotPush if _MAY_NOT(done.complaint) else Trouble
+            raise kind(f"{self.url} cannot be read: {self._reason(done)}")
         rows = filter(None, map(_ROW, done.text.splitlines()))
         return {row[2]: row[1] for row in rows}
 

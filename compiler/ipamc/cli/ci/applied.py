@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
 
 from ipamc.cli.ci.apply import is_old
@@ -10,6 +13,9 @@ from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
+
+if TYPE_CHECKING:
+    from ipamc.workspace.git_remote import Move, Remote
 
 REFS = "refs/ipamc/applied/"
 """A ref is this and the name of a cluster."""
@@ -58,7 +64,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     from ipamc.render.parts import FIRST
     from ipamc.workspace import receipts
     from ipamc.workspace.forge import Nowhere, push_credentials
-    from ipamc.workspace.git_remote import MayNotPush, Move, is_local, remote
+    from ipamc.workspace.git_remote import MayNotPush, is_local, remote
     from ipamc.workspace.rendered import parts_of
     from ipamc.workspace.revision import known, require_top
 
@@ -84,22 +90,28 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     if isinstance(credentials, Nowhere):
         say(f"skipped: {credentials.reason}; an audit works without these refs")
         return DONE
-    moves = []
-    with remote(".", url, credentials) as there:
-        refs = there.refs(f"{REFS}*")
-        for name in complete:
-            ref = f"{REFS}{name}"
-            old = refs.get(ref, "")
-            if old == head or (old and there.has(head, ref, old)):
-                say(f"{name}: {ref} stays at {old[:12]}{'' if old == head else ', which is newer'}")
-            else:
-                moves.append(Move(ref=ref, old=old, new=head))
-        try:
+    try:
+        with remote(".", url, credentials) as there:
+            moves = list(_moves(there, complete, head))
             stayed = there.push(moves) if moves else {}
-        except MayNotPush as problem:
-            say(f"skipped: {problem}; an audit works without these refs")
-            return DONE
+    except MayNotPush as problem:
+        say(f"skipped: {problem}; an audit works without these refs")
+        return DONE
     for move in moves:
         said = stayed.get(move.ref)
         say(f"error: {move.ref}: {said}" if said else f"{move.ref}: {head[:12]}")
     return REFUSED if stayed else DONE
+
+
+def _moves(there: Remote, complete: list[str], head: str) -> Iterator[Move]:
+    """Yield the refs of complete clusters that are to name HEAD: those that do not name it or a newer commit."""
+    from ipamc.workspace.git_remote import Move
+
+    refs = there.refs(f"{REFS}*")
+    for name in complete:
+        ref = f"{REFS}{name}"
+        old = refs.get(ref, "")
+        if old == head or (old and there.has(head, ref, old)):
+            say(f"{name}: {ref} stays at {old[:12]}{'' if old == head else ', which is newer'}")
+        else:
+            yield Move(ref=ref, old=old, new=head)

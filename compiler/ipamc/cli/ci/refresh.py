@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -152,6 +153,11 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
     old = there.refs(ref).get(ref, "")
     same = bool(old) and there.changes_the_same(ref, old, commit, f"{disk.CLUSTERS}/{cluster}")
     request = requests.find()
+    if request is None and same and requests.was_closed(old):
+        say(
+            f"{cluster}: its request was closed by somebody; another one is opened when the nodes change again"
+        )
+        return DONE
     if request and request.waits and (reasons or not same):
         requests.stop(request)  # before the push: GitHub goes on to merge what is pushed later
     if not same and (stayed := there.push([Move(ref=ref, old=old, new=commit)])):
@@ -160,6 +166,8 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
     if request is None:
         request = requests.open(title, _body(plan, reasons, ""))
         say(f"{cluster}: request {request.number} opened")
+    elif same:
+        request = replace(request, pipeline=0)
     waits = not reasons and request.waits and same
     problem = "" if reasons or waits else _merges(requests, request, old if same else commit)
     requests.update(request, title, _body(plan, reasons, problem))
