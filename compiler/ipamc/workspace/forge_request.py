@@ -49,7 +49,7 @@ class Requests(Protocol):
     def was_closed(self, commit: str) -> bool:
         """Tell whether somebody closed the last request, unmerged, when its branch named this commit."""
 
-    def open(self, title: str, body: str) -> Request:
+    def create(self, title: str, body: str) -> Request:
         """Open a request."""
 
     def update(self, request: Request, title: str, body: str) -> None:
@@ -122,7 +122,7 @@ class GitHub:
         last = next(self._pulls(state="closed", sort="updated", direction="desc"), None)
         return last is not None and last.head.sha == commit and last.merged_at is None
 
-    def open(self, title: str, body: str) -> Request:
+    def create(self, title: str, body: str) -> Request:
         """Open a request."""
         fields = {"title": title, "body": body, "head": self.branch, "base": self.target}
         return _pull(self.api.ask("POST", f"/repos/{self.repository}/pulls", _Pull, fields))
@@ -227,7 +227,7 @@ class GitLab:
         last = next(self._requests(state="closed", order_by="updated_at", sort="desc"), None)
         return last is not None and last.sha == commit
 
-    def open(self, title: str, body: str) -> Request:
+    def create(self, title: str, body: str) -> Request:
         """Open a request."""
         fields = {
             "title": title,

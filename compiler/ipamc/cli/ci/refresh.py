@@ -164,7 +164,7 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
         raise Trouble(f"{ref}: {stayed.get(ref)}")
     title, plan = f"{cluster}: refresh the inventory", _plan(report)
     if request is None:
-        request = requests.open(title, _body(plan, reasons, ""))
+        request = requests.create(title, _body(plan, reasons, ""))
         say(f"{cluster}: request {request.number} opened")
     elif same:
         request = replace(request, pipeline=0)
