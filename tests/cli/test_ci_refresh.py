@@ -331,6 +331,14 @@ def test_a_dump_of_another_cluster_changes_nothing(site: Site) -> None:
     assert not site.branch
 
 
+def test_a_cluster_whose_inventory_is_elsewhere_is_skipped(site: Site) -> None:
+    run = site.repository.run
+    run("git", "mv", "clusters/red/nodes.yaml", "clusters/red/terraform.yaml")
+    run("git", "commit", "-q", "-m", "elsewhere")
+    assert "red: skipped, because it has no nodes.yaml" in site.refresh("n1", "n2")
+    assert not site.handler.asked
+
+
 def test_without_a_token_a_line_says_so(site: Site) -> None:
     said = site.refresh("n1", "n2", IPAMC_TOKEN="")
     assert "red: no request: there is no" in said

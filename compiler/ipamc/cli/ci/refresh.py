@@ -51,7 +51,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
 
     Does what 'ipamc import CLUSTER --refresh FILE...' and 'ipamc compile CLUSTER' do, commits that on the
     branch ipamc/refresh/CLUSTER, and opens a request with the plan. The work tree is afterwards as it was.
-    Where nothing changed, an open request is closed.
+    Where nothing changed, an open request is closed. A cluster without nodes.yaml is skipped.
 
     If the plan only adds nodes or uids, the request merges by itself, once its checks have passed. If it
     renumbers, quarantines, releases, or changes pools, flags or anything else, a person decides. Where it may
@@ -61,6 +61,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
     request is opened, but no workflow runs for it. GitLab needs IPAMC_TOKEN with the scopes api and
     write_repository, and a role that may merge into the branch. Without a token, a line says so.
     """
+    from ipamc.importing.files import NODES
     from ipamc.workspace.forge import Nowhere, push_credentials
     from ipamc.workspace.forge_request import requests_of_this_job
     from ipamc.workspace.git_remote import is_local, remote
@@ -72,6 +73,9 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
         raise click.UsageError(
             f"there is no cluster {cluster!r} below clusters/", click.get_current_context()
         )
+    if disk.read_bytes(f"{folder}/{NODES}") is None:
+        say(f"{cluster}: skipped, because it has no {NODES}: its inventory is not one of ipamc import")
+        return DONE
     requests = requests_of_this_job(branch, target)
     if isinstance(requests, Nowhere):
         say(f"{cluster}: no request: {requests.reason}")
