@@ -347,7 +347,7 @@ def test_without_a_token_a_line_says_so(site: Site) -> None:
 
 @pytest.mark.parametrize("site", ["gitlab"], indirect=True)
 @pytest.mark.parametrize(
-    ("status", "said"), [("", "GitLab started no pipeline for it"), ("failed", "its pipeline is failed")]
+    ("status", "said"), [("", "no pipeline was started for it"), ("failed", "its pipeline is failed")]
 )
 def test_nothing_merges_before_its_checks(site: Site, status: str, said: str) -> None:
     """Asked to merge when the pipeline succeeds, GitLab merges at once where it knows of none."""

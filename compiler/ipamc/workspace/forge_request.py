@@ -23,6 +23,9 @@ LABEL = "ipamc/only-adds"
 PATIENCE = 60
 """Seconds in which GitLab starts the pipeline of a push."""
 
+_UNDECIDED = {"approvals_syncing", "checking", "preparing", "unchecked"}
+"""What GitLab says of a merge request before it knows whether it can be merged."""
+
 Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -204,6 +207,7 @@ class _Merge(msgspec.Struct):
     source_project_id: Number | None = None
     project_id: Number | None = None
     merge_when_pipeline_succeeds: bool = False
+    detailed_merge_status: str = ""
     head_pipeline: _Pipeline | None = None
 
 
@@ -258,12 +262,15 @@ class GitLab:
             pipeline = found.head_pipeline
             if (
                 found.sha == commit
+                and found.detailed_merge_status not in _UNDECIDED
                 and pipeline
                 and (pipeline.sha == commit or pipeline.id != request.pipeline)
             ):
                 break
             if time.monotonic() > end:
-                raise Trouble(f"GitLab started no pipeline for it within {PATIENCE} seconds")
+                status = found.detailed_merge_status
+                why = f"it is still {status}" if status in _UNDECIDED else "no pipeline was started for it"
+                raise Trouble(f"{why} after {PATIENCE} seconds")
             time.sleep(self.pause)
         if pipeline.status in {"failed", "canceled", "canceling", "skipped", "manual"}:
             raise Trouble(f"its pipeline is {pipeline.status}")

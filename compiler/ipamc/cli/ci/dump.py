@@ -28,7 +28,7 @@ from ipamc.workspace import disk
     type=click.Choice(["refresh", "audit"]),
     default="audit",
     show_default=True,
-    help="Who reads it: a refresh reads Nodes, CiliumNodes and cilium-config alone.",
+    help="Who reads it: a refresh reads Nodes and CiliumNodes alone.",
 )
 @click.option("--output", metavar="FILE|-", default="-", help="Write a file instead of stdout.")
 def dump(*, cluster: str, job: str, output: str) -> int:

@@ -59,7 +59,7 @@ class Subject(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 @clusters_argument
 @click.option(
     "--job",
-    "jobs",
+    "chosen",
     type=click.Choice(JOBS),
     multiple=True,
     help="Only the roles of this job. Repeatable.  [default: all]",
@@ -74,7 +74,7 @@ class Subject(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 def rbac(
     *,
     clusters: tuple[str, ...],
-    jobs: tuple[str, ...],
+    chosen: tuple[str, ...],
     prune: bool,
     subject: dict[str, str] | None,
     output: str | None,
@@ -96,7 +96,7 @@ def rbac(
         )
     folder = folders[0]
     namespace = assumed(folder).namespace
-    wanted = [job for job in JOBS[1:] if job in jobs or not jobs]
+    wanted = [job for job in JOBS[1:] if job in chosen or not chosen]
     rights = {job: dump_rights(dumped(job, namespace)) for job in ("refresh", "audit")}
     if "apply" in wanted:
         objects = [document for part in parts_of(folder) for document in objects_of(folder, part)]
