@@ -542,6 +542,8 @@ def test_only_who_asks_for_it_gets_a_job_that_refreshes(repository: Repository) 
         "ipamc", "ci", "matrix", "--format", "github", "--stage", "refresh", "--large", "0"
     )
     assert '"targets":"blue"' in matrix  # also where an apply would have a job for each shard
+    said = repository.run("ipamc", "ci", "matrix", "--format", "gitlab", "--stage", "refresh", code=64)
+    assert "--stage repair --refresh" in said
 
 
 def test_the_workflow_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(

@@ -81,6 +81,11 @@ def matrix(*, form: str, base: str, stage: str, refresh: bool, large: int, outpu
     that a cluster whose apply failed is listed until one succeeds. There are at most 256 jobs for GitHub and
     200 for GitLab; where there are more clusters, several share a job.
     """
+    if form == "gitlab" and stage == "refresh":
+        raise click.UsageError(
+            "GitLab's child pipeline repairs and refreshes: --stage repair --refresh",
+            click.get_current_context(),
+        )
     apply = stage != "compile"
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
