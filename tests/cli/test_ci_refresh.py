@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,7 +16,7 @@ from tests.cli import test_ci
 from tests.cli.test_ci import serving
 from tests.support.pipelines import Repository
 
-made, repository = test_ci.made, test_ci.repository
+repository = test_ci.repository
 
 BRANCH = "refs/heads/ipamc/refresh/red"
 
@@ -122,47 +123,64 @@ class Forge(BaseHTTPRequestHandler):
         return request
 
 
+def dump(repository: Repository, *nodes: str) -> str:
+    """Write a dump with these nodes, NAME or NAME#UID; return where it is."""
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "uid": uid or f"uid-{name}",
+                "creationTimestamp": "2030-01-01T00:00:00Z",
+                "labels": {"kubernetes.io/hostname": name},
+            },
+            "spec": {},
+            "status": {"capacity": {"pods": "20"}, "allocatable": {"pods": "20"}},
+        }
+        for name, _, uid in (node.partition("#") for node in nodes)
+    ]
+    path = repository.folder.parent / "dump.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a repository whose cluster red has the inventory that an import writes."""
+    folder = tmp_path_factory.mktemp("made")
+    found = Repository(folder)
+    found.run("ipamc", "import", "red", "--refresh", dump(found, "n1"))
+    found.run("ipamc", "compile", "red")
+    found.commit("imported")
+    found.run("git", "push", "-q", "origin", "main")
+    found.run("git", "fetch", "-q")
+    return folder
+
+
 class Site:
-    """The repository, the forge on which it is, and dumps of the cluster red."""
+    """The repository, and the forge on which it is."""
 
     def __init__(self, repository: Repository, handler: Any, url: str, where: str) -> None:
-        self.repository, self.handler, self.where = repository, handler, where
+        self.repository, self.handler = repository, handler
         variables = {
             "github": {"GITHUB_ACTIONS": "true", "GITHUB_API_URL": url, "GITHUB_REPOSITORY": "o/r"},
             "gitlab": {"GITLAB_CI": "true", "CI_API_V4_URL": url, "CI_PROJECT_ID": "5"},
         }
         self.variables = {**variables[where], "IPAMC_TOKEN": "t0ken"}
 
-    def dump(self, *nodes: str) -> str:
-        """Write a dump with these nodes, each with a uid; return where it is."""
-        items = [
-            {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {
-                    "name": name,
-                    "uid": f"uid-{name}",
-                    "creationTimestamp": "2030-01-01T00:00:00Z",
-                    "labels": {"kubernetes.io/hostname": name},
-                },
-                "spec": {},
-                "status": {"capacity": {"pods": "20"}, "allocatable": {"pods": "20"}},
-            }
-            for name in nodes
-        ]
-        path = self.repository.folder.parent / "dump.json"
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-        return str(path)
-
-    def refresh(self, *nodes: str, code: int = 0, target: str = "main", **more: str) -> str:
+    def run(self, *nodes: str, code: int = 0, **more: str) -> str:
         """Refresh the cluster red from a dump with these nodes; return what is printed."""
         url = str(self.repository.folder.parent / "origin.git")
         self.handler.asked.clear()
-        said = self.repository.run(
-            "ipamc", "ci", "refresh", "red", self.dump(*nodes), "--remote", url, "--target", target,
-            code=code, **{**self.variables, **more},
-        )  # fmt: skip
+        command = ("ci", "refresh", "red", dump(self.repository, *nodes), "--remote", url, "--target", "main")
+        said = self.repository.run("ipamc", *command, code=code, **{**self.variables, **more})
         assert "t0ken" not in said
+        return said
+
+    def refresh(self, *nodes: str, code: int = 0, **more: str) -> str:
+        """Do `run`; the work tree is as it was."""
+        said = self.run(*nodes, code=code, **more)
         assert not self.repository.run("git", "status", "--porcelain", "clusters")
         return said
 
@@ -199,16 +217,7 @@ def site(
     handler.tip = property(tip)
     monkeypatch.setattr("ipamc.workspace.forge_request.PATIENCE", 0)
     with serving(handler) as url:
-        found = Site(repository, handler, url, request.param)
-        # As an import writes it: the first refresh would change the style of the file
-        first = found.dump("n1")
-        repository.run("ipamc", "import", "red", "--refresh", first)
-        repository.run("ipamc", "compile", "red")
-        repository.run("git", "add", "clusters")
-        repository.run("git", "commit", "-q", "-m", "imported")
-        repository.run("git", "push", "-q", "origin", "HEAD:main")
-        repository.run("git", "fetch", "-q")
-        yield found
+        yield Site(repository, handler, url, request.param)
 
 
 def test_a_node_that_joined_is_a_request_that_merges_by_itself(site: Site) -> None:
@@ -331,6 +340,31 @@ def test_a_dump_of_another_cluster_changes_nothing(site: Site) -> None:
     assert not site.branch
 
 
+def test_a_node_that_was_created_again_keeps_its_block_and_needs_nobody(site: Site) -> None:
+    site.refresh("n1", "n2")
+    run = site.repository.run
+    run("git", "fetch", "-q", "origin")
+    run("git", "merge", "-q", site.branch)
+    lock = (site.repository.folder / "clusters/red/ipam.lock").read_text()
+    said = site.refresh("n1", "n2#another")
+    assert "only adds nodes or uids" in said
+    run("git", "fetch", "-q", "origin")
+    assert run("git", "show", f"{site.branch}:clusters/red/ipam.lock") == lock
+    assert "another" in run("git", "show", f"{site.branch}:clusters/red/nodes.yaml")
+
+
+def test_a_job_that_is_run_again_later_requests_nothing(site: Site) -> None:
+    """Its HEAD is not what a request would be merged into."""
+    run = site.repository.run
+    site.repository.write("clusters/red/note.yaml", "# newer\n")
+    run("git", "add", "clusters")
+    run("git", "commit", "-q", "-m", "newer")
+    run("git", "push", "-q", "origin", "HEAD:main")
+    run("git", "reset", "-q", "--hard", "HEAD^")
+    assert "red: skipped, because main has a newer state" in site.refresh("n1", "n2")
+    assert not site.handler.asked
+
+
 def test_a_cluster_whose_inventory_is_elsewhere_is_skipped(site: Site) -> None:
     run = site.repository.run
     run("git", "mv", "clusters/red/nodes.yaml", "clusters/red/terraform.yaml")
@@ -367,10 +401,5 @@ def test_the_token_of_the_job_opens_a_request_that_does_not_merge_by_itself(site
 
 def test_changes_that_are_not_committed_are_left_alone(site: Site) -> None:
     site.repository.write("clusters/red/mine.yaml", "# mine\n")
-    url = str(site.repository.folder.parent / "origin.git")
-    said = site.repository.run(
-        "ipamc", "ci", "refresh", "red", site.dump("n1"), "--remote", url, "--target", "main",
-        code=1, **site.variables,
-    )  # fmt: skip
-    assert "there are uncommitted changes below clusters/" in said
+    assert "there are uncommitted changes below clusters/" in site.run("n1", "n2", code=1)
     assert (site.repository.folder / "clusters/red/mine.yaml").exists()

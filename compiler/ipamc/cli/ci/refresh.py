@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.comment import LONGEST
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
@@ -75,6 +76,10 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
         )
     if disk.read_bytes(f"{folder}/{NODES}") is None:
         say(f"{cluster}: skipped, because it has no {NODES}: its inventory is not one of ipamc import")
+        return DONE
+    trunk = f"refs/remotes/origin/{target}"
+    if git.commit(".", trunk) and is_old(cluster, trunk):
+        say(f"{cluster}: skipped, because {target} has a newer state: the next scheduled job does it")
         return DONE
     requests = requests_of_this_job(branch, target)
     if isinstance(requests, Nowhere):
