@@ -168,7 +168,7 @@ def api_as(pipeline: Pipeline, *arguments: str) -> str:
     return pipeline.run(command, KUBECONFIG=str(pipeline.temporary / "kubeconfig"))
 
 
-@pytest.mark.parametrize("kind", ["bystander", "annotated", "crd"])
+@pytest.mark.parametrize("kind", ["bystander", "annotated"])
 def test_an_apply_needs_each_of_its_rights(api: Api, operator: Operator, tmp_path: Path, kind: str) -> None:
     pipeline = made(api, operator, tmp_path, kind)
     account = Account(api, pipeline, "apply")
