@@ -6,7 +6,7 @@ finding. The structs are small, because a dump has 150,000 pods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -154,8 +154,20 @@ class SeenBlock(Object, frozen=True, kw_only=True):
     host: str = ""
     """The node of its affinity; "" without one: any node may use its addresses."""
     used: tuple[tuple[int, str], ...] = ()
-    """(address as a number, node that uses it; "" where Calico does not say)."""
+    """(address as a number, node that uses it; "" where Calico does not say). Not the addresses that Windows
+    keeps of a block, nor those that cool down after use."""
+    users: tuple[str, ...] = ()
+    """What uses each address of `used`: `NAMESPACE/POD`, the kind of a host's tunnel address such as
+    `ipipTunnelAddress`, or the handle; "" where Calico does not say."""
+    virtual: bool = False
+    """The block is of no node, but of load balancers."""
     deleted: bool = False
+
+    @property
+    def uses(self) -> Iterator[tuple[int, str, str]]:
+        """Yield (address as a number, node, user) of the addresses in use."""
+        for (address, node), user in zip(self.used, self.users, strict=True):
+            yield address, node, user
 
 
 class SeenAffinity(Object, frozen=True, kw_only=True):
@@ -165,6 +177,8 @@ class SeenAffinity(Object, frozen=True, kw_only=True):
     host: str
     state: str = ""
     """confirmed, pending or pendingDeletion."""
+    virtual: bool = False
+    """`host` is no node: the block is of load balancers."""
     deleted: bool = False
 
 

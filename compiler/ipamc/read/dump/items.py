@@ -16,6 +16,7 @@ import msgspec
 
 from ipamc.model.diagnostics import Span
 from ipamc.read.dump import rules
+from ipamc.read.dump.calicoctl import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import BOM, decode
 from ipamc.read.syntax.yaml import yaml_documents
@@ -133,7 +134,15 @@ def _whole(path: str, data: bytes) -> Iterator[Item]:
         return
     if _TABLE.match(data.lstrip()):
         raise Unreadable(rules.unreadable_dump(Span(path, 1, 1, 1), "this is kubectl's table for people"))
-    yield from _of_yaml(path, decode(path, data))
+    lists, *more = PARTS.split(data)
+    yield from _of_yaml(path, decode(path, lists))
+    if more:
+        if len(more) != IPAM:
+            raise Unreadable(
+                rules.unreadable_dump(Span(path), _CUT_OFF, "run calicoctl datastore migrate export again")
+            )
+        for value in exported(_decoded(path, more[-1], Export)):
+            yield Item(value["apiVersion"], value["kind"], 0, value)
 
 
 def _of_json(path: str, data: bytes) -> Iterator[Item]:

@@ -275,7 +275,7 @@ OTHERS = frozenset(
 )
 """Kinds whose objects are kept as they are; of ConfigMaps and Deployments only those of NAMES."""
 
-NAMES = frozenset({"cilium-config", "kubeadm-config", "calico-config", "cilium-operator"})
+NAMES = frozenset({"cilium-config", "kubeadm-config", "calico-config", "canal-config", "cilium-operator"})
 """The ConfigMaps and Deployments that are kept."""
 
 

@@ -79,7 +79,8 @@ class _Collection:
 
     def add(self, value: Object) -> Object | None:
         """Keep a value; return the one of its type and name that is there already."""
-        key = (getattr(value, "kind", ""), getattr(value, "namespace", ""), value.name)
+        group = getattr(value, "api_version", "").rpartition("/")[0]
+        key = (getattr(value, "kind", ""), getattr(value, "namespace", ""), value.name, group)
         first = self._objects.setdefault(type(value), {}).setdefault(key, value)
         return None if first is value else first
 

@@ -259,6 +259,9 @@ class Pod(Foreign):
 class BlockAttributes(Foreign):
     """An entry of `spec.attributes` of an IPAMBlock: who uses an address."""
 
+    handle: str | None = field(name="handle_id", default=None)
+    released_at: str | None = None
+    """The pod has gone, and nobody gets the address yet (`ipCooldownSeconds`)."""
     secondary: dict[str, str | None] | None = None
 
 
@@ -287,6 +290,8 @@ class AffinitySpec(Foreign):
     cidr: str
     node: str
     state: str | None = None
+    type: str | None = None
+    """`host` or nothing; `virtual` for load balancers."""
     deleted: str | bool | None = None
 
 
