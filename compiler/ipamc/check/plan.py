@@ -52,5 +52,6 @@ def check_plan(plan: Plan) -> Iterator[Diagnostic]:
         firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
         yield from default_pool_lacks_family(plan.cluster, firsts.values())
     if plan.cluster.own_pools:
+        yield from ipv6_too_wide(plan.cluster, {}, plan.operator_pools)
         yield from pre_allocation_too_large(plan)
         yield from pinned_mask_changed(plan)

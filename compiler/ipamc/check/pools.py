@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, address_text
@@ -282,13 +282,16 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
                     )
 
 
-def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnostic]:
+def ipv6_too_wide(
+    cluster: Cluster, masks: dict[int, int], shared_pools: Collection[str] = ()
+) -> Iterator[Diagnostic]:
     """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it.
 
     Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range, and refuse a bitmap of
     more than 2^16: the operator does not start (with `operator: bystander` only once it is to adopt). The
     mask is the longest prefix length of the cluster in cluster-pool mode, and the pool's own in multi-pool
-    mode.
+    mode. With `pinning: node` the operator reads only the ranges of pools that are further candidates of
+    nodes (`shared_pools`).
     """
     first: dict[int, PoolFamily] = {}
     for pool in cluster.pools:
@@ -297,6 +300,8 @@ def ipv6_too_wide(cluster: Cluster, masks: dict[int, int]) -> Iterator[Diagnosti
     for pool in cluster.pools:
         part = pool.families.get(6)
         if part is None:
+            continue
+        if cluster.own_pools and pool.name not in shared_pools and pool.dialect is not Dialect.CLUSTER_CIDR:
             continue
         if pool.dialect is Dialect.CLUSTER_CIDR or cluster.mode is Mode.MULTI_POOL:
             mask = part.block_size
