@@ -29,6 +29,12 @@ ELSEWHERE = {
         f"IPC08{number}": "a dump is no input: tests/importing/test_what_is_said.py"
         for number in (*range(10, 26),)
     },
+    "IPC0826": "a dump is no input: tests/importing/test_clustercidr.py",
+    "IPC0827": "a dump is no input: tests/importing/test_clustercidr.py",
+    **{
+        f"IPC08{number}": "a dump is no input: tests/importing/test_calico_says.py"
+        for number in range(40, 65)
+    },
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
 }
 """Codes that no case file can show, and where they are shown."""

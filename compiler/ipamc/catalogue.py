@@ -28,6 +28,8 @@ from ipamc.check import (
 )
 from ipamc.check import pins as check_pins
 from ipamc.importing import rules as importing_rules
+from ipamc.importing.calico import pool_rules as calico_pool_rules
+from ipamc.importing.calico import rules as calico_rules
 from ipamc.lock import consent
 from ipamc.lock import rules as lock_rules
 from ipamc.model import diagnostics
@@ -46,6 +48,8 @@ MODULES: tuple[ModuleType, ...] = (
     read_rules,
     dump_rules,
     importing_rules,
+    calico_pool_rules,
+    calico_rules,
     pools,
     check_pins,
     modes,

@@ -20,7 +20,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.read.dump.read import read_dump
 from ipamc.read.read import read
-from tests.support import dumps
+from tests.support import calico, dumps
 from tests.support.imports import FOLDER, NAME, SCHEMAS, compiled
 
 KUBEADM = dumps.config_map(
@@ -86,7 +86,42 @@ ODD: tuple[Any, ...] = (
 )
 
 
+CALICO = [
+    dumps.node("n1", ip="192.168.0.1", labels={"rack": "a"}),
+    dumps.node("n2", "10.244.0.0/24"),
+    calico.pool("a", "10.1.0.0/16", nodeSelector="rack == 'a'", labels={"of": "a"}),
+    calico.pool("all", "10.2.0.0/16"),
+    calico.pool("public", "198.51.100.0/24", allowedUses=["LoadBalancer"]),
+    *calico.affine("10.1.0.0/28", "n1", [(1, "n1", "default/web"), (2, "n2", "vxlanTunnelAddress")]),
+    *calico.affine("10.2.0.0/28", "n2"),
+    calico.block("10.2.0.16/28", "", [(3, "n1", "default/lost")]),
+    calico.affinity("10.2.0.32/28", "n2", "pendingDeletion"),
+    calico.reservation("kept", ["10.2.0.8/30"]),
+    calico.config(),
+]
+CLUSTER_CIDRS = [
+    *CALICO[:2],
+    {
+        "apiVersion": "networking.x-k8s.io/v1",
+        "kind": "ClusterCIDR",
+        "metadata": {"name": "a"},
+        "spec": {
+            "perNodeHostBits": 8,
+            "ipv4": "10.244.0.0/16",
+            "nodeSelector": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": "Exists"}]}]
+            },
+        },
+    },
+]
+OTHERS = {"Calico": CALICO, "ClusterCIDR": CLUSTER_CIDRS}
+SOURCES = [*(mode.value for mode in Mode), *OTHERS]
+
+
 def objects(mode: str) -> list[dumps.Object]:
+    """Return the objects of a cluster in one of Cilium's modes, or of one of OTHERS."""
+    if mode in OTHERS:
+        return OTHERS[mode]
     config = dumps.config_map(
         ipam=mode, enable_ipv4="true", enable_ipv6="false", cluster_pool_ipv4_cidr="10.0.0.0/16"
     )
@@ -137,7 +172,7 @@ def examine(text: str) -> str:
     return "fine"
 
 
-@pytest.mark.parametrize("mode", [mode.value for mode in Mode])
+@pytest.mark.parametrize("mode", SOURCES)
 @given(st.randoms(use_true_random=False))
 def test_broken_dumps(mode: str, chance: random.Random) -> None:
     whole = broken(chance, mode)
@@ -150,6 +185,6 @@ def test_broken_dumps_in_yaml(chance: random.Random) -> None:
     examine(yaml.safe_dump(broken(chance, "cluster-pool")))
 
 
-@pytest.mark.parametrize("mode", [mode.value for mode in Mode])
+@pytest.mark.parametrize("mode", SOURCES)
 def test_the_dump_itself_is_sound(mode: str) -> None:
     assert examine(dumps.kubectl(*objects(mode))) == "fine"

@@ -54,7 +54,7 @@ _OF_THE_DUMP = "IPC0540"
 @click.option(
     "--mode",
     type=click.Choice(("kubernetes", "cluster-pool", "multi-pool", "crd")),
-    help="Cilium's IPAM mode, where the dump does not tell.",
+    help="Cilium's IPAM mode, where the dump does not tell.  [default for Calico: multi-pool]",
 )
 @click.option(
     "--cilium-version", metavar="MINOR", help="The lowest minor that runs, where the dump does not tell."
@@ -97,8 +97,12 @@ def command(  # noqa: PLR0913 - an argument for each option
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json
 
     and leave out kinds that the cluster does not have. Of Calico, add
-    ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,blockaffinities.crd.projectcalico.org and
-    ipreservations.crd.projectcalico.org.
+
+    \b
+        ippools,ipamblocks,blockaffinities,ipreservations,ipamconfigs
+
+    each with `.crd.projectcalico.org` behind it, before the first node moves to Cilium: nodes keep their
+    blocks. Where Calico keeps its data in etcd, `calicoctl datastore migrate export` shows the same.
 
     Writes cluster.yaml, ippools.yaml, nodes.yaml (names, uids, labels, podCIDRs: nothing that changes by
     itself) and ciliumnodes.yaml (the blocks that the cluster shows), and compiles: nobody is renumbered. What

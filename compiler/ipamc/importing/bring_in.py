@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from ipamc.importing import rules
+from ipamc.importing import calico, rules
 from ipamc.importing.cilium import draft_of
+from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
+from ipamc.importing.clustercidr import is_cluster_cidr
 from ipamc.importing.draft import Draft, DraftPool
 from ipamc.importing.facts import Facts, facts_of
 from ipamc.importing.files import (
@@ -87,6 +89,10 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
 
 def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]:
     """Yield why the mode is not known, or not one that can be imported."""
+    if calico.is_calico(dump):
+        yield from calico.two_sources(dump)
+    if _calico_gives(dump):
+        return
     modes = [mode.value for mode in Mode]
     if facts.config_at is None:
         if dump.cilium_nodes and options.mode is None:
@@ -97,9 +103,22 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
         yield rules.other_mode(facts.config_at, facts.mode, options.mode)
 
 
+def _calico_gives(dump: Dump) -> bool:
+    """Tell whether Calico gives the nodes their blocks: Cilium may be installed, and has given none."""
+    return calico.is_calico(dump) and not any(seen.blocks or seen.allocated for seen in dump.cilium_nodes)
+
+
 def drafted(dump: Dump, facts: Facts, mode: Mode | None, operator: OperatorRole = "bystander") -> Draft:
     """Return the draft of the source that gives a cluster its blocks; None: the mode in which it runs."""
-    if facts.config_at is not None or dump.cilium_nodes:
+    if _calico_gives(dump):
+        return calico.draft(dump, mode or Mode.MULTI_POOL)
+    runs = facts.config_at is not None or dump.cilium_nodes
+    if (
+        is_cluster_cidr(dump)
+        and (mode or Mode.KUBERNETES if not runs else mode or facts.mode) == Mode.KUBERNETES
+    ):
+        return draft_of_cluster_cidrs(dump, facts)
+    if runs:
         return draft_of(dump, facts, mode or Mode(facts.mode), operator)
     # Only kube-controller-manager gave blocks: podCIDRs of Nodes.
     draft = draft_of(dump, facts, Mode.KUBERNETES, operator)

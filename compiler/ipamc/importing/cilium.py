@@ -35,12 +35,12 @@ def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Dr
     draft = _BY_MODE[mode](dump, facts, families)
     if mode is Mode.CLUSTER_POOL:
         draft = _with_operator(draft, facts, operator)
-    return replace(draft, decisions=(*draft.decisions, *_about_nodes(dump, draft)))
+    return replace(draft, decisions=(*draft.decisions, *about_nodes(dump, draft)))
 
 
 def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     """Nodes have their podCIDRs; the ranges are kube-controller-manager's flags."""
-    blocks = {node.name: _of_node(node, dump) for node in dump.nodes}
+    blocks = {node.name: of_node(node, dump) for node in dump.nodes}
     flags = facts.controller
     ranges = list(readable_blocks(text.strip() for text in flags.get("cluster-cidr", "").split(",")))
     masks = {}
@@ -58,7 +58,7 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     return _one_block(dump, facts, shell, ranges, masks)
 
 
-def _of_node(node: SeenNode, dump: Dump) -> Blocks:
+def of_node(node: SeenNode, dump: Dump) -> Blocks:
     """Return podCIDRs of a Node; without them those that Cilium shows, which come from annotations."""
     seen = dump.cilium_nodes_by_name.get(node.name)
     return tuple((block, "") for block in node.pod_cidrs or (seen.blocks if seen else ()))
@@ -269,7 +269,7 @@ def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
     return [block for some in blocks.values() for block, _ in some]
 
 
-def _about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
+def about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
     """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block."""
     at = _at(dump)
     if draft.mode is not Mode.KUBERNETES:

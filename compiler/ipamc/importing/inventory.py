@@ -60,20 +60,22 @@ def inventory_text(dump: Dump, wanted: Collection[str], planned: Iterable[Mappin
 def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:
     """Return ciliumnodes.yaml: what CiliumNodes show, also those of nodes that are gone.
 
-    A node without one that has blocks by something else than Cilium, `given`, is there as its CiliumNode will
-    show them. In kubernetes mode agents copy podCIDRs of Nodes: only what differs from them is evidence.
+    A node that has blocks by something else than Cilium, `given`, is there as its CiliumNode will show them,
+    until it shows some. In kubernetes mode agents copy podCIDRs of Nodes: only what differs from them is evidence.
     """
     kubernetes = mode is Mode.KUBERNETES
     shown: dict[str, Mapping[str, Any]] = {}
     for name, blocks in given.items():
-        if name not in dump.cilium_nodes_by_name and blocks and not kubernetes:
+        node = dump.nodes_by_name.get(name)
+        if blocks and not (kubernetes and node and node.pod_cidrs):
             shown[name] = shown_ipam(blocks)
     for seen in dump.cilium_nodes:
         ipam = _shown(seen, mode)
         node = dump.nodes_by_name.get(seen.name)
         if kubernetes and (not ipam or (node and node.pod_cidrs == seen.blocks)):
             continue
-        shown[seen.name] = ipam
+        if ipam or seen.name not in shown:
+            shown[seen.name] = ipam
     return cilium_nodes_text(shown)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipamc.importing import rules
+from ipamc.importing import calico, rules
 from ipamc.importing.files import CILIUM_NODES, NODES
 from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
@@ -51,12 +51,14 @@ def refresh(
     planned = [
         _planned(node) for node in cluster.nodes if node.planned and node.at.path == f"{folder}/{NODES}"
     ]
-    # Only CiliumNodes are evidence beside kubernetes mode: podCIDRs of Nodes may be left over.
-    if cluster.cilium_nodes and not dump.cilium_nodes and cluster.mode is not Mode.KUBERNETES:
+    # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
+    # podCIDRs of Nodes may be left over.
+    blocks = log.keep(calico.shown(dump, cluster)) if calico.is_calico(dump) else {}
+    if cluster.cilium_nodes and not (dump.cilium_nodes or blocks) and cluster.mode is not Mode.KUBERNETES:
         log.add([rules.no_cilium_nodes(_at(dump), CILIUM_NODES, len(cluster.cilium_nodes))])
     return {
         NODES: inventory_text(dump, wanted, planned),
-        CILIUM_NODES: evidence_text(dump, cluster.mode),
+        CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
     }
 
 

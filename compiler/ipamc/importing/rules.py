@@ -228,3 +228,28 @@ def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
         f"the dump has no CiliumNodes, and {path} has {number:,}",
         help="make a dump with ciliumnodes; its role must allow to list them",
     )
+
+
+def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
+    """IPC0826: ClusterCIDRs can be read, and a dump has at most 1,000.
+
+    The validator that refuses wrong host bits is called by no webhook, so the apiserver takes them. Each is
+    compared with each other one.
+    """
+    return error(
+        "IPC0826", at, f"{what}: {problem}", help="correct it in the cluster, and make the dump again"
+    )
+
+
+def cluster_cidrs_overlap(at: At, name: str, ranges: Sequence[Block]) -> Diagnostic:
+    """IPC0827: no two pools share an address.
+
+    node-ipam-controller lets ClusterCIDRs overlap, and compares every block with all others. Here the one
+    that comes first for a node keeps what they share.
+    """
+    return warning(
+        "IPC0827",
+        at,
+        f"{listing(map(str, ranges))} of ClusterCIDR {name} overlaps one that comes before it",
+        help="look at the ranges in ippools.yaml before the first compile is merged",
+    )

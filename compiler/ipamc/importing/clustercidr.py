@@ -1,0 +1,207 @@
+"""A cluster whose nodes have their podCIDRs from ClusterCIDRs (KEP-2593, node-ipam-controller), as a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from ipamc.importing import rules
+from ipamc.importing.cilium import OUTSIDE, about_nodes, of_node
+from ipamc.importing.draft import Blocks, Draft, DraftPool
+from ipamc.importing.facts import Facts
+from ipamc.importing.ranges import usual_size
+from ipamc.model.address_sets import aggregated, index_around, outermost, subtract
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Diagnostic, Span
+from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
+
+MOST = 1_000
+"""ClusterCIDRs of a dump: each is compared with each other one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ClusterCidr:
+    name: str
+    ranges: Mapping[int, Block]
+    sizes: Mapping[int, int]
+    selector: Selector
+    written: Mapping[str, Any] | None
+    """`nodeSelector` as it is."""
+    terminating: bool
+    at: Span
+
+    @property
+    def order(self) -> tuple[int, int, int, str]:
+        """Return its place among the candidates of a node, as `place.candidates.rank` has it."""
+        totals = [1 << max(self.sizes[family] - block.prefix, 0) for family, block in self.ranges.items()]
+        per_node = min(1 << (BITS[family] - size) for family, size in self.sizes.items())
+        return -self.selector.requirements, min(totals), per_node, self.name
+
+    @property
+    def plain(self) -> tuple[int, str]:
+        """Return its place among pools without a priority."""
+        return -self.selector.requirements, self.name
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    per_node_host_bits: int
+    ipv4: str | None = None
+    ipv6: str | None = None
+    node_selector: dict[str, Any] | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    deletion_timestamp: str | None = None
+
+
+class _Raw(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+def is_cluster_cidr(dump: Dump) -> bool:
+    """Tell whether a dump has ClusterCIDRs."""
+    return bool(dump.of_kind("ClusterCIDR"))
+
+
+def draft(dump: Dump, facts: Facts) -> Draft:
+    """Return the cluster to be written: its ClusterCIDRs as pools, and the podCIDRs of its Nodes.
+
+    Pools get a `priority` where the order of ClusterCIDRs is not that of pools: the smaller pool and the
+    smaller block come first (KEP-2593). Of two that overlap the first of that order keeps the addresses.
+    """
+    read, found = _read(dump)
+    families = facts.families(dump)
+    ranked = sorted(read, key=lambda one: one.order)
+    with_priority = ranked != sorted(read, key=lambda one: one.plain)
+    pools = []
+    taken: list[Block] = []
+    for place, one in enumerate(ranked):
+        ranges = {
+            family: tuple(piece for piece in subtract(block, taken) if piece.prefix <= one.sizes[family])
+            for family, block in one.ranges.items()
+            if family in families
+        }
+        if any(block.overlaps(other) for block in one.ranges.values() for other in taken):
+            found.append(rules.cluster_cidrs_overlap(one.at, one.name, list(one.ranges.values())))
+        taken += one.ranges.values()
+        kept = {family: some for family, some in ranges.items() if some}
+        if kept:
+            pools.append(
+                DraftPool(
+                    name=one.name,
+                    ranges=kept,
+                    sizes={family: one.sizes[family] for family in kept},
+                    selector=one.written,
+                    priority=len(ranked) - place if with_priority else 0,
+                    disabled=one.terminating,
+                    comment=f"ClusterCIDR {one.name}",
+                )
+            )
+    blocks = {node.name: of_node(node, dump) for node in dump.nodes}
+    outside = _outside(dump, blocks, pools, found)
+    result = Draft(
+        mode=Mode.KUBERNETES,
+        families=families,
+        pools=(*sorted(pools, key=lambda pool: pool.name), *outside),
+        blocks=blocks,
+        label_keys=frozenset().union(*(one.selector.keys for one in read)),
+    )
+    return replace(result, decisions=(*found, *about_nodes(dump, result)))
+
+
+def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
+    items = dump.of_kind("ClusterCIDR")
+    if len(items) > MOST:
+        return [], [
+            rules.cluster_cidr_unreadable(
+                items[MOST].at, f"{len(items):,} ClusterCIDRs", f"{MOST:,} is the limit"
+            )
+        ]
+    read: dict[str, _ClusterCidr] = {}
+    found: list[Diagnostic] = []
+    for item in items:
+        try:
+            one = _one(item)
+        except (msgspec.ValidationError, CidrError, SelectorError, _NoRangeError) as problem:
+            found.append(rules.cluster_cidr_unreadable(item.at, f"ClusterCIDR {item.name}", str(problem)))
+        else:
+            read.setdefault(one.name, one)
+    return list(read.values()), found
+
+
+class _NoRangeError(ValueError):
+    """A ClusterCIDR without a range, or with host bits that its range does not have."""
+
+
+def _one(item: SeenObject) -> _ClusterCidr:
+    """Return a ClusterCIDR. Raises CidrError, SelectorError, _NoRangeError."""
+    raw = msgspec.convert(dict(item.value), _Raw)
+    spec = raw.spec
+    ranges = {family: parse_block(text) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
+    sizes = {family: BITS[family] - spec.per_node_host_bits for family in ranges}
+    if not ranges:
+        raise _NoRangeError("it has no ipv4 and no ipv6")
+    for family, block in ranges.items():
+        if block.family != family or not block.prefix <= sizes[family] <= BITS[family]:
+            raise _NoRangeError(f"{block} has no block of {spec.per_node_host_bits} host bits of IPv{family}")
+    return _ClusterCidr(
+        name=item.name,
+        ranges=ranges,
+        sizes=sizes,
+        selector=parse_node_selector(spec.node_selector) if spec.node_selector else EVERY,
+        written=_written(spec.node_selector) if spec.node_selector else None,
+        terminating=bool(raw.metadata.deletion_timestamp),
+        at=item.at,
+    )
+
+
+def _written(selector: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a NodeSelector that was parsed without nulls, which the apiserver prunes."""
+    return {
+        "nodeSelectorTerms": [
+            {
+                kind: [
+                    {key: entry[key] for key in ("key", "operator", "values") if entry.get(key) is not None}
+                    for entry in term[kind]
+                ]
+                for kind in ("matchExpressions", "matchFields")
+                if (term or {}).get(kind)
+            }
+            for term in selector.get("nodeSelectorTerms") or ()
+        ]
+    }
+
+
+def _outside(
+    dump: Dump, blocks: Mapping[str, Blocks], pools: Sequence[DraftPool], found: list[Diagnostic]
+) -> Iterable[DraftPool]:
+    """Return a disabled pool of the podCIDRs that are in no ClusterCIDR, which the controller leaves alone."""
+    known = outermost(block for pool in pools for some in pool.ranges.values() for block in some)
+    lost = [
+        (block, name)
+        for name, some in blocks.items()
+        for block, _ in some
+        if index_around(known, block) is None
+    ]
+    if not lost:
+        return ()
+    outside = [block for block, _ in lost]
+    found.append(
+        rules.outside_ranges(
+            Span(dump.files[0]), sorted(outside), sorted({name for _, name in lost}), OUTSIDE
+        )
+    )
+    by_family = {
+        family: tuple(aggregated(block for block in outside if block.family == family)) for family in (4, 6)
+    }
+    ranges = {family: some for family, some in by_family.items() if some}
+    sizes = {family: usual_size(outside, family, BITS[family]) for family in ranges}
+    return (DraftPool(name=OUTSIDE, ranges=ranges, sizes=sizes, disabled=True),)

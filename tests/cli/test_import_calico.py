@@ -1,0 +1,117 @@
+"""`ipamc import` of a cluster that runs Calico, as a user runs it, and what the first commands after it say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.in_process import ipamc
+
+EXPORTS = Path(__file__).parent.parent / "importing" / "calico"
+MINOR = ("--cilium-version", "1.19", "--managed-by", "helm")
+
+LOCK = """\
+{"lock":1,"cluster":"lab","mode":"multi-pool","shards":1}
+{"block":"10.20.0.64/26","pool":"zone-a","node":"control-1"}
+{"block":"10.20.1.128/26","pool":"zone-a","node":"worker-1"}
+{"block":"10.20.7.0/26","pool":"zone-a","node":"worker-1"}
+{"block":"10.20.64.0/26","pool":"zone-b","node":"worker-2"}
+{"block":"10.20.64.192/26","pool":"zone-b","node":"worker-3"}
+{"block":"10.20.66.0/26","pool":"zone-b","node":"worker-3"}
+{"block":"10.244.171.128/26","pool":"default-ipv4-ippool","node":"worker-2"}
+"""
+SEED = """\
+apiVersion: cilium.io/v2
+kind: CiliumNode
+metadata:
+  name: worker-1
+spec:
+  ipam:
+    pools:
+      allocated:
+      - cidrs:
+        - 10.20.1.128/26
+        - 10.20.7.0/26
+        pool: zone-a.worker-1
+"""
+PLACE = """\
+warning[IPC0858]: 10.20.64.60/30 of IPReservation routers has addresses of 10.20.64.0/26 of node worker-2: \
+Cilium may give them to pods
+"""
+
+
+class Home:
+    """A folder in which a user works, with the exports."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for path in EXPORTS.iterdir():
+            shutil.copy(path, folder)
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "GIT_CONFIG_GLOBAL": os.devnull}
+        done = ipamc(*arguments, cwd=self.folder, environment=environment, one_stream=True)
+        assert done.returncode == code, done.stdout
+        return done.stdout
+
+    def file(self, name: str) -> str:
+        return (self.folder / "clusters" / "lab" / name).read_text()
+
+    def times(self) -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (self.folder / "clusters").rglob("*")}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_nodes_keep_their_blocks(home: Home) -> None:
+    said = home.run("import", "lab", "kubectl-crd-v1.yaml", *MINOR)
+    assert "7 blocks added (7 adopted), 0 returned, 0 left, 0 renumbered" in said
+    assert PLACE in said
+    assert "--> kubectl-crd-v1.yaml:" in said
+    assert home.file("ipam.lock") == LOCK
+    assert SEED in home.file("rendered/seeds/000.yaml")
+    assert "name: zone-a.worker-1" in home.file("rendered/pools/000/ippools.yaml")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("kubectl-crd-v1.yaml",),
+        ("kubectl-v3.json",),
+        ("etcd-export.yaml", "etcd-nodes.json"),
+        ("calicoctl-ippool.yaml", "calicoctl-ipreservation.yaml", "calicoctl-blocks.yaml"),
+    ],
+)
+def test_again_a_refresh_and_a_compile_change_nothing(home: Home, files: tuple[str, ...]) -> None:
+    home.run("import", "lab", *files, *MINOR)
+    before = home.times()
+    home.run("import", "lab", *files, *MINOR)
+    home.run("import", "lab", "--refresh", *files)
+    home.run("compile", "lab", "--locked", "--check")
+    assert home.times() == before
+
+
+def test_nodes_alone_are_no_way_in(home: Home) -> None:
+    """Without the blocks every node would get another one than its pods have."""
+    said = home.run("import", "lab", "calicoctl-ippool.yaml", "etcd-nodes.json", *MINOR, code=1)
+    assert "error[IPC0842]" in said
+    assert "calicoctl datastore migrate export" in said
+    assert not (home.folder / "clusters" / "lab").exists()
+
+
+def test_a_mode_with_one_block_a_node(home: Home) -> None:
+    said = home.run("import", "lab", "kubectl-crd-v1.yaml", *MINOR, "--mode", "cluster-pool", code=1)
+    assert "error[IPC0860]: 3 nodes have several blocks of a family" in said
+    home.run("import", "lab", "etcd-export.yaml", "etcd-nodes.json", *MINOR, "--mode", "cluster-pool")
+    assert '{"block":"10.30.0.16/28","pool":"db","node":"db-1"}\n' in home.file("ipam.lock")
+
+
+def test_each_finding_is_explained(home: Home) -> None:
+    assert "strictAffinity" in home.run("explain", "IPC0856")
+    assert "autoAllocateBlocks" in home.run("explain", "IPC0862")

@@ -1,0 +1,424 @@
+"""What an import from Calico says: where Cilium does otherwise, and what a person must decide before a node moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from ipamc.catalogue import catalogue
+from ipamc.importing.calico import MOST_POOLS
+from ipamc.importing.calico.about import LABELS
+from ipamc.importing.refresh import Past, refresh
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Refused, Severity
+from ipamc.read.read import read
+from tests.support import calico, dumps
+from tests.support.imports import FOLDER, NAME, SCHEMAS, compiled, dump_of, held, imported
+
+Objects = Sequence[dumps.Object]
+
+NODES = [dumps.node("n1", labels={"rack": "a"}), dumps.node("n2", labels={"rack": "b"})]
+POOL = calico.pool("pods", "10.0.0.0/16")
+POOL6 = calico.pool("six", "fd00::/64")
+BLOCKS = [*calico.affine("10.0.0.0/26", "n1"), *calico.affine("10.0.0.64/26", "n2")]
+SOUND = [*NODES, POOL, *BLOCKS, calico.FROZEN]
+WEB = (3, "n1", "default/web")
+
+
+def said(objects: Objects, **options: Any) -> list[tuple[Severity, str, str]]:
+    """Import objects; return what is said, refused or not."""
+    try:
+        found = imported(objects, **options).findings
+    except Refused as refused:
+        found = refused.diagnostics
+    return [(finding.severity, finding.code, finding.message) for finding in found]
+
+
+def with_pod_cidrs(node: str, *cidrs: str) -> Objects:
+    """Return SOUND with podCIDRs that kube-controller-manager gave to a node, and Calico does not use."""
+    return [
+        dumps.node(node, *cidrs) if (item["kind"], item["metadata"]["name"]) == ("Node", node) else item
+        for item in SOUND
+    ]
+
+
+def labelled_in_calico() -> Objects:
+    node = dumps.node("n3")
+    node["metadata"]["annotations"] = {LABELS: '{"disk": "ssd"}'}
+    pool = calico.pool("fast", "10.1.0.0/16", nodeSelector="disk == 'ssd'")
+    return [*SOUND, node, pool, *calico.affine("10.0.0.128/26", "n3")]
+
+
+ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, str]] = {
+    "IPC0840": (
+        lambda: said([*SOUND, calico.pool("odd", "10.1.0.0/16", nodeSelector="rack = 'a'")]),
+        ERROR,
+        "IPPool odd: '=': expected an operator after 'rack'",
+    ),
+    "IPC0841": (
+        lambda: said(
+            [
+                *SOUND,
+                *(
+                    calico.pool(f"p{number}", f"10.{number // 256}.{number % 256}.0/24")
+                    for number in range(MOST_POOLS)
+                ),
+            ]
+        )[:1],
+        ERROR,
+        "501 IPPools in the dump; 500 is the limit",
+    ),
+    "IPC0842": (
+        lambda: said([*NODES, POOL, calico.FROZEN])[:1],
+        ERROR,
+        "the dump has IPPools of Calico, and neither IPAMBlocks nor BlockAffinities: no node would keep its blocks",
+    ),
+    "IPC0843": (
+        lambda: said([*SOUND, calico.pool("x", "10.1.0.0/16", namespaceSelector="tenant == 'x'")]),
+        WARNING,
+        "pool x has namespaceSelector \"tenant == 'x'\", and is written as disabled",
+    ),
+    "IPC0844": (
+        lambda: said([*SOUND, calico.pool("part", "10.0.128.0/17", disabled=True)]),
+        WARNING,
+        "10.0.128.0/17 of pool part overlaps 10.0.0.0/16 of pool pods, which keeps what they share",
+    ),
+    "IPC0845": (
+        lambda: said([*SOUND, calico.pool("public", "198.51.100.0/24", allowedUses=["LoadBalancer"])]),
+        NOTE,
+        "pool public is not for pods: 198.51.100.0/24 is excluded",
+    ),
+    "IPC0846": (
+        lambda: said([*SOUND, calico.pool("rack-a", "10.1.0.0/16", nodeSelector="rack == 'a'")]),
+        WARNING,
+        "pool rack-a is written as disabled: pool pods, which Calico tries first, selects every node",
+    ),
+    "IPC0847": (
+        lambda: said(
+            [
+                *SOUND,
+                calico.pool("a-v6", "fd00::/64", nodeSelector="rack == 'a'"),
+                *calico.affine("fd00::/122", "n1"),
+            ]
+        )[:1],
+        WARNING,
+        "pool a-v6 has no IPv4 pool with the same nodeSelector",
+    ),
+    "IPC0848": (
+        lambda: said([*SOUND, POOL6]),
+        NOTE,
+        "no node has a block of IPv6: pool six (fd00::/64) is not written",
+    ),
+    "IPC0849": (
+        lambda: [
+            one
+            for one in said(
+                [
+                    *SOUND,
+                    calico.pool("host", "10.1.0.0/25", allowedUses=["Tunnel"]),
+                    calico.pool("rest", "10.1.0.0/24", blockSize=24, disabled=True),
+                ]
+            )
+            if one[1] == "IPC0849"
+        ],
+        NOTE,
+        "10.1.0.128/25 of pool rest: smaller than a /24, and not written",
+    ),
+    "IPC0850": (
+        lambda: said([*SOUND, *calico.affine("172.16.0.0/26", "n1")]),
+        WARNING,
+        "1 block is in no IPPool: 172.16.0.0/26 of n1",
+    ),
+    "IPC0851": (
+        lambda: said(
+            [
+                *SOUND,
+                calico.affinity("10.0.1.0/26", "n1", "pending"),
+                calico.affinity("10.0.1.0/26", "n2", "pending"),
+            ]
+        ),
+        ERROR,
+        "10.0.1.0/26 is claimed by node n2 (pending) and by node n1 (pending)",
+    ),
+    "IPC0852": (
+        lambda: said([*SOUND, calico.affinity("10.0.0.0/26", "n2", "pending")]),
+        NOTE,
+        "10.0.0.0/26 is claimed by node n2 (pending), but its IPAMBlock is of node n1",
+    ),
+    "IPC0853": (
+        lambda: said([*SOUND, *calico.affine("10.0.0.64/27", "n1")]),
+        ERROR,
+        "10.0.0.64/27 of node n1 overlaps 10.0.0.64/26 of node n2",
+    ),
+    "IPC0854": (
+        lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "gone", [WEB])]),
+        WARNING,
+        "1 block with addresses in use of nodes that do not exist: gone; reserved",
+    ),
+    "IPC0855": (
+        lambda: said([*SOUND, calico.block("10.0.1.0/26", "", [WEB])]),
+        WARNING,
+        "10.0.1.0/26 is of no node, and has 1 address in use: 10.0.1.3 of default/web on n1; reserved",
+    ),
+    "IPC0856": (
+        lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n2", [WEB])]),
+        WARNING,
+        "node n1 uses 1 address of blocks of other nodes: 10.0.1.3 of n2 for default/web",
+    ),
+    "IPC0857": (
+        lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n1", [(0, "n1", "ipipTunnelAddress")])]),
+        NOTE,
+        "1 address is of tunnels of hosts, of no pod: ipipTunnelAddress",
+    ),
+    "IPC0858": (
+        lambda: said([*SOUND, calico.reservation("vips", ["10.0.0.60/30", "10.0.9.0/30"])]),
+        WARNING,
+        "10.0.0.60/30 of IPReservation vips has addresses of 10.0.0.0/26 of node n1: Cilium may give them to pods",
+    ),
+    "IPC0859": (
+        lambda: [one for one in said(labelled_in_calico()) if one[1] == "IPC0859"],
+        WARNING,
+        "pools select by disk, a label that only Calico knows: n3",
+    ),
+    "IPC0860": (
+        lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n1")], mode=Mode.CLUSTER_POOL),
+        ERROR,
+        "1 node has several blocks of a family, and cluster-pool mode has one: n1",
+    ),
+    "IPC0861": (
+        lambda: said(with_pod_cidrs("n1", "10.244.0.0/24"), mode=Mode.KUBERNETES),
+        ERROR,
+        "1 node has other podCIDRs than Calico's blocks: n1",
+    ),
+    "IPC0862": (
+        lambda: said([item for item in SOUND if item is not calico.FROZEN]),
+        WARNING,
+        "Calico may still make blocks and borrow addresses, so this dump is true for a moment only",
+    ),
+    "IPC0863": (
+        lambda: said(
+            [
+                *SOUND,
+                dumps.config_map(ipam="multi-pool"),
+                dumps.cilium_node("n1", allocated={"p": ["10.0.0.0/26"]}),
+            ]
+        )[:1],
+        ERROR,
+        "1 node has blocks of Calico, and others have blocks of Cilium: n2",
+    ),
+    "IPC0864": (
+        lambda: said(
+            [
+                *SOUND,
+                calico.block("10.0.1.0/26", "n1"),
+                calico.affinity("10.0.1.0/26", "n1", "pendingDeletion"),
+            ]
+        ),
+        WARNING,
+        "1 block is being released: 10.0.1.0/26 of n1; reserved",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", SAID)
+def test_what_is_said(code: str) -> None:
+    say, severity, message = SAID[code]
+    assert say() == [(severity, code, message)]
+
+
+def test_every_code_is_shown() -> None:
+    assert set(SAID) == {code for code in catalogue() if "IPC0840" <= code <= "IPC0869"}
+
+
+def test_a_sound_cluster_has_nothing_to_say() -> None:
+    assert said(SOUND) == []
+
+
+@pytest.mark.parametrize("mode", [Mode.KUBERNETES, Mode.CLUSTER_POOL, Mode.CRD])
+def test_other_modes_keep_the_blocks_too(mode: Mode) -> None:
+    objects = [*NODES, POOL, *calico.affine("10.0.5.0/26", "n1"), *calico.affine("10.0.3.64/26", "n2")]
+    result = compiled(imported(objects, mode=mode).files)
+    assert held(result) == {"n1": ["10.0.5.0/26"], "n2": ["10.0.3.64/26"]}
+
+
+def test_podcidrs_that_calico_does_not_use_are_no_blocks() -> None:
+    came = imported(with_pod_cidrs("n1", "10.244.0.0/24"))
+    assert held(compiled(came.files)) == {"n1": ["10.0.0.0/26"], "n2": ["10.0.0.64/26"]}
+
+
+def test_affinities_alone_say_whose_blocks_are() -> None:
+    objects = [item for item in SOUND if item["kind"] != "IPAMBlock"]
+    assert [code for _, code, _ in said(objects)] == ["IPC0842"]
+    assert held(compiled(imported(objects).files)) == {"n1": ["10.0.0.0/26"], "n2": ["10.0.0.64/26"]}
+
+
+def test_blocks_of_no_node_of_the_dump() -> None:
+    found = said([*NODES, POOL, *calico.affine("10.0.0.0/26", "node-1.example.com"), calico.FROZEN])
+    assert found[0] == (
+        ERROR,
+        "IPC0854",
+        "no block is of a Node of the dump: 1 block of node-1.example.com",
+    )
+
+
+def test_an_empty_block_of_a_node_that_is_gone_is_free() -> None:
+    objects = [*SOUND, dumps.node("n3"), *calico.affine("10.0.0.128/26", "gone")]
+    assert [code for _, code, _ in said(objects)] == ["IPC0854", "IPC0818"]
+    assert held(compiled(imported(objects).files))["n3"] == ["10.0.0.128/26"]
+
+
+def test_pools_that_share_nodes_serve_each_node_once() -> None:
+    """Calico tries a, b and c by name: a has rack a, b the others that have a rack, c the rest."""
+    pools = [
+        calico.pool("a", "10.1.0.0/16", nodeSelector="rack == 'a'"),
+        calico.pool("b", "10.2.0.0/16", nodeSelector="has(rack)"),
+        calico.pool("c", "10.3.0.0/16"),
+    ]
+    came = imported([*NODES, dumps.node("n3"), *pools, *calico.affine("10.1.0.0/26", "n1"), calico.FROZEN])
+    assert held(compiled(came.files)) == {"n1": ["10.1.0.0/26"], "n2": ["10.2.0.0/26"], "n3": ["10.3.0.0/26"]}
+    text = came.files["ippools.yaml"]
+    assert 'nodeSelector: "(has(rack) && !rack == \\"a\\")"' in text
+    assert 'nodeSelector: "(!rack == \\"a\\" && !has(rack))"' in text
+
+
+def test_another_block_size_is_a_pool_of_its_own() -> None:
+    objects = [*SOUND, calico.pool("wide", "10.1.0.0/16", blockSize=24), *calico.affine("10.1.3.0/24", "n1")]
+    assert (
+        "IPC0846",
+        "pool wide is written as disabled: pool pods selects the same nodes, and has blocks of /26",
+    ) in [(code, message) for _, code, message in said(objects)]
+    assert held(compiled(imported(objects).files))["n1"] == ["10.0.0.0/26", "10.1.3.0/24"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"cidr": 5},
+        {"cidr": "10.1.0.0"},
+        {"cidr": "10.1.0.1/16"},
+        {"cidr": "10.1.0.0/16", "blockSize": 99},
+        {"cidr": "10.1.0.0/16", "namespaceSelector": "("},
+        {"cidr": "10.1.0.0/16", "allowedUses": "Workload"},
+        {},
+    ],
+)
+def test_a_pool_that_nobody_checked(spec: dict[str, Any]) -> None:
+    pool = {**calico.pool("odd", "10.1.0.0/16"), "spec": spec}
+    assert [(level, code) for level, code, _ in said([*SOUND, pool])] == [(ERROR, "IPC0840")]
+
+
+@pytest.mark.parametrize("value", [5, ["10.0.0.1"], [7], {"a": 1}])
+def test_a_reservation_that_nobody_checked(value: object) -> None:
+    odd = {**calico.reservation("odd", []), "spec": {"reservedCIDRs": value}}
+    assert [(level, code) for level, code, _ in said([*SOUND, odd])] == [(ERROR, "IPC0840")]
+
+
+def refreshed(objects: Objects) -> dict[str, str]:
+    """Refresh what was imported from SOUND."""
+    sources = {f"{FOLDER}/{name}": text.encode() for name, text in imported(SOUND).files.items()}
+    cluster, _ = read(NAME, FOLDER, sources, SCHEMAS)
+    return refresh(cluster, FOLDER, dump_of(objects), Past())
+
+
+def test_a_refresh_before_the_migration() -> None:
+    """A node that joined Calico after the import keeps its blocks."""
+    newcomer = [dumps.node("n3"), *calico.affine("10.0.7.0/26", "n3")]
+    assert refreshed(SOUND)["ciliumnodes.yaml"] == imported(SOUND).files["ciliumnodes.yaml"]
+    assert (
+        "{name: n3}, spec: {ipam: {pools: {allocated: [{pool: pods.n3, cidrs: [10.0.7.0/26]}]}}}"
+        in (refreshed([*SOUND, *newcomer])["ciliumnodes.yaml"])
+    )
+
+
+def test_a_refresh_while_nodes_move() -> None:
+    """n1 has moved, and its CiliumNode says what it has; that of n2 is there, and empty."""
+    moved = [dumps.cilium_node("n1", allocated={"pods.n1": ["10.0.0.0/26"]}), dumps.cilium_node("n2")]
+    assert refreshed([*SOUND, *moved])["ciliumnodes.yaml"] == imported(SOUND).files["ciliumnodes.yaml"]
+
+
+def test_a_refresh_after_the_migration() -> None:
+    moved = [
+        dumps.cilium_node("n1", allocated={"pods.n1": ["10.0.0.0/26"]}),
+        dumps.cilium_node("n2", allocated={"pods.n2": ["10.0.0.64/26"]}),
+    ]
+    assert refreshed([*NODES, *moved])["ciliumnodes.yaml"] == imported(SOUND).files["ciliumnodes.yaml"]
+
+
+def test_pools_that_serve_nodes_without_a_label_share_them() -> None:
+    """Both select n3, which has no rack, so Calico takes a."""
+    pools = [
+        calico.pool("a", "10.1.0.0/16", nodeSelector="rack != 'a'"),
+        calico.pool("b", "10.2.0.0/16", nodeSelector="!has(rack)"),
+    ]
+    came = imported([*SOUND[:2], dumps.node("n3"), *pools, *BLOCKS, calico.FROZEN])
+    assert held(compiled(came.files))["n3"] == ["10.1.0.64/26"]
+
+
+def test_nobody_gets_a_block_that_is_being_released() -> None:
+    """n3 would get 10.0.0.128/26."""
+    objects = [*SOUND, dumps.node("n3"), calico.affinity("10.0.0.128/26", "n1", "pendingDeletion")]
+    assert held(compiled(imported(objects).files)) == {
+        "n1": ["10.0.0.0/26"],
+        "n2": ["10.0.0.64/26"],
+        "n3": ["10.0.0.192/26"],
+    }
+
+
+def test_blocks_of_load_balancers_are_of_no_node() -> None:
+    block = calico.block("10.0.9.7/32", "", [(0, "", "ingress/gateway")], affinity="virtual:load-balancer")
+    claim = calico.affinity("10.0.9.8/32", "load-balancer", type="virtual")
+    assert said([*SOUND, block, claim]) == []
+
+
+def test_addresses_that_nobody_uses() -> None:
+    """Windows keeps some of each block; Calico keeps one for a while after its pod."""
+    block = calico.block("10.0.9.0/28", "gone")
+    block["spec"]["attributes"] = [
+        {"handle_id": "windows-reserved-ipam-handle"},
+        {"handle_id": "x", "secondary": {"node": "n1"}, "releasedAt": "2026-11-22T11:59:40Z"},
+    ]
+    block["spec"]["allocations"] = [0, 0, 0, 1, *[None] * 11, 0]
+    assert [(level, code) for level, code, _ in said([*SOUND, block])] == [(NOTE, "IPC0854")]
+
+
+def test_names_with_dots() -> None:
+    objects = [
+        *NODES,
+        calico.pool("a.b", "10.0.0.0/17"),
+        calico.pool("a-b", "10.0.128.0/17", disabled=True),
+        *BLOCKS,
+    ]
+    text = imported(objects).files["ippools.yaml"]
+    assert "metadata: {name: a-b}\n" in text
+    assert "metadata: {name: a-b-x}\n" in text
+    assert held(compiled(imported(objects).files)) == {"n1": ["10.0.0.0/26"], "n2": ["10.0.0.64/26"]}
+
+
+def test_a_pool_that_is_smaller_than_its_blocks() -> None:
+    came = imported([*SOUND, calico.pool("tiny", "10.1.0.0/28", disabled=True)])
+    assert "ipv4: {cidrs: [10.1.0.0/28], blockSize: 28}" in came.files["ippools.yaml"]
+    assert compiled(came.files).diagnostics is not None
+
+
+def test_a_block_that_is_larger_than_its_pool() -> None:
+    objects = [*SOUND, calico.pool("cut", "10.1.0.0/26"), *calico.affine("10.1.0.0/24", "n1")]
+    assert held(compiled(imported(objects).files))["n1"] == ["10.0.0.0/26", "10.1.0.0/24"]
+
+
+def test_one_pool_in_both_api_groups() -> None:
+    both = [{**item, "apiVersion": calico.V3} for item in SOUND if item["kind"] == "IPPool"]
+    assert imported([*SOUND, *both]).files == imported(SOUND).files
+
+
+def test_calico_with_podcidrs() -> None:
+    """With host-local Calico gives pods addresses of podCIDRs, and its pools only say what is masqueraded."""
+    config = dumps.config_map(
+        "calico-config", cni_network_config='{"ipam": {"type": "host-local", "subnet": "usePodCidr"}}'
+    )
+    config["data"] = {"cni_network_config": config["data"]["cni-network-config"]}
+    came = imported([dumps.node("n1", "10.0.0.0/24"), dumps.node("n2", "10.0.1.0/24"), POOL, config])
+    assert held(compiled(came.files)) == {"n1": ["10.0.0.0/24"], "n2": ["10.0.1.0/24"]}
+    assert "ipam: {mode: kubernetes}" in came.files["cluster.yaml"]
