@@ -344,7 +344,11 @@ def test_a_refresh_after_the_migration() -> None:
         dumps.cilium_node("n1", allocated={"pods.n1": ["10.0.0.0/26"]}),
         dumps.cilium_node("n2", allocated={"pods.n2": ["10.0.0.64/26"]}),
     ]
-    assert refreshed([*NODES, *moved])["ciliumnodes.yaml"] == imported(SOUND).files["ciliumnodes.yaml"]
+    for left in ([], [POOL]):
+        assert (
+            refreshed([*NODES, *moved, *left])["ciliumnodes.yaml"]
+            == imported(SOUND).files["ciliumnodes.yaml"]
+        )
 
 
 def test_pools_that_serve_nodes_without_a_label_share_them() -> None:

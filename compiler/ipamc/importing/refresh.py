@@ -53,7 +53,7 @@ def refresh(
     ]
     # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
     # podCIDRs of Nodes may be left over.
-    blocks = log.keep(calico.shown(dump, cluster)) if calico.is_calico(dump) else {}
+    blocks = log.keep(calico.shown(dump, cluster))
     if cluster.cilium_nodes and not (dump.cilium_nodes or blocks) and cluster.mode is not Mode.KUBERNETES:
         log.add([rules.no_cilium_nodes(_at(dump), CILIUM_NODES, len(cluster.cilium_nodes))])
     return {

@@ -175,8 +175,10 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     """Return the blocks of Calico of each node, as its CiliumNode will show them in a cluster that was imported.
 
     For a refresh, before the last node has moved: a node that joined Calico keeps its blocks, too. With what
-    forbids it.
+    forbids it. Afterwards Calico's pools may be left, without a block.
     """
+    if not (dump.calico_blocks or dump.affinities):
+        return {}, []
     pools, found = read_pools(dump)
     held = holdings(dump, outermost(pool.block for pool in pools if not pool.workload))
     ranges = [

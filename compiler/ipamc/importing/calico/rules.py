@@ -307,7 +307,9 @@ def not_frozen(dump: Dump, config: Mapping[str, Any]) -> Iterator[Diagnostic]:
 
     As long as Calico runs, a node may make a block that Cilium already has for another one, and borrow
     addresses. With `strictAffinity: true` and `autoAllocateBlocks: false` every node goes on with the blocks
-    that it has (libcalico-go, lib/ipam/ipam.go, findOrClaimBlock). Do so, make the dump again, and import.
+    that it has (libcalico-go, lib/ipam/ipam.go, findOrClaimBlock). Do so, make the dump again, and import. A
+    block that Calico made for a node after the import is refused by the next compile (IPC0513): as long as
+    nothing was applied, delete the cluster's folder and import again.
     `maxBlocksPerHost` has no equal here: `blocksPerNode` is what a node starts with.
     """
     if config.get("strictAffinity") is True and config.get("autoAllocateBlocks") is False:
