@@ -426,3 +426,16 @@ def test_calico_with_podcidrs() -> None:
     came = imported([dumps.node("n1", "10.0.0.0/24"), dumps.node("n2", "10.0.1.0/24"), POOL, config])
     assert held(compiled(came.files)) == {"n1": ["10.0.0.0/24"], "n2": ["10.0.1.0/24"]}
     assert "ipam: {mode: kubernetes}" in came.files["cluster.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("api", "resource"),
+    [(calico.CRD, "ipamconfigs.crd.projectcalico.org"), (calico.V3, "ipamconfigurations.projectcalico.org")],
+)
+def test_how_to_freeze_calico(api: str, resource: str) -> None:
+    pool = calico.pool("pods", "10.0.0.0/16", api=api)
+    for config in ([], [calico.config(strict=True, api=api)], [{**calico.FROZEN, "spec": None}]):
+        (found,) = imported([*NODES, pool, *BLOCKS, *config]).findings
+        assert found.code == "IPC0862"
+        assert f"kubectl patch {resource} default --type=merge" in found.help
+    assert not imported([*NODES, pool, *BLOCKS, calico.config(strict=True, auto=False, api=api)]).findings

@@ -314,12 +314,15 @@ def not_frozen(dump: Dump, config: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """
     if config.get("strictAffinity") is True and config.get("autoAllocateBlocks") is False:
         return
+    served = {item.api_version.partition("/")[0] for item in dump.of_kind("IPPool")}
+    crd = served != {"projectcalico.org"}
+    resource = "ipamconfigs.crd.projectcalico.org" if crd else "ipamconfigurations.projectcalico.org"
     yield warning(
         "IPC0862",
         Span(dump.files[0]),
         "Calico may still make blocks and borrow addresses, so this dump is true for a moment only",
         help="before the first node moves: calicoctl ipam configure --strictaffinity=true, and kubectl patch "
-        """ipamconfigs.crd.projectcalico.org default --type=merge -p '{"spec":{"autoAllocateBlocks":false}}'; then dump and import""",
+        f"""{resource} default --type=merge -p '{{"spec":{{"autoAllocateBlocks":false}}}}'; then dump and import""",
     )
 
 
