@@ -15,7 +15,8 @@ from ipamc.check.published import check_published, read_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
-from ipamc.model.cluster import Cluster
+from ipamc.model.cilium.versions import taken_for
+from ipamc.model.cluster import Cluster, Version
 from ipamc.model.diagnostics import Located, Log, Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
@@ -57,6 +58,8 @@ class Inputs:
     """ISO 8601 day in UTC, with which the lines of leavers are marked; "" where nothing is compiled."""
     locked: bool = False
     """The lock is read-only: a stale one is refused."""
+    assume: Version | None = None
+    """The minor that a Cilium newer than the known ones is taken for, in this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,9 @@ def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]
     log = Log() if log is None else log
     with _located(inputs.sources):
         # Text -> model, whatever dialect it came in.
-        cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))
+        read_cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))
+        # A Cilium that is newer than what is known is taken for another by consent alone.
+        cluster = taken_for(read_cluster, inputs.assume)
         # Pools are disjoint, and the versions have what the cluster asks for.
         log.add(check(cluster))
         # What earlier compiles promised.

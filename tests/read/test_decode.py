@@ -36,6 +36,7 @@ FULL: dict[str, dict[str, Any]] = {
         "spec": {
             "cilium": {
                 "version": "1.18",
+                "assume": "1.20",
                 "managedBy": "helm",
                 "namespace": "cilium",
                 "routingMode": "native",
@@ -79,6 +80,10 @@ FULL: dict[str, dict[str, Any]] = {
             "pins": {"node-1": ["10.0.1.0/24"]},
             "unlisted": True,
             "disabled": False,
+            "podSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
+            "namespaceSelector": {},
+            "allowFirstIP": True,
+            "allowLastIP": False,
         },
     },
     "nodeinventory.schema.json": {

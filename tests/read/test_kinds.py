@@ -532,8 +532,12 @@ def test_cidrs(text: str, code: str) -> None:
             ["IPC0301 1.yaml:7 ^"],
         ),
         (
-            calico("{cidr: 10.0.0.0/8, namespaceSelector: \"team == 'a'\"}"),
-            ["IPC0106 1.yaml:4 \"team == 'a'\""],
+            calico("{cidr: 10.0.0.0/8, namespaceSelector: team ==}"),
+            ["IPC0301 1.yaml:4 ^"],
+        ),
+        (
+            pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, podSelector: {matchLabels: {a b: c}}}"),
+            ["IPC0301 1.yaml:4 a b"],
         ),
         (
             calico(f"{{cidr: 10.0.0.0/8, nodeSelector: {'has(a) && ' * 110}has(b)}}"),

@@ -11,6 +11,7 @@ from ipamc.check.bgp import check_bgp
 from ipamc.check.modes import check_modes
 from ipamc.check.multi_pool import check_multi_pool
 from ipamc.check.pins import check_pins
+from ipamc.check.pods import check_pods
 from ipamc.check.pools import check_pools
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic
@@ -22,4 +23,5 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_pools(cluster)
     yield from check_pins(cluster)
     yield from check_multi_pool(cluster)
+    yield from check_pods(cluster)
     yield from check_bgp(cluster)

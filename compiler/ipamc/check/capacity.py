@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.lock.file import first_shards
 from ipamc.lock.utilisation import utilisation
-from ipamc.model.cidr import Block, usable
-from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.versions import can, pre_allocation
-from ipamc.model.cluster import Dialect, Mode, Node, Pool
+from ipamc.model.cidr import Block
+from ipamc.model.cilium.versions import pre_allocation, usable_of
+from ipamc.model.cluster import Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
@@ -43,12 +42,6 @@ def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
             )
 
 
-def _usable(plan: Plan, block: Block) -> int:
-    return usable(
-        block, all_of_tiny=plan.cluster.mode is Mode.CRD or can(plan.cluster.cilium, Capability.TINY_BLOCKS)
-    )
-
-
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0551: a node's blocks have an address for each of its `maxPods`.
 
@@ -63,7 +56,7 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
             continue
         for family in plan.cluster.families:
             mine = [line for line in lines if line.block.family == family]
-            room = sum(_usable(plan, line.block) for line in mine)
+            room = sum(usable_of(plan.cluster, line) for line in mine)
             if mine and room < node.max_pods:
                 short[mine[0].pool, family].append((node, room))
     for (name, family), nodes in sorted(short.items()):
@@ -104,7 +97,7 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     """
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):
-        entries = sum(_usable(plan, line.block) for line in lines)
+        entries = sum(usable_of(plan.cluster, line) for line in lines)
         if entries > CRD_ENTRIES:
             over[lines[0].pool].append((name, entries))
     pools = {pool.name: pool for pool in plan.cluster.pools}
@@ -164,7 +157,7 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
             by_pool[line.pool].append(line.block)
         for name in sorted((by_pool.keys() & pools.keys()) - plan.operator_pools):
             blocks = by_pool[name]
-            if pre_allocation(plan.cluster.cilium, blocks, default=name == default) is None:
+            if pre_allocation(plan.cluster.cilium, blocks, pools[name], default=name == default) is None:
                 tiny[name].append((want.node.name, pools[name]))
     for nodes in tiny.values():
         pool = nodes[0][1]

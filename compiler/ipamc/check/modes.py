@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 from ipamc.check.pools import ipv6_too_wide
 from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cilium.features import FIRST, LAST, Capability
+from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
 from ipamc.model.lock import Line
 
 
 def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield findings about the Cluster document with its pools and nodes."""
     yield from unknown_version(cluster)
+    yield from assumed_version(cluster)
     yield from family_without_pool(cluster)
     yield from adopt_without_unlisted(cluster)
     yield from unlisted_elsewhere(cluster)
@@ -31,14 +33,51 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0501: the Cilium version is one that ipamc supports.
 
     The rendered manifests depend on what that version does with them. The behaviour of other versions was not
-    examined.
+    examined: the newest whose source was read is 1.20.2. Of 1.21 only plans are known (CiliumPodIPPool
+    `cilium.io/v2` with `reservedRanges`). Where you have read its upgrade notes, and what `ipamc explain
+    versions` says of 1.20 still holds, let it be taken for 1.20: `assume: "1.20"` beside the version, which
+    every verb and pipeline follows, or `--assume 1.20` for one run.
     """
-    if not FIRST <= cluster.cilium <= LAST:
+    at = cluster.field("spec", "cilium", "version")
+    known = f"{text(FIRST)} to {text(LAST)}"
+    if cluster.cilium > LAST:
+        if cluster.assume and not FIRST <= cluster.assume <= LAST:
+            at, wrong = cluster.field("spec", "cilium", "assume"), text(cluster.assume)
+            yield error(
+                "IPC0501",
+                at,
+                f"Cilium {wrong} is not known either: {known} are",
+                help=f'write "{text(LAST)}"',
+            )
+            return
         yield error(
             "IPC0501",
-            cluster.field("spec", "cilium", "version"),
-            f"Cilium {text(cluster.cilium)} is not supported: {text(FIRST)} to {text(LAST)} are",
+            at,
+            f"Cilium {text(cluster.cilium)} is not known: {known} are, and {READ_AT[LAST[1]]} is the newest that was read",
+            help=f'write the lowest minor that runs in the cluster; or take it for {text(LAST)}: assume: "{text(LAST)}" beside version, or --assume {text(LAST)} for one run',
+        )
+    elif cluster.cilium < FIRST:
+        yield error(
+            "IPC0501",
+            at,
+            f"Cilium {text(cluster.cilium)} is not supported: {known} are",
             help="write the lowest minor that runs in the cluster",
+        )
+
+
+def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0507: a Cilium that ipamc does not know is taken for one that it knows.
+
+    `assume` in the Cluster, or `--assume`, says so. Nothing was run or read of the newer minor: the manifests
+    are those of the other one, and so are all rules. Try them on a cluster where nothing can be lost; look at
+    `operator-status` of the CiliumNodes after the first apply. Take `assume` out when ipamc knows the minor.
+    """
+    if cluster.written:
+        yield warning(
+            "IPC0507",
+            cluster.field("spec", "cilium", "version"),
+            f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}",
+            help="read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply",
         )
 
 

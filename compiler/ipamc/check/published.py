@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipamc.check.multi_pool import first_and_further, mask_size_changed
+from ipamc.check.pods import check_pods_and_nodes
 from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Want
 from ipamc.model.pool_ranges import Published, PublishedPool
+from ipamc.model.pool_words import FLAG_FIELDS
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 
@@ -22,6 +24,10 @@ VALUES = "cilium/helm-values.yaml"
 ROOT = "kustomization.yaml"
 BINDING = (POOLS, FLAGS, VALUES, ROOT)
 """Files below `rendered/` with settings that a later compile cannot change."""
+
+OWN_POOLS = re.compile(r"pools/[^/]+/ippools\.yaml").fullmatch
+"""Tells the files below `rendered/` with the CiliumPodIPPools of single nodes."""
+_OWN = re.compile(rb"^  name: \"?([^\s.\"]+)\.", re.MULTILINE)
 
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 _FIELD = re.compile(r"ipv([46])-(cidrs|mask-size):([^;]*)")
@@ -41,8 +47,25 @@ def read_published(files: Mapping[str, bytes], folder: str) -> Published:
     return Published(
         pools=pools,
         of_nodes=Span(f"{folder}/{ROOT}") if of_nodes else None,
+        own_allowed=_own_allowed(files, folder) if of_nodes else {},
         pools_lost=Span(f"{folder}/{POOLS}") if multi_pool and not _documents(files, POOLS) else None,
     )
+
+
+def _own_allowed(files: Mapping[str, bytes], folder: str) -> dict[str, tuple[Span, frozenset[str]]]:
+    """Return by pool a file with a CiliumPodIPPool of one of its nodes, and what that allows.
+
+    Its nodes' pools are alike, and there are thousands, so the text is searched, and not parsed.
+    """
+    found: dict[str, tuple[Span, frozenset[str]]] = {}
+    for path in sorted(filter(OWN_POOLS, files)):
+        for document in files[path].split(b"\n---\n"):
+            if named := _OWN.search(document):
+                allows = frozenset(
+                    field for field in FLAG_FIELDS if f"\n  {field}: true".encode() in document
+                )
+                found.setdefault(named[1].decode(errors="replace"), (Span(f"{folder}/{path}"), allows))
+    return found
 
 
 def _manifests(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPool]:
@@ -56,7 +79,12 @@ def _manifests(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPoo
                 masks[family], cidrs[family] = size, blocks
         if isinstance(name, str):
             yield PublishedPool(
-                name=name, at=Span(f"{folder}/{POOLS}"), by_flag=False, cidrs=cidrs, masks=masks
+                name=name,
+                at=Span(f"{folder}/{POOLS}"),
+                by_flag=False,
+                cidrs=cidrs,
+                masks=masks,
+                allowed=frozenset(field for field in FLAG_FIELDS if _member(document, "spec", field) is True),
             )
 
 
@@ -73,6 +101,9 @@ def _flagged(files: Mapping[str, bytes], folder: str) -> Iterator[PublishedPool]
                 by_flag=True,
                 cidrs={family: some for family, some in blocks.items() if some},
                 masks={family: int(size) for family, size in sizes.items() if _SIZE(size)},
+                allowed=frozenset(
+                    field for field, word in FLAG_FIELDS.items() if f"{word}:true" in spec.split(";")
+                ),
             )
 
 
@@ -91,10 +122,12 @@ def check_published(
     if cluster.mode is not Mode.MULTI_POOL:
         return
     yield from first_and_further(cluster, wants)
+    yield from check_pods_and_nodes(cluster, wants, shared)
     changed = list(_roles_changed(cluster, shared, lock, published))
     yield from changed
     if not changed:
         yield from _masks_changed(cluster, shared, published)
+        yield from allowed_changed(cluster, shared, published)
 
 
 def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Published) -> Iterator[Diagnostic]:
@@ -107,6 +140,28 @@ def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Publishe
             if size != part.block_size:
                 also = Related(before.at, f"rendered with a maskSize of {size}")
                 yield mask_size_changed(pool, family, size, part.block_size, also)
+
+
+def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Published) -> Iterator[Diagnostic]:
+    """IPC0566: `allowFirstIP` and `allowLastIP` stay as they were published.
+
+    They cannot change in a CiliumPodIPPool: the apiserver refuses it (`allowFirstIP is immutable`), also where
+    the pool was made by a Cilium before 1.20, which is as good as false. Write a new pool, and disable this
+    one. The same goes for the pools of single nodes (`pinning: node`).
+    """
+    before = dict(published.own_allowed)
+    before |= {name: (pool.at, pool.allowed) for name, pool in published.pools.items() if name in shared}
+    for pool in cluster.pools:
+        at, allowed = before.get(pool.name, (None, frozenset[str]()))
+        for name, allows in pool.allows.items() if at else ():
+            if allows is not (name in allowed):
+                yield error(
+                    "IPC0566",
+                    pool.at / "spec" / name if allows else pool.at / "metadata" / "name",
+                    f'{name} of pool "{pool.name}" would change to {str(allows).lower()}, but it is immutable',
+                    also=[Related(at, "published here")] if at else (),
+                    help=f"set {name}: {str(not allows).lower()} again, and write a new pool",
+                )
 
 
 def _roles_changed(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import clusters_argument
+from ipamc.cli.options import assume_option, clusters_argument
 from ipamc.workspace.clusters import find
+
+if TYPE_CHECKING:
+    from ipamc.model.cluster import Version
 
 
 @click.command(
@@ -31,8 +36,17 @@ from ipamc.workspace.clusters import find
     metavar="N",
     help="Processes for several clusters.  [default: one for each processor]",
 )
+@assume_option
 @format_option
-def command(*, clusters: tuple[str, ...], locked: bool, check: bool, jobs: int | None, style: str) -> int:
+def command(
+    *,
+    clusters: tuple[str, ...],
+    locked: bool,
+    check: bool,
+    jobs: int | None,
+    assume: Version | None,
+    style: str,
+) -> int:
     """Compile clusters: write the lock, then the manifests below rendered/.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Nodes keep the blocks that they
@@ -44,7 +58,7 @@ def command(*, clusters: tuple[str, ...], locked: bool, check: bool, jobs: int |
 
     day, consent = today(), Consent()
     tasks = [
-        ClusterRun(folder=folder, today=day, consent=consent, locked=locked, check=check)
+        ClusterRun(folder=folder, today=day, consent=consent, locked=locked, check=check, assume=assume)
         for folder in find(clusters)
     ]
     return conclude(compile_all(tasks, jobs), style)

@@ -8,10 +8,11 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import Revision, clusters_argument
+from ipamc.cli.options import Revision, assume_option, clusters_argument
 from ipamc.workspace.clusters import find
 
 if TYPE_CHECKING:
+    from ipamc.model.cluster import Version
     from ipamc.model.lock import Consent
 
 TARGETED = ("renumber", "settle", "release", "rename")
@@ -93,8 +94,17 @@ TARGETED = ("renumber", "settle", "release", "rename")
     help="First merge the lock of this revision in, as the merge driver does. The inputs must be merged already.",
 )
 @click.option("--reshard", is_flag=True, help="Let the shard count grow to fit output.shardSize.")
+@assume_option
 @format_option
-def command(*, clusters: tuple[str, ...], check: bool, onto: str | None, style: str, **given: Any) -> int:
+def command(
+    *,
+    clusters: tuple[str, ...],
+    check: bool,
+    onto: str | None,
+    assume: Version | None,
+    style: str,
+    **given: Any,
+) -> int:
     """Write only the lock, and nothing below rendered/.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
@@ -122,6 +132,7 @@ def command(*, clusters: tuple[str, ...], check: bool, onto: str | None, style: 
             locked=check and not onto,
             check=check,
             onto=onto or "",
+            assume=assume,
         )
         for folder in folders
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -10,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from ipamc.model.cluster import Version
     from ipamc.workspace.source import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,6 +51,31 @@ def at_option(function: Function) -> Function:
     return click.option("--at", "at", type=Revision(), metavar="REV|DATE", help=text)(function)
 
 
+class Minor(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+    """A minor of Cilium that ipamc knows, as (1, 20)."""
+
+    name = "VERSION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Return major and minor."""
+        from ipamc.model.cilium.versions import minors, text
+
+        known = {text(minor): minor for minor in minors()}
+        found = known.get(str(value).removeprefix("v"))
+        if found is None:
+            first, *_, last = known
+            self.fail(f"{value!r} is not known: {first} to {last} are", param, ctx)
+        return found
+
+
+def assume_option(function: Function) -> Function:
+    """Add the option --assume, as `assume`; None where it is not given."""
+    text = "Take a Cilium that is newer than what ipamc knows for this minor, in this run. Pipelines and other verbs follow `assume` in the Cluster instead."
+    return click.option("--assume", "assume", type=Minor(), metavar="VERSION", help=text)(function)
+
+
 def output_option(*formats: str) -> Callable[[Function], Function]:
     """Return what adds the option --output, as `output`: what goes to stdout, the first format by default."""
     return click.option(
@@ -60,8 +87,8 @@ def output_option(*formats: str) -> Callable[[Function], Function]:
     )
 
 
-def source_of(clusters: Sequence[str], at: str | None) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means.
+def source_of(clusters: Sequence[str], at: str | None, assume: Version | None) -> Source:
+    """Return the disk with these clusters, or the commit that `at` means; `assume` is that of `assume_option`.
 
     Says on stderr which commit a date means, and which clusters the commit does not have.
     """
@@ -69,11 +96,11 @@ def source_of(clusters: Sequence[str], at: str | None) -> Source:
         from ipamc.workspace.clusters import find
         from ipamc.workspace.source import Disk
 
-        return Disk(tuple(find(clusters)))
+        return Disk(tuple(find(clusters)), assume=assume)
     from ipamc.cli.terminal import say
     from ipamc.workspace.history import look_back
 
     commit = look_back(at, clusters)
     for note in commit.notes:
         say(note)
-    return commit
+    return replace(commit, assume=assume)

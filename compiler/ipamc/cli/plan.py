@@ -11,7 +11,7 @@ import click
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, report_option
-from ipamc.cli.options import Revision, clusters_argument
+from ipamc.cli.options import Revision, assume_option, clusters_argument
 from ipamc.cli.terminal import colour, progress, say, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
@@ -23,6 +23,7 @@ from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
+    from ipamc.model.cluster import Version
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
@@ -87,8 +88,9 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     metavar="N",
     help="Processes for several clusters.  [default: one for each processor]",
 )
+@assume_option
 @report_option
-def command(
+def command(  # noqa: PLR0913 - an argument for each option
     *,
     clusters: tuple[str, ...],
     base: str | None,
@@ -97,6 +99,7 @@ def command(
     fail_on: frozenset[str],
     allow_deleted: bool,
     jobs: int | None,
+    assume: Version | None,
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
 
@@ -125,6 +128,7 @@ def command(
             source=before.source,
             was=before.renamed.get(folder, ""),
             neighbours=beside.get(folder),
+            assume=assume,
         )
         for folder in folders
     ]
@@ -205,6 +209,8 @@ class PlanRun:
     """Its folder in the base, where it was another one."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
+    assume: Version | None = None
+    """What a newer Cilium than the known ones is taken for."""
 
 
 def run(task: PlanRun) -> ClusterReport:
@@ -242,7 +248,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.workspace.plan_base import cluster_base
     from ipamc.workspace.source import Disk
 
-    inputs = replace(Disk().inputs(task.folder), today=task.today)
+    inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
     compilation = compile_cluster(inputs)
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)

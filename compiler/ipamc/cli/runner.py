@@ -28,6 +28,7 @@ from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
+    from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
 
 
@@ -48,6 +49,8 @@ class ClusterRun:
     """A revision whose lock is merged in first."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
+    assume: Version | None = None
+    """What a newer Cilium than the known ones is taken for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +94,7 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     from ipamc.pipeline import compile_cluster
     from ipamc.review.after_settle import after_settle
 
-    read = Disk().inputs(task.folder)
+    read = Disk(assume=task.assume).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
     merged = None
     if task.onto:

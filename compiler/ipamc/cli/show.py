@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
-from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
+from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import say, show, show_json
+
+if TYPE_CHECKING:
+    from ipamc.model.cluster import Version
 
 
 @click.command(
@@ -28,8 +32,17 @@ from ipamc.cli.terminal import say, show, show_json
 )
 @output_option("table", "json")
 @at_option
+@assume_option
 @format_option
-def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: str | None, style: str) -> int:
+def command(
+    *,
+    clusters: tuple[str, ...],
+    show_blocks: bool,
+    output: str,
+    at: str | None,
+    assume: Version | None,
+    style: str,
+) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
@@ -43,7 +56,7 @@ def command(*, clusters: tuple[str, ...], show_blocks: bool, output: str, at: st
 
     problems = Problems()
     tables, records, notes = [], [], []
-    source = source_of(clusters, at)
+    source = source_of(clusters, at, assume)
     for folder in source.folders:
         with problems.of(folder):
             cluster, lock = load_cluster(source.inputs(folder))

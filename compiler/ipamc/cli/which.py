@@ -10,7 +10,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
-from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
+from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query
 from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import count
@@ -20,6 +20,7 @@ from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
+    from ipamc.model.cluster import Version
     from ipamc.report.holders import InputAnswer, LockAnswer
     from ipamc.workspace.source import Source
 
@@ -38,9 +39,12 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="IP|CIDR|NODE")
 @clusters_argument
 @at_option
+@assume_option
 @output_option("table", "json")
 @format_option
-def command(*, target: str, clusters: tuple[str, ...], at: str | None, output: str, style: str) -> int:
+def command(
+    *, target: str, clusters: tuple[str, ...], at: str | None, assume: Version | None, output: str, style: str
+) -> int:
     """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.
 
     For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.
@@ -51,7 +55,7 @@ def command(*, target: str, clusters: tuple[str, ...], at: str | None, output: s
     from ipamc.report.findings import format_of
 
     query = parse_query(target)
-    search = _Search(query, source_of(clusters, at))
+    search = _Search(query, source_of(clusters, at, assume))
     answers: list[LockAnswer | InputAnswer] = list(search.holders())
     held = any(found.line.state is not State.RELEASED for found in search.found)
     if not answers and query.block:

@@ -9,12 +9,13 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
-from ipamc.cli.options import at_option, clusters_argument, output_option, source_of
+from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import node_name
 from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
+    from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
     from ipamc.review.explain_node import ExplainedNode
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
 @click.argument("node", metavar="NODE")
 @clusters_argument
 @at_option
+@assume_option
 @output_option("text", "json")
 @format_option
-def command(*, node: str, clusters: tuple[str, ...], at: str | None, output: str, style: str) -> int:
+def command(
+    *, node: str, clusters: tuple[str, ...], at: str | None, assume: Version | None, output: str, style: str
+) -> int:
     """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.
 
     Writes nothing.
@@ -48,7 +52,7 @@ def command(*, node: str, clusters: tuple[str, ...], at: str | None, output: str
     from ipamc.report.findings import format_of
 
     node_name(node)
-    source = source_of(clusters, at)
+    source = source_of(clusters, at, assume)
     problems = Problems()
     texts: list[str] = []
     records: list[dict[str, Any]] = []

@@ -181,12 +181,13 @@ def _plain(text: str) -> Block:
 _FORBIDDEN_BLOCKS = tuple((kind, _plain(text)) for kind, text in _FORBIDDEN)
 
 
-def usable(block: Block, *, all_of_tiny: bool) -> int:
+def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
     """Count the addresses that pods can have: all but the first and the last of a block of more than two.
 
+    `ends` is how many of these two pods can have all the same.
     Of /31, /32, /127 and /128 every address counts from Cilium 1.17 on (`all_of_tiny`, PR #34618), and none
     before.
     """
     if block.size > 2:
-        return block.size - 2
+        return block.size - 2 + ends
     return block.size if all_of_tiny else 0

@@ -112,6 +112,24 @@ class Pool:
     unlisted: bool = False
     disabled: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    pod_selector: Selector | None = None
+    """Multi-pool mode: which pods get addresses of this pool on any node; None: it is not written."""
+    namespace_selector: Selector | None = None
+    """Likewise, by the labels of the pods' namespaces. Both must select a pod where both are written."""
+    allow_first: bool = False
+    """Multi-pool mode: pods may have the first address of a block; `allow_last` likewise, the last one."""
+    allow_last: bool = False
+
+    @property
+    def by_pods(self) -> Mapping[str, Selector]:
+        """Return the selectors of pods by the field that they are written in."""
+        both = {"podSelector": self.pod_selector, "namespaceSelector": self.namespace_selector}
+        return {name: selector for name, selector in both.items() if selector is not None}
+
+    @property
+    def allows(self) -> Mapping[str, bool]:
+        """Return by field of the document whether pods may have the first, and the last address of a block."""
+        return {"allowFirstIP": self.allow_first, "allowLastIP": self.allow_last}
 
     def size_class(self, labels: Mapping[str, str], name: str) -> SizeClass | None:
         """Return the first class of `blockSizes` that selects a node, by its labels and name, or None."""
@@ -190,6 +208,11 @@ class Cluster:
     name: str
     at: Place
     cilium: Version
+    """The minor whose behaviour is reckoned with."""
+    written: Version | None = None
+    """The minor of the document, where it is not known and `cilium` is taken in its place."""
+    assume: Version | None = None
+    """The minor that an unknown newer one is taken for, if the document says so; `taken_for` applies it."""
     managed_by: ManagedBy
     namespace: str = "kube-system"
     routing_mode: RoutingMode | Literal[""] = ""

@@ -37,6 +37,8 @@ class PublishedPool:
     """By family, in the order of the file."""
     masks: Mapping[int, int]
     """The maskSize by family."""
+    allowed: frozenset[str] = frozenset()
+    """Of `allowFirstIP` and `allowLastIP` those that are true."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class Published:
     """The shared CiliumPodIPPools by name."""
     of_nodes: Span | None = None
     """The file that lists the CiliumPodIPPools of single nodes; None if there are none."""
+    own_allowed: Mapping[str, tuple[Span, frozenset[str]]] = field(default_factory=dict)
+    """By pool the file of a CiliumPodIPPool of a single node, and which of `allowFirstIP` and `allowLastIP` it has."""
     pools_lost: Span | None = None
     """The file of the shared pools, where the rendered tree is there without it."""
 

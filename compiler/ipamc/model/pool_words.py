@@ -8,6 +8,9 @@ from typing import Any
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Dialect, Pool
 
+FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
+"""Fields of a CiliumPodIPPool as `auto-create-cilium-pod-ip-pools` calls them, in Helm's order."""
+
 _ONE_LINE = 1 << 30
 """Columns that no document has."""
 _LONGEST = 4096
@@ -29,6 +32,7 @@ def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
         spec["nodeSelector"] = source if len(pool.selector.canonical) <= _LONGEST else "…"
     if pool.disabled:
         spec["disabled"] = True
+    spec |= {name: selector.label_selector() or selector.source for name, selector in pool.by_pods.items()}
     document = {
         "apiVersion": "ipamc/v1alpha1",
         "kind": "IPPool",

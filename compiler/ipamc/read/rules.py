@@ -97,20 +97,6 @@ def no_cluster(at: At, name: str) -> Diagnostic:
     return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
 
 
-def namespace_selector(at: At, text: str) -> Diagnostic:
-    """IPC0106: a Calico pool has no `namespaceSelector`.
-
-    A block belongs to a node, and pods of every namespace on that node share it. None of Cilium's IPAM modes
-    that ipamc supports can select a pool by namespace. Remove the field, or leave the pool out.
-    """
-    return error(
-        "IPC0106",
-        at,
-        f"namespaceSelector {shown(text)} cannot apply: a block serves pods of every namespace",
-        help="remove namespaceSelector, or this pool",
-    )
-
-
 def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
     """IPC0107: an input is a regular file inside its cluster's folder, of at most 256 MiB.
 

@@ -14,6 +14,7 @@ from ipamc.workspace.clusters import name_of
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
+    from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
 
 
@@ -65,6 +66,8 @@ class Disk:
     """The clusters as they are on the disk."""
 
     folders: tuple[str, ...] = ()
+    assume: Version | None = None
+    """What a newer Cilium than the known ones is taken for."""
 
     def has(self, folder: str) -> bool:
         """Tell whether there is such a folder."""
@@ -98,6 +101,7 @@ class Disk:
             published={path: data for path, data in published.items() if data is not None},
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
+            assume=self.assume,
         )
 
     def changed(self, inputs: Inputs) -> str:
@@ -150,6 +154,8 @@ class Commit:
     """Those that the commit has, in order of name."""
     notes: tuple[str, ...] = ()
     """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
+    assume: Version | None = None
+    """What a newer Cilium than the known ones is taken for."""
 
     def has(self, folder: str) -> bool:
         """Tell whether the commit has files of a cluster.
@@ -166,7 +172,7 @@ class Commit:
 
     def inputs(self, folder: str) -> Inputs:
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
-        from ipamc.check.published import BINDING
+        from ipamc.check.published import BINDING, OWN_POOLS
         from ipamc.pipeline import Inputs
         from ipamc.place.reconcile.rendered import NODES
 
@@ -186,11 +192,12 @@ class Commit:
                 name: data
                 for path, data in files.items()
                 if (name := path.removeprefix(f"{disk.RENDERED}/")) != path
-                and (name in BINDING or name.startswith(NODES))
+                and (name in BINDING or name.startswith(NODES) or OWN_POOLS(name))
             },
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             locked=True,
+            assume=self.assume,
         )
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
@@ -247,7 +254,7 @@ def _published(folder: str) -> Mapping[str, bytes]:
     """Read the rendered files that tell what may run now."""
     from ipamc.check.published import BINDING
 
-    return tree.read(folder, (*BINDING, *tree.nodes(folder)))
+    return tree.read(folder, (*BINDING, *tree.shards(folder)))
 
 
 def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:

@@ -11,7 +11,8 @@ from ipamc.workspace.held import is_leftover
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
-_NODES = "nodes"
+_SHARDS = (("nodes", "nodes.yaml"), ("pools", "ippools.yaml"))
+"""Folders of shards, and the file of a shard, that tell what may run now."""
 """The folder with a folder for each shard of Nodes."""
 
 
@@ -99,14 +100,18 @@ def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-def nodes(folder: str) -> list[str]:
-    """Return the paths below `rendered/` of the Nodes of all shards, sorted."""
+def shards(folder: str) -> list[str]:
+    """Return the paths below `rendered/` of the Nodes and the nodes' own pools of all shards, sorted."""
+    return sorted(path for kind in _SHARDS for path in _of_shards(folder, *kind))
+
+
+def _of_shards(folder: str, kind: str, name: str) -> Iterator[str]:
     top = Path(folder, RENDERED)
-    if not is_there(folder):
-        return []
-    _refuse_link(top / _NODES)
-    shards = (top / _NODES).iterdir() if (top / _NODES).is_dir() else ()
-    return sorted(f"{_NODES}/{shard.name}/nodes.yaml" for shard in shards if shard.is_dir())
+    if is_there(folder):
+        _refuse_link(top / kind)
+        for shard in (top / kind).iterdir() if (top / kind).is_dir() else ():
+            if shard.is_dir():
+                yield f"{kind}/{shard.name}/{name}"
 
 
 def _refuse_link(folder: Path) -> None:

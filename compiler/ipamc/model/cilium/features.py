@@ -52,6 +52,14 @@ class Capability(enum.Enum):
         "last one, and two neighbours at once only leave from 1.19 on"
     )
     IMMUTABLE_MASK = "the apiserver refuses another `maskSize`; before, only the operator does"
+    POD_SELECTORS = (
+        "`podSelector` and `namespaceSelector` of a CiliumPodIPPool: pods without annotations that it selects get "
+        "its addresses, on every node; a pod that two pools select gets none"
+    )
+    ALLOW_ENDS = (
+        "`allowFirstIP` and `allowLastIP` of a CiliumPodIPPool, which cannot change: pods get the first, and the last "
+        "address of a block"
+    )
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
     CRD_NATIVE_ONLY = "there is no tunnel routing"
     CRD_NOT_ANNOUNCED = "nothing in Cilium announces the addresses by BGP"

@@ -218,6 +218,20 @@ TABLE = (
         since=20,
         run=(15, 16, 17, 18, 19),
     ),
+    Row(
+        Capability.POD_SELECTORS,
+        _MULTI_POOL,
+        "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in pkg/ipam/metadata/manager.go",
+        since=19,
+        decides="`ippools.yaml`, IPC0562",
+    ),
+    Row(
+        Capability.ALLOW_ENDS,
+        _MULTI_POOL,
+        "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; cidrRangeOpts in pkg/ipam/pool.go",
+        since=20,
+        decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
+    ),
     Row(Capability.CRD_ADDRESSES, _CRD, "pkg/ipam/crd.go", decides="`ciliumnodes/`"),
     Row(
         Capability.CRD_NATIVE_ONLY,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from ipamc.model.cidr import Block, usable
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.support import TABLE, Known
-from ipamc.model.cluster import Version
+from ipamc.model.cluster import Cluster, Mode, Pool, Version
+from ipamc.model.lock import Line
 
 _ROWS = {row.capability: row for row in TABLE}
 
@@ -38,6 +40,17 @@ def until(capability: Capability) -> Version:
     return 1, _ROWS[capability].until
 
 
+def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
+    """Return the cluster with the minor that is reckoned with: a newer one than `LAST` is taken for another.
+
+    For `assume`, else for what the document says; without either, or where that is not known, it stays unknown.
+    """
+    minor = assume or cluster.assume
+    if cluster.cilium <= LAST or minor is None or not FIRST <= minor <= LAST:
+        return cluster
+    return replace(cluster, cilium=minor, written=cluster.cilium)
+
+
 def minors() -> Iterator[Version]:
     """Yield every supported minor, in order."""
     return ((1, minor) for minor in range(FIRST[1], LAST[1] + 1))
@@ -62,10 +75,19 @@ def pod_cidr_annotation(version: Version, family: int) -> str:
     )
 
 
-def usable_addresses(version: Version, blocks: Iterable[Block]) -> int:
-    """Return how many addresses of blocks pods can have in that minor."""
+def usable_addresses(version: Version, blocks: Iterable[Block], pool: Pool | None = None) -> int:
+    """Return how many addresses of blocks pods can have in that minor, where they are of this pool."""
     tiny = can(version, Capability.TINY_BLOCKS)
-    return sum(usable(block, all_of_tiny=tiny) for block in blocks)
+    # Outside multi-pool mode no pool has these fields (IPC0561).
+    ends = sum(pool.allows.values()) if pool and can(version, Capability.ALLOW_ENDS) else 0
+    return sum(usable(block, all_of_tiny=tiny, ends=ends) for block in blocks)
+
+
+def usable_of(cluster: Cluster, line: Line) -> int:
+    """Return how many addresses of a line's block pods of its node can have, in the cluster's mode and minor."""
+    if cluster.mode is Mode.CRD:
+        return usable(line.block, all_of_tiny=True)
+    return usable_addresses(cluster.cilium, (line.block,), cluster.pools_by_name.get(line.pool))
 
 
 INFRASTRUCTURE = 3
@@ -85,7 +107,9 @@ def needed_addresses(in_use: int, pre_allocation: int) -> int:
     return (quotient + (2 if rest else 1)) * pre_allocation
 
 
-def pre_allocation(version: Version, blocks: Iterable[Block], *, default: bool) -> int | None:
+def pre_allocation(
+    version: Version, blocks: Iterable[Block], pool: Pool | None = None, *, default: bool
+) -> int | None:
     """Return the largest pre-allocation, up to 8, with which an idle agent needs only a node's blocks.
 
     `default`: the agent takes its own addresses from this pool. Each family must suffice by itself. None if
@@ -94,7 +118,7 @@ def pre_allocation(version: Version, blocks: Iterable[Block], *, default: bool) 
     """
     room: dict[int, int] = {}
     for block in blocks:
-        room[block.family] = room.get(block.family, 0) + usable_addresses(version, (block,))
+        room[block.family] = room.get(block.family, 0) + usable_addresses(version, (block,), pool)
     return _largest(INFRASTRUCTURE if default else 0, min(room.values(), default=0))
 
 

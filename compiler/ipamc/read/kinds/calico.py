@@ -15,7 +15,7 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.pool_words import native_form
 from ipamc.model.selector.calico import MAX_CALICO_LENGTH
 from ipamc.model.selector.error import SelectorError
-from ipamc.model.selector.selector import EVERY, parse_calico
+from ipamc.model.selector.selector import EVERY, Selector
 from ipamc.read import rules
 from ipamc.read.kinds.base import Foreign, ForeignMetadata, NativeFields, Text, native_fields
 from ipamc.read.values import Reading
@@ -60,17 +60,9 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
             )
         yield Range(block, here / "cidr")
         return
-    if spec.namespace_selector and not _every(spec.namespace_selector):
-        reading.found.append(rules.namespace_selector(here / "namespaceSelector", spec.namespace_selector))
-    text, selector_at = spec.node_selector or "", here / "nodeSelector"
-    if len(text) > MAX_CALICO_LENGTH:
-        problem = (
-            f"a selector of {len(text):,} characters is longer than Calico's limit of {MAX_CALICO_LENGTH:,}"
-        )
-        too_long = SelectorError(
-            problem, offset=MAX_CALICO_LENGTH, help="give the nodes a label that a shorter selector can test"
-        )
-        reading.bad_selector(too_long, selector_at)
+    selector_at = here / "nodeSelector"
+    selector = _selector(spec.node_selector or "", selector_at, reading)
+    namespaces = _selector(spec.namespace_selector or "", here / "namespaceSelector", reading)
     size = spec.block_size or _BLOCK_SIZES[block.family]
     ranges = (Range(block, here / "cidr"),)
     pool = Pool(
@@ -82,10 +74,11 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
                 family=block.family, ranges=ranges, block_size=size, at=here / "blockSize"
             )
         },
-        selector=reading.calico(text, selector_at),
+        selector=selector,
         selector_at=selector_at,
         disabled=bool(spec.disabled or metadata.deletion_timestamp or spec.assignment_mode == "Manual"),
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
+        namespace_selector=None if namespaces == EVERY else namespaces,
     )
     if ours:
         kept = {name: value for name, value in ours.items() if name not in {"ipv4", "ipv6"}}
@@ -94,8 +87,13 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
     yield pool
 
 
-def _every(text: str) -> bool:
-    try:
-        return parse_calico(text) == EVERY
-    except SelectorError:
-        return False
+def _selector(text: str, at: Place, reading: Reading) -> Selector:
+    if len(text) > MAX_CALICO_LENGTH:
+        problem = (
+            f"a selector of {len(text):,} characters is longer than Calico's limit of {MAX_CALICO_LENGTH:,}"
+        )
+        too_long = SelectorError(
+            problem, offset=MAX_CALICO_LENGTH, help="use a label that a shorter selector can test"
+        )
+        reading.bad_selector(too_long, at)
+    return reading.calico(text, at)

@@ -42,6 +42,7 @@ class RawCilium(Own):
 
     version: VersionText
     managed_by: ManagedBy
+    assume: VersionText | UnsetType = UNSET
     namespace: Text = "kube-system"
     routing_mode: RoutingMode | UnsetType = UNSET
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
@@ -128,6 +129,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         name=raw.metadata.name,
         at=at,
         cilium=version,
+        assume=None if isinstance(cilium.assume, UnsetType) else _version(cilium.assume),
         managed_by=cilium.managed_by,
         namespace=cilium.namespace,
         routing_mode="" if isinstance(cilium.routing_mode, UnsetType) else cilium.routing_mode,

@@ -28,6 +28,7 @@ class RawSpec(NativeFields, kw_only=True):
     node_selector: dict[str, Any] | None = None
     disabled: Any = None
     block_size: Any = None
+    namespace_selector: Any = None
 
 
 class RawClusterCidr(Foreign):
@@ -71,7 +72,7 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
         disabled=bool(metadata.deletion_timestamp),
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
     )
-    if ours := native_fields(spec, "disabled", "block_size"):
+    if ours := native_fields(spec, "disabled", "block_size", "namespace_selector"):
         kept = {name: value for name, value in ours.items() if name != "blockSize"}
         way_out = f"write the pool in the native form: {native_form(pool, kept)}"
         reading.found.append(rules.native_fields(here, pool.dialect, list(ours), way_out))

@@ -42,6 +42,13 @@ class RawSelector(Own):
     match_expressions: list[RawRequirement] | UnsetType = UNSET
 
 
+class RawLabelSelector(Own):
+    """A LabelSelector of pods or namespaces; `model.selector` checks it."""
+
+    match_labels: dict[str, str] | UnsetType = UNSET
+    match_expressions: list[RawRequirement] | UnsetType = UNSET
+
+
 class RawFamily4(Own):
     """`spec.ipv4`."""
 
@@ -82,6 +89,10 @@ class RawSpec(Own):
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
+    pod_selector: RawLabelSelector | UnsetType = UNSET
+    namespace_selector: RawLabelSelector | UnsetType = UNSET
+    allow_first_ip: bool = field(name="allowFirstIP", default=False)
+    allow_last_ip: bool = field(name="allowLastIP", default=False)
 
     def __post_init__(self) -> None:
         if self.ipv4 is UNSET and self.ipv6 is UNSET:
@@ -128,6 +139,10 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         unlisted=spec.unlisted,
         disabled=spec.disabled,
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
+        pod_selector=_of_pods(spec.pod_selector, here / "podSelector", reading),
+        namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),
+        allow_first=spec.allow_first_ip,
+        allow_last=spec.allow_last_ip,
     )
 
 
@@ -142,6 +157,15 @@ def _pins(raw: Mapping[str, list[str]], at: Place, reading: Reading) -> dict[str
     for name in raw:
         reading.name(name, "node", Place(at.path, at.document, (*at.keys, name), key=True))
     return {name: reading.ranges(raw[name], at / name) for name in sorted(raw)}
+
+
+def _of_pods(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+    if isinstance(raw, UnsetType):
+        return None
+    try:
+        return parse_label_selector(to_builtins(raw))
+    except SelectorError as problem:
+        return reading.bad_selector(problem, at)
 
 
 def _selector(raw: str | RawSelector, at: Place, reading: Reading) -> Selector:

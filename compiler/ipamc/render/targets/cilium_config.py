@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from ipamc.model.cilium.operator_list import operator_lists
 from ipamc.model.cluster import Mode
 from ipamc.model.pool_ranges import Given
+from ipamc.model.pool_words import FLAG_FIELDS
 from ipamc.render.targets.context import File, Layout, texts
-from ipamc.render.targets.pod_ip_pool import shared_families
+from ipamc.render.targets.pod_ip_pool import allowed, shared_families
 
 TEMPLATE = "cilium_config.yaml.j2"
 
@@ -41,7 +42,7 @@ def data(layout: Layout) -> dict[str, str]:
         found[f"cluster-pool-ipv{family}-mask-size"] = str(mask)
     if pools := auto_created(layout):
         found["auto-create-cilium-pod-ip-pools"] = ",".join(
-            f"{name}={_spec(families)}" for name, families in pools.items()
+            f"{name}={_spec(families, allows)}" for name, (families, allows) in pools.items()
         )
     return dict(sorted(found.items()))
 
@@ -74,8 +75,12 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     return found
 
 
-def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], int], ...]]:
-    """Return (family, CIDRs, mask) by pool, for the shared pools that the operator creates by its flag."""
+Families = tuple[tuple[int, tuple[str, ...], int], ...]
+"""(family, CIDRs, mask)."""
+
+
+def auto_created(layout: Layout) -> dict[str, tuple[Families, tuple[str, ...]]]:
+    """Return families and fields of `allowed` by pool, for the shared pools that the operator's flag creates."""
     cluster = layout.plan.cluster
     if not layout.plan.operator_pools.intersection(cluster.auto_create):
         return {}
@@ -88,15 +93,16 @@ def auto_created(layout: Layout) -> dict[str, tuple[tuple[int, tuple[str, ...], 
                 for family, part, blocks in shared_families(layout, pool, given)
             )
             if families:
-                found[pool.name] = families
+                found[pool.name] = families, allowed(pool)
     return found
 
 
-def _spec(families: tuple[tuple[int, tuple[str, ...], int], ...]) -> str:
+def _spec(families: Families, allows: tuple[str, ...]) -> str:
     """Return a pool in the flag's grammar and Helm's order
     (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec).
     """
-    return ";".join(
+    parts = [
         f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}"
         for family, cidrs, mask in families
-    )
+    ]
+    return ";".join((*parts, *(f"{FLAG_FIELDS[name]}:true" for name in allows)))

@@ -17,13 +17,14 @@ from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
 from ipamc.render.targets.context import File, Layout, texts
-from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
+from ipamc.render.targets.pod_ip_pool import allowed, of_node, pinned_name
 
 TEMPLATE = "cilium_node.yaml.j2"
 
-Allocated = tuple[tuple[str, tuple[str, ...]], ...]
+Allocated = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 Values = tuple[str, bool, tuple[str, ...], tuple[str, ...], Allocated]
-"""Name, whether the operator must keep it, podCIDRs, single addresses (crd), (pool, CIDRs) (multi-pool)."""
+"""Name, whether the operator must keep it, podCIDRs, single addresses (crd), (pool, CIDRs, fields of `allowed`)
+(multi-pool)."""
 
 
 def files(layout: Layout) -> Iterator[File]:
@@ -77,12 +78,14 @@ def _maker(layout: Layout) -> Callable[[Node, tuple[Line, ...]], Values]:
 
 def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:
     """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
+    # Without `allowFirstIP` an agent that starts before the operator writes would begin its book without it.
     order = texts if can(cluster.cilium, Capability.NUMERIC_ALLOCATED) else _by_text
     return tuple(
         sorted(
             (
                 pool if pool in shared else pinned_name(pool, node.name),
                 tuple(cidr for _, blocks in sorted(families.items()) for cidr in order(blocks)),
+                allowed(cluster.pools_by_name.get(pool)),
             )
             for pool, families in of_node(lines).items()
         ),

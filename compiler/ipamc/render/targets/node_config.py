@@ -73,7 +73,10 @@ def _of_node(layout: Layout, want: Want) -> Values | None:
     settings = []
     for pool, families in groups.items():
         number = pre_allocation(
-            version, (block for blocks in families.values() for block in blocks), default=pool == default
+            version,
+            (block for blocks in families.values() for block in blocks),
+            layout.plan.cluster.pools_by_name.get(pool),
+            default=pool == default,
         )
         settings.append(f"{pinned_name(pool, name)}={number or 0}")
     defaults = (

@@ -8,6 +8,7 @@ as well, with exactly that node's blocks: whatever the order of events, the oper
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode, Pool, PoolFamily
@@ -17,8 +18,16 @@ from ipamc.render.targets.context import File, Layout, texts
 
 TEMPLATE = "pod_ip_pool.yaml.j2"
 
-Values = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...], int], ...]]
-"""Name, labels, (ipv4 or ipv6, CIDRs, maskSize)."""
+Selector = tuple[str, tuple[tuple[str, str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]
+"""podSelector or namespaceSelector, matchExpressions, matchLabels."""
+Values = tuple[
+    str,
+    tuple[tuple[str, str], ...],
+    tuple[str, ...],
+    tuple[tuple[str, tuple[str, ...], int], ...],
+    tuple[Selector, ...],
+]
+"""Name, labels, the fields of `allowed`, (ipv4 or ipv6, CIDRs, maskSize), selectors of pods."""
 
 
 def files(layout: Layout) -> Iterator[File]:
@@ -28,7 +37,7 @@ def files(layout: Layout) -> Iterator[File]:
         return
     given = Given(cluster, layout.plan.lock)
     shared = tuple(
-        (pool.name, _labels(pool), families)
+        (pool.name, _labels(pool), allowed(pool), families, tuple(_selectors(pool)))
         for pool in cluster.pools
         if pool.name in layout.plan.operator_pools
         and pool.name not in cluster.auto_create
@@ -95,11 +104,32 @@ def _pinned(
             yield (
                 pinned_name(name, node),
                 _labels(pools[name]) if name in pools else (),
+                allowed(pools.get(name)),
                 tuple(
                     (f"ipv{family}", texts(blocks), max(block.prefix for block in blocks))
                     for family, blocks in sorted(families.items())
                 ),
+                (),  # every node's own pool would select the same pods (IPC0564)
             )
+
+
+def allowed(pool: Pool | None) -> tuple[str, ...]:
+    """Return the fields by which pods may have the first, and the last address of a pool's blocks."""
+    return tuple(name for name, allows in pool.allows.items() if allows) if pool else ()
+
+
+def _selectors(pool: Pool) -> Iterator[Selector]:
+    """Yield the selectors of pods, by name. One that is no LabelSelector is refused before (IPC0563)."""
+    for name, selector in sorted(pool.by_pods.items()):
+        written: Mapping[str, Any] = selector.label_selector() or {}
+        yield (
+            name,
+            tuple(
+                (entry["key"], entry["operator"], tuple(entry.get("values", ())))
+                for entry in written.get("matchExpressions", ())
+            ),
+            tuple(written.get("matchLabels", {}).items()),
+        )
 
 
 def _labels(pool: Pool) -> tuple[tuple[str, str], ...]:

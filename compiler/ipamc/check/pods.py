@@ -1,0 +1,273 @@
+"""Rules about pools that select pods, and about the first and the last address of blocks (multi-pool mode)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can, since, text
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
+from ipamc.model.plan import Want
+from ipamc.model.selector.normal_form import ANYTHING, Outcomes
+from ipamc.model.selector.selector import Selector
+from ipamc.model.wording import shown
+
+CALICO_NAME = "projectcalico.org/name"
+"""A label that Calico gives to each namespace, and only Calico sees."""
+
+
+def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about the fields of pools that concern pods."""
+    for pool in cluster.pools:
+        if pool.dialect is Dialect.CALICO:
+            yield from namespace_selector(cluster, pool)
+        else:
+            yield from only_in_multi_pool(cluster, pool)
+            yield from field_too_early(cluster, pool)
+            yield from selects_no_pod(cluster, pool)
+    if cluster.mode is Mode.MULTI_POOL:
+        yield from selected_twice(cluster)
+
+
+def check_pods_and_nodes(
+    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """Yield what pools that select pods cannot be to nodes. `shared` are the pools that nodes share."""
+    if cluster.mode is Mode.MULTI_POOL and any(pool.by_pods for pool in cluster.pools):
+        yield from selects_for_each_node(cluster, wants, shared)
+        yield from pods_on_other_nodes(cluster, wants)
+
+
+def _written(pool: Pool) -> dict[str, Place]:
+    """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
+    fields = (*pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
+    return {name: _field(pool, name) for name in fields}
+
+
+def _field(pool: Pool, name: str) -> Place:
+    """Return the place of the name of a field."""
+    return Place(pool.at.path, pool.at.document, (*pool.at.keys, "spec", name), key=True)
+
+
+def _capability(field: str) -> Capability:
+    return Capability.ALLOW_ENDS if field.startswith("allow") else Capability.POD_SELECTORS
+
+
+def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0106: a Calico pool's `namespaceSelector` can be the one of a CiliumPodIPPool.
+
+    Only in multi-pool mode and from Cilium 1.19 on pools are chosen by namespaces; in other modes a block
+    serves pods of every namespace on its node. Cilium's field is a LabelSelector, so text that no
+    LabelSelector can say is refused, and so is the label `projectcalico.org/name`, which only Calico sees.
+    Remove the field, or leave the pool out.
+    """
+    selector = pool.namespace_selector
+    if selector is None:
+        return
+    help_ = "remove namespaceSelector, or this pool"
+    if cluster.mode is not Mode.MULTI_POOL:
+        problem = "a block serves pods of every namespace"
+    elif not can(cluster.cilium, Capability.POD_SELECTORS):
+        problem = f"Cilium {text(cluster.cilium)} has none; {text(since(Capability.POD_SELECTORS))} is the first that has"
+    elif CALICO_NAME in selector.keys:
+        problem = f"only Calico gives namespaces the label {CALICO_NAME}"
+        help_ = "test kubernetes.io/metadata.name instead"
+    elif selector.impossible():
+        problem = selector.impossible()
+    elif pool.name in cluster.auto_create:
+        problem = "autoCreate cannot say it"
+        help_ = f"remove {pool.name} from autoCreate: a manifest can"
+    elif selector.label_selector() is None:
+        problem = "Cilium takes a LabelSelector, which cannot say this"
+        help_ = "write it with ==, in, not in, has and &&; or remove namespaceSelector, or this pool"
+    else:
+        return
+    yield error(
+        "IPC0106",
+        pool.at / "spec" / "namespaceSelector",
+        f"namespaceSelector {shown(str(selector.source))} cannot apply: {problem}",
+        help=help_,
+    )
+
+
+def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0561: pools select pods, and allow the first and the last address of blocks, in multi-pool mode.
+
+    These are fields of a CiliumPodIPPool, which no other mode reads. Elsewhere a block serves every pod of
+    its node: in kubernetes and cluster-pool mode without its first and last address, and in crd mode too.
+    """
+    fields = _written(pool)
+    if fields and cluster.mode is not Mode.MULTI_POOL:
+        first = next(iter(fields.values()))
+        yield error(
+            "IPC0561",
+            first,
+            f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have',
+            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
+            help=f"remove {' and '.join(fields)}, or use multi-pool mode",
+        )
+
+
+def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0562: `podSelector` and `namespaceSelector` need Cilium 1.19, `allowFirstIP` and `allowLastIP` 1.20.
+
+    The apiserver drops fields that an older CiliumPodIPPool does not have, without a word: the pool would
+    serve other pods than it says.
+    """
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    for name, at in _written(pool).items():
+        if not can(cluster.cilium, _capability(name)):
+            yield error(
+                "IPC0562",
+                at,
+                f'{name} of pool "{pool.name}" with Cilium {text(cluster.cilium)}: it needs {text(since(_capability(name)))} or newer',
+                also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
+                help=f"remove {name}",
+            )
+
+
+def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0563: a selector of pods can be rendered.
+
+    One that no pod, or no namespace, can satisfy selects nothing: pods would go to the default pool. The flag
+    of `autoCreate` has no selectors, so a pool with one is a manifest.
+    """
+    for name, selector in pool.by_pods.items():
+        if pool.name in cluster.auto_create:
+            problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
+            help_ = f"remove {pool.name} from autoCreate: a manifest can"
+        elif selector.label_selector() is None or selector.impossible():
+            problem = f'{name} of pool "{pool.name}" selects nothing: {selector.impossible() or "its conditions exclude each other"}'
+            help_ = f"remove {name}, or change its conditions"
+        else:
+            continue
+        yield error("IPC0563", _field(pool, name), problem, help=help_)
+
+
+def selects_for_each_node(
+    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """IPC0564: with `pinning: node` a node's first pool selects no pods.
+
+    It is rendered as a CiliumPodIPPool for each node. If these selected pods, every one of them would select
+    a pod, and Cilium refuses a pod that several pools select; with one node, pods elsewhere would get its
+    blocks. A further pool is shared, and may select pods.
+    """
+    for pool in cluster.pools:
+        field = next(iter(pool.by_pods), "")
+        if field and cluster.own_pools and pool.name not in shared:
+            first = next((want.node for want in wants if want.offers and want.offers[0].pool is pool), None)
+            if first:
+                yield error(
+                    "IPC0564",
+                    _field(pool, field),
+                    f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}: with pinning: node each node would have such a pool',
+                    also=[
+                        Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here"),
+                        Related(first.at, "the node"),
+                    ],
+                    help=f"write another pool for the nodes, with a higher priority; or remove {field}; or set pinning: pool",
+                )
+
+
+def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
+    """IPC0567: pods that a pool selects get its addresses on every node.
+
+    Cilium's pools know no nodes: `nodeSelector` says for which nodes ipamc places blocks, and which default
+    pool a node has. A pod that `podSelector` or `namespaceSelector` selects asks for a block of the pool
+    wherever it runs. Keep such pods on the pool's nodes, with a nodeSelector or an affinity of their own.
+    """
+    served: Counter[str] = Counter()
+    for want in wants:
+        served.update(offer.pool.name for offer in want.offers)
+    for pool in cluster.pools:
+        others = len(wants) - served[pool.name]
+        if pool.by_pods and others and not pool.disabled:
+            field = next(iter(pool.by_pods))
+            yield warning(
+                "IPC0567",
+                _field(pool, field),
+                f'{field} of pool "{pool.name}" selects pods on every node, also on {count(others, "node")} that its nodeSelector does not select',
+                also=[Related(pool.selector_at, "the nodes are selected here")],
+                help="keep these pods on the pool's nodes by a nodeSelector of their own",
+            )
+
+
+def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0565: no pod is selected by two pools of one family.
+
+    Cilium gives such a pod no address (`multiple CiliumPodIPPools match pod`). Equal selectors are an error.
+    Others that do not exclude each other are a warning: a pod may have the labels of both. Conditions on one
+    label exclude each other if no value satisfies both.
+    """
+    pools = [
+        pool
+        for pool in cluster.pools
+        if pool.by_pods and not any(selector.impossible() for selector in pool.by_pods.values())
+    ]
+    for pool, other in _overlapping(pools):
+        equal = pool.by_pods == other.by_pods
+        make = error if equal else warning
+        field = next(iter(pool.by_pods))
+        yield make(
+            "IPC0565",
+            _field(pool, field),
+            f'{"every" if equal else "a"} pod that pool "{pool.name}" selects {"is" if equal else "may be"} selected by pool "{other.name}" too, and {"gets" if equal else "would get"} no address',
+            also=[Related(_field(other, next(iter(other.by_pods))), "the other pool")],
+            help=f"let the two exclude each other by values of one label, or remove {' and '.join(pool.by_pods)} of one",
+        )
+
+
+def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
+    """Yield pools that may select a pod of an earlier one, each with the first such.
+
+    Pools are compared only where they share a value of the label that most of them test, or do not test it.
+    """
+    conditions = [_conditions(pool) for pool in pools]
+    tested = Counter(key for each in conditions for key, outcomes in each.items() if outcomes.listed)
+    common = max(tested, key=lambda key: (tested[key], key), default=None)
+    by_value: dict[str, list[int]] = {}
+    without: list[int] = []
+    for number, pool in enumerate(pools):
+        outcomes = conditions[number].get(common, ANYTHING) if common else ANYTHING
+        if outcomes.listed and not outcomes.absent:
+            earlier = sorted(
+                {*without, *(one for value in outcomes.members for one in by_value.get(value, ()))}
+            )
+        else:
+            earlier = list(range(number))
+        for one in earlier:
+            if pools[one].families.keys() & pool.families.keys() and not _apart(
+                conditions[one], conditions[number]
+            ):
+                yield pool, pools[one]
+                break
+        if outcomes.listed and not outcomes.absent:
+            for value in outcomes.members:
+                by_value.setdefault(value, []).append(number)
+        else:
+            without.append(number)
+
+
+Conditions = Mapping[tuple[str, str], Outcomes]
+
+
+def _conditions(pool: Pool) -> Conditions:
+    """Return the conditions of both selectors on single labels, by field and label."""
+    found: dict[tuple[str, str], Outcomes] = {}
+    selector: Selector
+    for field, selector in pool.by_pods.items():
+        found |= {(field, key): outcomes for key, outcomes in selector.outcomes().items()}
+    return found
+
+
+def _apart(one: Conditions, other: Conditions) -> bool:
+    """Tell whether no pod satisfies both."""
+    for key in one.keys() & other.keys():
+        both = one[key].both(other[key])
+        if both.listed and not both.absent and not both.members:
+            return True
+    return False
