@@ -35,6 +35,7 @@ ELSEWHERE = {
         f"IPC08{number}": "a dump is no input: tests/importing/test_calico_says.py"
         for number in range(40, 65)
     },
+    "IPC0617": "another run has to come between: tests/place/test_resize_laws.py",
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
 }
 """Codes that no case file can show, and where they are shown."""

@@ -12,7 +12,8 @@ import tests.e2e.test_multi_pool
 import tests.e2e.test_published_pools
 import tests.e2e.test_refused_by_the_apiserver
 import tests.e2e.test_refused_by_the_operator
-import tests.e2e.test_renumber  # noqa: F401 - tests enter themselves into SHOWN
+import tests.e2e.test_renumber
+import tests.e2e.test_resize  # noqa: F401 - tests enter themselves into SHOWN
 from ipamc.catalogue import catalogue
 from tests.e2e.rules import NO_SERVER_HERE, SHOWN
 

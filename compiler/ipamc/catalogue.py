@@ -26,6 +26,7 @@ from ipamc.check import (
     published,
     published_ranges,
     selection,
+    usage,
 )
 from ipamc.check import pins as check_pins
 from ipamc.importing import rules as importing_rules
@@ -37,7 +38,8 @@ from ipamc.model import diagnostics
 from ipamc.place import candidates
 from ipamc.place.allocate import pins as allocate_pins
 from ipamc.place.allocate import shortage
-from ipamc.place.reconcile import reconcile, renumber
+from ipamc.place.reconcile import reconcile, renumber, resized
+from ipamc.place.resize import rules as resize_rules
 from ipamc.read import rules as read_rules
 from ipamc.read.dump import rules as dump_rules
 from ipamc.read.syntax import rules as syntax_rules
@@ -56,6 +58,7 @@ MODULES: tuple[ModuleType, ...] = (
     modes,
     multi_pool,
     pods,
+    usage,
     bgp,
     lock_rules,
     candidates,
@@ -63,6 +66,8 @@ MODULES: tuple[ModuleType, ...] = (
     reconcile,
     consent,
     renumber,
+    resized,
+    resize_rules,
     held_blocks,
     leavers,
     allocate_pins,

@@ -540,3 +540,19 @@ def test_a_conflict_is_settled_by_taking_either_side(
         }
         # IPC0407: the other side's newcomer took the place.
         assert {each.code for each in problems} <= {"IPC0407"}
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "merged"),
+    [(20, 25, 30, 30), (20, 25, 20, 25), (20, 20, 30, 30), (20, 25, 0, 0), (20, 0, 25, 0)],
+)
+def test_of_two_resizes_the_larger_one_counts(base: int, ours: int, theirs: int, merged: int) -> None:
+    """So many single addresses of a block are rendered (crd mode); 0: all."""
+
+    def lock(addresses: int) -> bytes:
+        part = f',"addresses":{addresses}' if addresses else ""
+        head = '{"lock":1,"cluster":"lab","mode":"crd","shards":1}'
+        return f'{head}\n{{"block":"10.0.0.0/26","pool":"a","node":"n1"{part}}}\n'.encode()
+
+    done = merge(lock(base), lock(ours), lock(theirs))
+    assert (done.text, done.dropped, done.conflicts) == (lock(merged), (), ())

@@ -533,7 +533,7 @@ def test_cidrs(text: str, code: str) -> None:
         ),
         (
             calico("{cidr: 10.0.0.0/8, namespaceSelector: team ==}"),
-            ["IPC0301 1.yaml:4 ^"],
+            ["IPC0301 1.yaml:4 ^}"],
         ),
         (
             pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, podSelector: {matchLabels: {a b: c}}}"),

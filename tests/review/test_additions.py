@@ -20,6 +20,7 @@ from ipamc.review.diff.line_changes import (
     LineChanges,
     PoolTransfer,
     Renumber,
+    ResizedBlock,
     TakenBlock,
 )
 from ipamc.review.diff.plan_report import ClusterReport, Status
@@ -54,6 +55,11 @@ LINES: dict[str, tuple[Any, str]] = {
     "taken": ((TakenBlock(line=LINE, by=LINE),), "1 held block changed hands"),
     "pool_transfers": ((PoolTransfer(before="a", after="b", lines=(LINE,)),), "other pools"),
     "taken_back": ((FormerBlock(line=LINE, before=LINE),), "1 block no longer shown by the operator"),
+    "given_back": ((FormerBlock(line=LINE, before=LINE),), "1 block given back by use: n1 (10.0.0.0/27)"),
+    "resized": (
+        (ResizedBlock(line=LINE, before=20),),
+        "1 block with other single addresses: n1 (10.0.0.0/27)",
+    ),
     "added": ((replace(ADDED, of="n0"),), "1 block given again: n1 (10.0.0.0/27, of n0)"),
 }
 OTHERS: dict[str, tuple[Any, str]] = {

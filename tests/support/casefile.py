@@ -8,6 +8,8 @@ A case is a txtar archive: a header that says what it shows, then files between 
     -- base/PATH --               an input, the lock or a rendered file as it was: what a plan compares with; empty, it was not there. What `base/` lacks was
                                   as it is now; where it has nothing of the rendered tree, that was what the base compiles to
     -- templates/NAME --          a template in place of the project's own: what a bug of ours would do
+    -- dump/NAME --               a dump of the running cluster: the case is what `ipamc resize` makes of it
+    -- want/resize --             the table of `ipamc resize --all`
     -- want/ipam.lock --          the lock after
     -- want/rendered/PATH --      a rendered file; only those listed are compared
     -- want/files --              the paths of all rendered files
@@ -49,11 +51,16 @@ from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span, count
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
+from ipamc.place.resize.decide import resizes
+from ipamc.place.resize.look import look
+from ipamc.read.dump.read import read_dump
+from ipamc.read.locate import locate
 from ipamc.report import explanation
 from ipamc.report.findings import report
 from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
+from ipamc.report.resize import table as resize_table
 from ipamc.review.diff import ClusterBase, compare, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
 from ipamc.workspace.disk import assets
@@ -65,7 +72,7 @@ _MARK = re.compile(
 )
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
 _SPAN = re.compile(r"want/(1\.\d+)(?:-1\.\d+)?/(.+)")
-_NO_INPUT = ("want/", "rendered/", "templates/", "base/")
+_NO_INPUT = ("want/", "rendered/", "templates/", "base/", "dump/")
 FOLDER = "clusters/case"
 
 
@@ -173,10 +180,12 @@ def compiled(case: Case) -> Outcome:
     """Compile the case of one minor."""
     produced: dict[str, str] = {}
     compilation = None
+    dumps = _below("dump/", case)
+    found: tuple[Diagnostic, ...] = ()
     try:
-        compilation = compile_cluster(inputs(case))
-        found: tuple[Diagnostic, ...] = compilation.diagnostics
-        produced = {f"rendered/{path}": text for path, text in compilation.files.items()}
+        compilation, said = _resized(case, dumps, produced) if dumps else (compile_cluster(inputs(case)), ())
+        found = (*said, *compilation.diagnostics)
+        produced |= {f"rendered/{path}": text for path, text in compilation.files.items()}
         produced["ipam.lock"] = compilation.lock
         produced["files"] = "".join(f"{path}\n" for path in sorted(compilation.files))
     except Refused as refused:
@@ -187,6 +196,26 @@ def compiled(case: Case) -> Outcome:
     if any(name.startswith("want/plan.") for name in case.files):
         produced |= plans(case, compilation, found)
     return Outcome(found, produced)
+
+
+def _resized(
+    case: Case, dumps: Mapping[str, str], produced: dict[str, str]
+) -> tuple[Compilation, tuple[Diagnostic, ...]]:
+    """Look at the use in a dump, and compile; every case shows that a second look changes nothing."""
+    given = inputs(case)
+    pieces = [(f"dump/{name}", [text.encode()]) for name, text in dumps.items()]
+    dump, warnings = read_dump(pieces, nodes=False)
+    try:
+        looked, found = look(compile_cluster(given).plan, dump, given.today)
+    except Refused as refused:
+        raise Refused(locate((*warnings, *refused.diagnostics), given.sources)) from None
+    produced["resize"] = resize_table(looked.rows, every=True)
+    done = compile_cluster(replace(given, consent=replace(given.consent, resize=resizes(looked.rows))))
+    later = replace(given, lock=done.lock.encode(), consent=Consent())
+    again, _ = look(compile_cluster(later).plan, dump, given.today)
+    settled = compile_cluster(replace(later, consent=Consent(resize=resizes(again.rows))))
+    assert (settled.lock, settled.files) == (done.lock, done.files), "a second look changes something"
+    return done, locate((*warnings, *found), given.sources)
 
 
 def _why(case: Case, node: str) -> str:

@@ -13,6 +13,7 @@ from ipamc.check.multi_pool import check_multi_pool
 from ipamc.check.pins import check_pins
 from ipamc.check.pods import check_pods
 from ipamc.check.pools import check_pools
+from ipamc.check.usage import check_usage
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic
 
@@ -24,4 +25,5 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_pins(cluster)
     yield from check_multi_pool(cluster)
     yield from check_pods(cluster)
+    yield from check_usage(cluster)
     yield from check_bgp(cluster)

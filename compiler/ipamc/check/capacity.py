@@ -46,7 +46,8 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0551: a node's blocks have an address for each of its `maxPods`.
 
     The kubelet accepts up to `maxPods` pods; those that get no address stay in ContainerCreating. Pods on the
-    host network need none, so this is a warning. Two or three addresses of the blocks are Cilium's own.
+    host network need none, so this is a warning. Two or three addresses of the blocks are Cilium's own. Where
+    the pool has `usage`, blocks up to its `maxBlocks` count: `ipamc resize` gives them when they are needed.
     """
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
     pools = {pool.name: pool for pool in plan.cluster.pools}
@@ -57,6 +58,9 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
         for family in plan.cluster.families:
             mine = [line for line in lines if line.block.family == family]
             room = sum(usable_of(plan.cluster, line) for line in mine)
+            usage = pools[mine[0].pool].usage if mine and mine[0].pool in pools else None
+            if usage and usage.most > len(mine):  # it gets more when it uses them
+                room += (usage.most - len(mine)) * usable_of(plan.cluster, mine[0])
             if mine and room < node.max_pods:
                 short[mine[0].pool, family].append((node, room))
     for (name, family), nodes in sorted(short.items()):
@@ -97,7 +101,7 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     """
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):
-        entries = sum(usable_of(plan.cluster, line) for line in lines)
+        entries = sum(line.addresses or usable_of(plan.cluster, line) for line in lines)
         if entries > CRD_ENTRIES:
             over[lines[0].pool].append((name, entries))
     pools = {pool.name: pool for pool in plan.cluster.pools}

@@ -137,7 +137,11 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
                     )
                 ),
             ],
-            help=drain if make is warning else f"{_which_case(plan, node.name)}{drain}",
+            help=drain
+            if make is warning and not _gave_back(plan, seen)
+            else f"apply, and export its CiliumNode again; if it shows that then: {drain}"
+            if make is warning
+            else f"{_which_case(plan, node.name)}{drain}",
         )
 
 
@@ -189,6 +193,12 @@ def _is_former(shown: Sequence[ShownBlock], lines: Iterable[Line]) -> bool:
     former = [line.block for line in lines if line.moved]
     known = Blocks([*former, *(line.block for line in lines if line.in_use)])
     return any(map(Blocks(former).fit, shown)) and all(map(known.fit, shown))
+
+
+def _gave_back(plan: Plan, seen: CiliumNode) -> bool:
+    """Tell whether a node shows a block that it holds, too: it was not moved, but gave another one back."""
+    held = Blocks(line.block for line in plan.held.get(seen.name, ()))
+    return any(map(held.fit, Evidence(plan.cluster, plan.lock.lines).by(seen)))
 
 
 def _held_at(plan: Plan, name: str, lines: dict[str, list[Line]]) -> list[Related]:

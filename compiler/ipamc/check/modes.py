@@ -69,8 +69,8 @@ def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0507: a Cilium that ipamc does not know is taken for one that it knows.
 
     `assume` in the Cluster, or `--assume`, says so. Nothing was run or read of the newer minor: the manifests
-    are those of the other one, and so are all rules. Try them on a cluster where nothing can be lost; look at
-    `operator-status` of the CiliumNodes after the first apply. Take `assume` out when ipamc knows the minor.
+    are those of the other one, and so are all rules. Try them on a cluster where nothing can be lost, and look
+    at the status of the CiliumNodes after the first apply. Take `assume` out when ipamc knows the minor.
     """
     if cluster.written:
         yield warning(

@@ -14,6 +14,8 @@ from ipamc.model.selector.normal_form import ANYTHING, Outcomes
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import shown
 
+MOST_PAIRS = 300_000
+"""How many pairs of pools are compared at most, to find pods that both select: in about a second."""
 CALICO_NAME = "projectcalico.org/name"
 """A label that Calico gives to each namespace, and only Calico sees."""
 
@@ -113,8 +115,8 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     """IPC0562: `podSelector` and `namespaceSelector` need Cilium 1.19, `allowFirstIP` and `allowLastIP` 1.20.
 
-    The apiserver drops fields that an older CiliumPodIPPool does not have, without a word: the pool would
-    serve other pods than it says.
+    The apiserver refuses to apply fields that an older CiliumPodIPPool does not have (`field not declared in
+    schema`), and drops them where they come another way: the pool would serve other pods than it says.
     """
     if cluster.mode is not Mode.MULTI_POOL:
         return
@@ -201,7 +203,7 @@ def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
 
     Cilium gives such a pod no address (`multiple CiliumPodIPPools match pod`). Equal selectors are an error.
     Others that do not exclude each other are a warning: a pod may have the labels of both. Conditions on one
-    label exclude each other if no value satisfies both.
+    label exclude each other if no value satisfies both. Of hundreds of pools not every pair is compared.
     """
     pools = [
         pool
@@ -234,12 +236,12 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
     for number, pool in enumerate(pools):
         outcomes = conditions[number].get(common, ANYTHING) if common else ANYTHING
         if outcomes.listed and not outcomes.absent:
-            earlier = sorted(
+            earlier: Sequence[int] = sorted(
                 {*without, *(one for value in outcomes.members for one in by_value.get(value, ()))}
             )
         else:
-            earlier = list(range(number))
-        for one in earlier:
+            earlier = range(number)
+        for one in earlier[: MOST_PAIRS // len(pools)]:
             if pools[one].families.keys() & pool.families.keys() and not _apart(
                 conditions[one], conditions[number]
             ):

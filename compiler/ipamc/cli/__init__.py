@@ -27,6 +27,7 @@ VERBS = {
     "compile": "Write the lock and render the manifests.",
     "lock": "Write only the lock; give consent.",
     "plan": "Show what changes, against a git revision or the disk.",
+    "resize": "Give nodes more blocks, and take unused ones back, by use.",
     "show": "Show how full the pools are.",
     "which": "Show which node has an address, or which blocks a node has.",
     "why": "Show why a node has its blocks.",

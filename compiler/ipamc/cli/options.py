@@ -22,6 +22,11 @@ def clusters_argument(function: Function) -> Function:
     return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...", shell_complete=_complete)(function)
 
 
+def cluster_argument(function: Function) -> Function:
+    """Add the argument CLUSTER, as `cluster`."""
+    return click.argument("cluster", metavar="CLUSTER", shell_complete=_complete)(function)
+
+
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
     from click.shell_completion import CompletionItem
 

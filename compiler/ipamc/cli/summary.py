@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ipamc.lock.file import decode
 from ipamc.model.diagnostics import count, names
 from ipamc.model.plan import Origin, Plan, StaleReason
-from ipamc.review.diff.lock_lines import renumbered
+from ipamc.review.diff.renumbered import renumbered
 
 if TYPE_CHECKING:
     from ipamc.workspace.output import Changes
@@ -41,7 +41,11 @@ def _renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
         return set()
     old, new = before.splitlines()[1:], after.encode().splitlines()[1:]
     return renumbered(
-        map(decode, set(old) - set(new)), map(decode, set(new) - set(old)), plan.held, plan.operator_pools
+        map(decode, set(old) - set(new)),
+        map(decode, set(new) - set(old)),
+        plan.held,
+        plan.operator_pools,
+        one_block=plan.cluster.mode.one_block,
     )
 
 

@@ -30,7 +30,7 @@ from ipamc.lock.rules import (
     row_at,
     two_held,
 )
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import Block, CidrError, parse_block, part
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
 from ipamc.model.lock import Consent, Line, Lock, State
@@ -59,6 +59,7 @@ class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     moved: bool = False
     pending: bool = False
     released: bool = False
+    addresses: _Number = 0
 
     @property
     def state(self) -> State:
@@ -113,7 +114,14 @@ def _record(line: Line) -> Record:
     state = line.state
     pending = state is State.PENDING or line.was_pending
     return Record(
-        str(line.block), line.pool, line.node, line.since, line.moved, pending, state is State.RELEASED
+        str(line.block),
+        line.pool,
+        line.node,
+        line.since,
+        line.moved,
+        pending,
+        state is State.RELEASED,
+        line.addresses,
     )
 
 
@@ -286,14 +294,18 @@ def _line(record: Record) -> Line:
         raise ValueError("no node")
     if record.quarantined:
         _check_day(record.quarantined)
+    block = parse_block(record.block, pods=False)
+    if record.addresses and (record.released or part(block, record.addresses) != record.addresses):
+        raise ValueError(f"{record.addresses} addresses are no part of {block}")
     return Line(
-        block=parse_block(record.block, pods=False),
+        block=block,
         pool=record.pool,
         node=record.node,
         state=record.state,
         since=record.quarantined,
         moved=record.moved,
         was_pending=record.pending and bool(record.quarantined),
+        addresses=record.addresses,
     )
 
 

@@ -181,6 +181,11 @@ def _plain(text: str) -> Block:
 _FORBIDDEN_BLOCKS = tuple((kind, _plain(text)) for kind, text in _FORBIDDEN)
 
 
+def part(block: Block, addresses: int) -> int:
+    """Return how many single addresses stand for a part of a block (crd mode); 0 for all that it has, or for 0."""
+    return addresses if 0 < addresses < usable(block, all_of_tiny=True) else 0
+
+
 def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
     """Count the addresses that pods can have: all but the first and the last of a block of more than two.
 

@@ -90,6 +90,23 @@ class SizeClass:
     at: Place
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """When `ipamc resize` gives a node more of a pool, and when it takes something back."""
+
+    high: int
+    """Percent of a node's usable addresses in use, above which it gets more."""
+    low: int
+    """Percent below which it gives unused blocks back."""
+    least: int
+    """The fewest blocks of a family that a node keeps (`minBlocks`)."""
+    most: int
+    """The most that it gets (`maxBlocks`)."""
+    addresses: int = 0
+    """How many single addresses of a new block are rendered at first (crd mode); 0: all of them."""
+    at: Place
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pool:
     """A pool of addresses: its ranges, and the nodes that may have blocks of them."""
@@ -119,6 +136,8 @@ class Pool:
     allow_first: bool = False
     """Multi-pool mode: pods may have the first address of a block; `allow_last` likewise, the last one."""
     allow_last: bool = False
+    usage: Usage | None = None
+    """None: nodes keep what they have."""
 
     @property
     def by_pods(self) -> Mapping[str, Selector]:
@@ -280,6 +299,11 @@ class Cluster:
     def pools_by_name(self) -> Mapping[str, Pool]:
         """Return the pools by name."""
         return {pool.name: pool for pool in self.pools}
+
+    @cached_property
+    def cilium_nodes_by_name(self) -> Mapping[str, CiliumNode]:
+        """Return the CiliumNodes by name."""
+        return {seen.name: seen for seen in self.cilium_nodes}
 
     def field(self, *keys: str) -> Place:
         """Return the place of a field of the Cluster document, whether or not the field is there."""

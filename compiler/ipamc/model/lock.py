@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -45,6 +46,8 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Of a quarantined line: the node moved to another block, and never gets this one back."""
     was_pending: bool = False
     """Of a quarantined line: it was pending when its node left, and is pending again if the node returns."""
+    addresses: int = 0
+    """How many single addresses of the block are rendered, from its first usable one on (crd mode); 0: all."""
 
     @property
     def in_use(self) -> bool:
@@ -91,6 +94,29 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """Further blocks for a node, in one family of one pool."""
+
+    pool: str
+    family: int
+    blocks: int
+    """How many more."""
+    addresses: int = 0
+    """How many addresses of the last one are rendered (crd mode); 0: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """What becomes of one node's blocks by their use; `place/resize/` decides it."""
+
+    grow: tuple[Growth, ...] = ()
+    addresses: Mapping[Block, int] = field(default_factory=dict)
+    """How many addresses of held blocks are rendered from now on; 0: all."""
+    reclaim: frozenset[Block] = frozenset()
+    """Held blocks that go into quarantine, and do not come back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     """What a person agreed to, for one run. Reviewers see it in the lock's lines; it is not kept anywhere."""
 
@@ -112,3 +138,5 @@ class Consent:
     """The lines may follow CiliumNodes most of which show none of the blocks of the lock."""
     no_pods: frozenset[str] = frozenset()
     """Names of running nodes without pods of Cilium's, or "all": their CiliumNodes need not be known."""
+    resize: Mapping[str, Resize] = field(default_factory=dict)
+    """By node."""

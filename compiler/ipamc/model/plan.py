@@ -13,7 +13,7 @@ import msgspec
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Diagnostic, Place
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Growth, Line, Lock, State
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -107,6 +107,8 @@ class StaleReason(enum.Enum):
     ARRIVED = "arrived"
     """A renumber is complete: the pending line is held now."""
     RENAMED = "renamed"
+    RESIZED = "resized"
+    """The node gets more blocks or addresses, or gives some back, by their use."""
     INCOMPLETE = "incomplete"
     """The node wants a block more than it holds."""
     FOLLOWED = "followed"
@@ -148,6 +150,8 @@ class Demand(msgspec.Struct, frozen=True):
     """None in one-block modes: walk the offers."""
     count: dict[int, int] = {}
     """Blocks that are missing, by family, where `offer` is given."""
+    growth: Growth | None = None
+    """The node has what the pool owes it, and gets this beside it, if there is room."""
 
 
 class Origin(enum.StrEnum):

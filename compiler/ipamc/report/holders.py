@@ -76,7 +76,11 @@ def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[
 
 
 def _record(
-    answer: LockAnswer | InputAnswer, block: Block, pool: str, node: str, in_state: Mapping[str, str | bool]
+    answer: LockAnswer | InputAnswer,
+    block: Block,
+    pool: str,
+    node: str,
+    in_state: Mapping[str, str | bool | int],
 ) -> dict[str, str | int]:
     place: dict[str, str | int] = {"file": answer.at.path, "line": answer.at.line}
     return {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node, **in_state, **place}

@@ -98,7 +98,8 @@ def state(line: Line, *, started: bool = False) -> str:
     `started`: the node started with the block, and may not have it any more.
     """
     day = f" {line.since}" if line.since else ""
-    return f"{line.state}{day}{', moved' if line.moved else ''}{' at start' if started else ''}"
+    part = f", {line.addresses:,} addresses" if line.addresses else ""
+    return f"{line.state}{day}{', moved' if line.moved else ''}{' at start' if started else ''}{part}"
 
 
 def about_started(name: str, started: Collection[Block]) -> str:
@@ -143,7 +144,7 @@ def _pool_record(use: PoolUse, lock: Lock, started: Collection[Block], *, blocks
     }
 
 
-def _line_records(lock: Lock, block: Block, started: Collection[Block]) -> list[dict[str, str | bool]]:
+def _line_records(lock: Lock, block: Block, started: Collection[Block]) -> list[dict[str, str | bool | int]]:
     return [
         {
             "block": str(line.block),
@@ -154,14 +155,15 @@ def _line_records(lock: Lock, block: Block, started: Collection[Block]) -> list[
     ]
 
 
-def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool]:
+def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool | int]:
     """Return the state of a line for JSON; of a quarantined one with the day, and whether its node moved.
 
     `started`: the node started with the block, and may not have it any more.
     """
-    record: dict[str, str | bool] = {"state": str(line.state)}
+    record: dict[str, str | bool | int] = {"state": str(line.state)}
     record |= {"since": line.since} if line.since else {}
     record |= {"moved": True} if line.moved else {}
+    record |= {"addresses": line.addresses} if line.addresses else {}
     return record | ({"atStart": True} if started else {})
 
 

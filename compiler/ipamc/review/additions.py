@@ -45,10 +45,14 @@ def _lines(difference: Difference) -> Iterator[str]:
         ("quarantined", lines.left),
         ("released", lines.released),
         ("no longer shown by the operator", lines.taken_back),
+        ("given back by use", lines.given_back),
     ):
         if blocks:
             found = names(f"{block.line.node} ({block.line.block})" for block in blocks)
             yield f"{count(len(blocks), 'block')} {what}: {found}"
+    if lines.resized:
+        resized = names(f"{item.line.node} ({item.line.block})" for item in lines.resized)
+        yield f"{count(len(lines.resized), 'block')} with other single addresses: {resized}"
     if lines.vanished:
         yield f"{count(len(lines.vanished), 'line')} vanished from the lock"
     if lines.taken:

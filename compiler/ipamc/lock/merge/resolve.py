@@ -101,6 +101,11 @@ class ThreeWay:
         if one and two and one.node == two.node:
             if self.base.get(block) in (one, two) and not (one.in_use and two.in_use):
                 return [(line, side) for line, side in both if line != self.base[block]]
+            if one.state is two.state and one.in_use:  # they differ in how many addresses they have
+                known = self.base.get(block)
+                if known in (one, two):
+                    return [(line, side) for line, side in both if line != known]
+                return [max(both, key=lambda each: (not each[0].addresses, each[0].addresses))]
             if not (one.in_use or two.in_use):
                 last = max(one, two, key=lambda line: (line.since, line.was_pending))
                 moved = bool(last.since) and (one.moved or two.moved)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Line, Lock, State
@@ -23,7 +23,14 @@ from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
 from ipamc.place.allocate.reuse import last_day
-from ipamc.place.allocate.shortage import Short, Unserved, half_room, no_family, no_room
+from ipamc.place.allocate.shortage import (
+    Short,
+    Unserved,
+    half_room,
+    no_family,
+    no_room,
+    no_room_to_grow,
+)
 from ipamc.place.reconcile.renumber import complete_placed
 
 _block = operator.attrgetter("block")
@@ -40,6 +47,8 @@ class Placement:
     after: Occupancy
     """The plan's lines, and what else newcomers may not have."""
     short: Sequence[Short]
+    stunted: Sequence[Short]
+    """Nodes that have what they need, and for which there is no room to grow."""
     unserved: Sequence[Unserved]
     conflicts: Sequence[PinConflict]
 
@@ -54,6 +63,7 @@ def allocate(
         *no_room(cluster, made.short, made.after),
         *half_room(cluster, made.short, made.after),
         *no_family(made.unserved),
+        *no_room_to_grow(cluster, made.stunted, made.after),
     ]
 
 
@@ -75,10 +85,12 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     occupancy = Occupancy(moved.kept, _blocked(cluster, reconciled), over, today)
     placed = Newcomers(occupancy)
     placed.place(moved.demands, State.PENDING)
-    placed.place(pinned.demands, State.HELD)
+    placed.place([demand for demand in pinned.demands if not demand.growth], State.HELD)
+    placed.place([demand for demand in pinned.demands if demand.growth], State.HELD)
     reused = occupancy.reused
     kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept
     new = [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
+    new = _as_many(new, reconciled) if renumbers else new
     lines = _together(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
     # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
@@ -107,9 +119,24 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
         plan=plan,
         after=replace(occupancy, lines=lines),
         short=placed.short,
+        stunted=placed.stunted,
         unserved=placed.unserved,
         conflicts=[*pinned.conflicts, *moved.conflicts],
     )
+
+
+def _as_many(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
+    """Return new lines; a pending one has no more addresses than those that it replaces (crd mode)."""
+    had: dict[tuple[str, int, str], list[int]] = {}
+    for name in reconciled.renumbered:
+        for line in reconciled.held.get(name, ()):
+            had.setdefault(line.key(one_block=False), []).append(line.addresses)
+    return [
+        msgspec.structs.replace(line, addresses=part(line.block, max(of)))
+        if line.state is State.PENDING and all(of := had.get(line.key(one_block=False), [0]))
+        else line
+        for line in new
+    ]
 
 
 class _Order:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Node, Pool
+from ipamc.model.cidr import Block, part
+from ipamc.model.cluster import Pool
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Want
 from ipamc.place.allocate.free_space import Space
@@ -38,6 +38,8 @@ class Newcomers:
     origins: dict[Block, Origin] = field(default_factory=dict)
     short: list[Short] = field(default_factory=list)
     unserved: list[Unserved] = field(default_factory=list)
+    stunted: list[Short] = field(default_factory=list)
+    """Nodes that have what they need, and for which there is no room to grow."""
     state: State = State.HELD
     """The state of new lines: pending where the nodes that come now are renumbered."""
     origin: Origin | None = None
@@ -59,7 +61,7 @@ class Newcomers:
             if demand.offer is None:
                 self._serve_families(demand.want, demand.families)
             else:
-                self._serve_pool(demand.want.node, demand.offer, demand.count)
+                self._serve_pool(demand, demand.offer)
 
     def _serve_families(self, want: Want, families: tuple[int, ...]) -> None:
         """Place one block of each family.
@@ -98,18 +100,29 @@ class Newcomers:
         index = bisect.bisect_left(known, place)
         return known[index] if index < len(known) else len(offers)
 
-    def _serve_pool(self, node: Node, offer: Offer, count: Mapping[int, int]) -> None:
-        """Place a number of blocks of each family for a node, all of one pool."""
+    def _serve_pool(self, demand: Demand, offer: Offer) -> None:
+        """Place a number of blocks of each family for a node, all of one pool.
+
+        Those beside what the pool owes it have all their addresses, but for the last one.
+        """
+        node, growth, count = demand.want.node, demand.growth, demand.count
+        short = self.stunted if growth else self.short
         if why := never(offer.pool):
-            self.short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
+            short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
             return
+        usage = offer.pool.usage
+        first = usage.addresses if usage and not growth and self.state is State.HELD else 0
+        last = growth.addresses if growth else first
         full = tuple(
             family
             for family, number in count.items()
-            if not all(self._give(node.name, offer, (family,)) for _ in range(number))
+            if not all(
+                self._give(node.name, offer, (family,), last if index == number - 1 else first)
+                for index in range(number)
+            )
         )
         if full:
-            self.short.append(Short(node, offer, full, (), ()))
+            short.append(Short(node, offer, full, (), ()))
 
     def _instead(
         self, node: str, full: Offer, asked: tuple[int, ...], missing: tuple[int, ...]
@@ -135,8 +148,8 @@ class Newcomers:
             place += 1
         return missing
 
-    def _give(self, node: str, offer: Offer, families: tuple[int, ...]) -> bool:
-        """Place a block of each family, or none if one of them has no room."""
+    def _give(self, node: str, offer: Offer, families: tuple[int, ...], addresses: int = 0) -> bool:
+        """Place a block of each family, or none if one of them has no room; of it so many addresses, or all."""
         pool = offer.pool
         name = pool.name
         places = []
@@ -148,7 +161,15 @@ class Newcomers:
             places.append((space, found))
         for space, found in places:
             space.take(found)
-            self.lines.append(Line(block=found.block, pool=name, node=node, state=self.state))
+            self.lines.append(
+                Line(
+                    block=found.block,
+                    pool=name,
+                    node=node,
+                    state=self.state,
+                    addresses=part(found.block, addresses) if addresses else 0,
+                )
+            )
             self.origins[found.block] = self.origin or (Origin.RE_USED if found.reuse else Origin.FIRST_FIT)
         return True
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Range
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
 from ipamc.model.lock import Line, Lock, State
@@ -93,7 +93,9 @@ class _PinPlacer:
             if by := self._forbidden(node, block, under):
                 self.conflicts.append(PinConflict(node=node, pin=pin, by=by))
             else:
-                self.new.append(Line(block=block, pool=offer.pool.name, node=node))
+                usage = offer.pool.usage
+                addresses = part(block, usage.addresses) if usage else 0
+                self.new.append(Line(block=block, pool=offer.pool.name, node=node, addresses=addresses))
                 self.replaced.update(line.block for line in under)
         return {family: number for family, number in still.items() if number}
 

@@ -12,7 +12,7 @@ import msgspec
 from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, PoolFamily
-from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names
+from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import more_room
 from ipamc.place.allocate.free_space import Space
@@ -89,6 +89,24 @@ def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> It
             f"pool {shortage.pool} has room in {ip(shortage.room)} but not in {ip(dict(shortage.full))} for {_nodes(nodes)}; "
             f"{pool.contents}{_passed_over(shortage.passed)}",
             also=[Related(nodes[0].at, f"node {nodes[0].name} needs both")],
+            help=pool.ways_out,
+        )
+
+
+def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
+    """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks.
+
+    They have what they need, and use most of it, so this is a warning: when all of it is used, pods get no
+    address. Add a CIDR to the pool.
+    """
+    full = _FullPools(cluster, after)
+    for shortage, nodes in _grouped(shorts):
+        pool = full.of(shortage)
+        yield warning(
+            "IPC0616",
+            pool.at,
+            f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}",
+            also=[Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")],
             help=pool.ways_out,
         )
 

@@ -32,6 +32,7 @@ from ipamc.model.range_index import RangeIndex
 from ipamc.place.candidates import unlisted_pools, unmatched
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.renumber import no_held_line, no_pending_line, renumber
+from ipamc.place.reconcile.resized import grow, resize
 from ipamc.place.reconcile.run import Run
 from ipamc.place.reconcile.transitions import (
     adopt,
@@ -201,8 +202,8 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         elif node.pending and node.name in run.consent.settle:
             node = settle(node, run)
     node = adopt(without_move(node, run), run)
-    node = without_move(follow(node, run), run)
-    return ask(renumber(node, want, run), want, run)
+    node = resize(without_move(follow(node, run), run), run)
+    return grow(ask(renumber(node, want, run), want, run), want, run)
 
 
 def _faulty(
@@ -243,6 +244,7 @@ _STALE = {
         "node has other blocks by its CiliumNode",
         "nodes have other blocks by their CiliumNodes",
     ),
+    StaleReason.RESIZED: ("node is resized", "nodes are resized"),
     StaleReason.INCOMPLETE: (
         "node wants a block that it does not hold",
         "nodes want blocks that they do not hold",

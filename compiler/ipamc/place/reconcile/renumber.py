@@ -47,7 +47,10 @@ def renumber(node: NodeState, want: Want, run: Run) -> NodeState:
                 nowhere_to_go(run.lock, lines[0], f"pool {pool or 'none'} no longer serves the node")
             )
         else:
-            demands.append(Demand(want, (family,), offer, {family: needed(offer.pool, node.name, family)}))
+            # A node that was given more by its use moves with as much.
+            had = len(lines) if offer.pool.usage else 0
+            number = max(needed(offer.pool, node.name, family, had), had)
+            demands.append(Demand(want, (family,), offer, {family: number}))
     if families:
         demands.append(Demand(want, tuple(family for family in run.cluster.families if family in families)))
     if not demands and not found:

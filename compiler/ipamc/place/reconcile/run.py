@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ipamc.check.held_blocks import Fault, classify
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.evidence import gave, is_foreign
 from ipamc.model.fitting import Blocks, Shown
@@ -70,3 +70,15 @@ class Run:
             decides = line.block.family in families if self.one_block else follows
             if decides and line.pool in self.operator_pools and not there.fits(line.block):
                 yield line
+
+    def shown_part(self, node: str, block: Block, pool: Pool | None) -> int:
+        """Return how many addresses of a block a node has, where its pool gives out single ones; 0: all.
+
+        They are those up to the last one that its CiliumNode lists.
+        """
+        seen = self.cluster.cilium_nodes_by_name.get(node)
+        if not (seen and pool and pool.usage and pool.usage.addresses):
+            return 0
+        ends = [addresses.last for addresses in seen.addresses if addresses.overlaps(block)]
+        first = block.first + (block.size > 2)
+        return part(block, min(max(ends), block.last) - first + 1) if ends else 0

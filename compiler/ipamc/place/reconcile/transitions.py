@@ -45,6 +45,7 @@ def faults_if_idle(
         or any(line.block.family not in families and line.state is State.QUARANTINED for line in lines)
         or (shown and not run.agrees(shown, held))
         or any(scope.matches(line) for scope in run.consent.renumber for line in held)
+        or want.node.name in run.consent.resize
         or needs(want, held, (), run, follows=run.follows(shown))
     ):
         return None
@@ -93,23 +94,30 @@ def leave(node: NodeState, run: Run) -> NodeState:
     """Quarantine the lines of a node that is not in the inventory; a pending one stays marked as pending."""
     if not node.in_use:
         return node
-    gone = {line.block: _quarantined(line, run.today) for line in node.in_use}
-    return _changed(node, gone, StaleReason.LEAVER)
+    gone = {line.block: quarantined(line, run.today) for line in node.in_use}
+    return changed(node, gone, StaleReason.LEAVER)
 
 
-def _quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
+def quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
+    """Return a line in quarantine from today on; `moved`: the node never gets the block back."""
     pending = line.state is State.PENDING
     return msgspec.structs.replace(
-        line, state=State.QUARANTINED, since=today, moved=moved, was_pending=pending
+        line,
+        state=State.QUARANTINED,
+        since=today,
+        moved=moved,
+        was_pending=pending,
+        addresses=0 if moved else line.addresses,
     )
 
 
 def as_state(state: State, line: Line) -> Line:
     """Return a line in another state, in which nothing else is recorded."""
-    return Line(block=line.block, pool=line.pool, node=line.node, state=state)
+    addresses = 0 if state is State.RELEASED else line.addresses
+    return Line(block=line.block, pool=line.pool, node=line.node, state=state, addresses=addresses)
 
 
-def _changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -> NodeState:
+def changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -> NodeState:
     """Return a node with some of its lines replaced, by block."""
     now = tuple([lines.get(line.block, line) for line in node.lines])
     return msgspec.structs.replace(node, lines=now, stale=(*node.stale, reason))
@@ -148,7 +156,7 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     back = {line.block: as_state(State.HELD, line) for line in held}
     back |= {line.block: as_state(State.PENDING, line) for line in pending}
     node = msgspec.structs.replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
-    return _changed(node, back, StaleReason.RETURNING)
+    return changed(node, back, StaleReason.RETURNING)
 
 
 def has_arrived(node: NodeState) -> bool:
@@ -170,9 +178,9 @@ def complete(
     pending = node.pending if pending is None else pending
     replaced = {line.key(one_block=one_block) for line in pending}
     gone = [line for line in node.held if line.key(one_block=one_block) in replaced]
-    lines = {line.block: _quarantined(line, today, moved=True) for line in gone}
+    lines = {line.block: quarantined(line, today, moved=True) for line in gone}
     lines |= {line.block: as_state(State.HELD, line) for line in pending}
-    return _changed(node, lines, StaleReason.ARRIVED)
+    return changed(node, lines, StaleReason.ARRIVED)
 
 
 def settle(node: NodeState, run: Run) -> NodeState:
@@ -222,7 +230,7 @@ def follow(node: NodeState, run: Run) -> NodeState:
         and (shown.block.family in families if run.one_block else run.shared(shown))
     ]
     if gone:
-        node = _changed(
+        node = changed(
             node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED
         )
     return _holding(node, new, StaleReason.FOLLOWED, run) if new else node
@@ -236,7 +244,7 @@ def without_move(node: NodeState, run: Run) -> NodeState:
     gone = [line for line in node.pending if line.key(one_block=run.one_block) not in held]
     if not gone:
         return node
-    return _changed(node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED)
+    return changed(node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED)
 
 
 def _holding(node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, run: Run) -> NodeState:
@@ -247,7 +255,9 @@ def _holding(node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, 
         pool = run.pool_of(block)
         # A block that is held outside every pool has no pool's name.
         known = each.pool if pool or run.cluster.unpooled == "refuse" else ""
-        new[block] = Line(block=block, pool=known or (pool.name if pool else ""), node=node.name)
+        name = known or (pool.name if pool else "")
+        addresses = run.shown_part(node.name, block, pool)
+        new[block] = Line(block=block, pool=name, node=node.name, addresses=addresses)
     kept = [line for line in node.lines if line.block not in new]
     return msgspec.structs.replace(
         node,
@@ -307,13 +317,13 @@ def needs(
         return (Demand(want, missing),) if missing and (want.offers or has) else ()
     pools = ((run.pool_of(line.block), line.block.family) for line in held)
     have = Counter((pool.name, family) for pool, family in pools if pool)
-    result = []
+    result: list[Demand] = []
     for offer in want.offers:
         pool, name = offer.pool, want.node.name
         if follows and pool.name in run.operator_pools:
             continue
         owed = {
-            family: needed(pool, name, family) - have[pool.name, family]
+            family: needed(pool, name, family, have[pool.name, family]) - have[pool.name, family]
             for family in families
             if family in pool.families and (name, family, pool.name) not in replaced
         }
@@ -322,10 +332,13 @@ def needs(
     return tuple(result)
 
 
-def needed(pool: Pool, node: str, family: int) -> int:
+def needed(pool: Pool, node: str, family: int, held: int) -> int:
     """Count the blocks that a pool owes a node: `blocksPerNode`, or its pins if they are more.
 
-    A disabled pool owes pins alone.
+    A node that holds some of a pool with `usage` may have given others back: it is owed `minBlocks`. A disabled
+    pool owes pins alone.
     """
     pins = sum(pin.block.family == family for pin in pool.pins.get(node, ()))
-    return pins if pool.disabled or pool.unlisted else max(pool.blocks_per_node, pins)
+    if pool.disabled or pool.unlisted:
+        return pins
+    return max(pool.usage.least if pool.usage and held else pool.blocks_per_node, pins)

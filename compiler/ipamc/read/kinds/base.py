@@ -25,6 +25,7 @@ class NativeFields(Foreign):
     reserved: Any = None
     pins: Any = None
     unlisted: Any = None
+    usage: Any = None
     pod_selector: Any = None
     allow_first_ip: Any = field(name="allowFirstIP", default=None)
     allow_last_ip: Any = field(name="allowLastIP", default=None)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
-from ipamc.model.cluster import Pool, PoolFamily, Range, SizeClass
+from ipamc.model.cluster import Pool, PoolFamily, Range, SizeClass, Usage
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
@@ -16,6 +16,7 @@ from ipamc.read.values import Reading
 
 Prefix4 = Annotated[int, Meta(ge=1, le=32)]
 Prefix6 = Annotated[int, Meta(ge=1, le=128)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
 Priority = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
@@ -75,6 +76,16 @@ class RawSizeClass(Own):
             raise ValueError
 
 
+class RawUsage(Own):
+    """`spec.usage`."""
+
+    high: Percent = 85
+    low: Percent = 40
+    min_blocks: Positive | UnsetType = UNSET
+    max_blocks: Positive | UnsetType = UNSET
+    addresses: Positive | UnsetType = UNSET
+
+
 class RawSpec(Own):
     """`spec`."""
 
@@ -89,6 +100,7 @@ class RawSpec(Own):
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
+    usage: RawUsage | UnsetType = UNSET
     pod_selector: RawLabelSelector | UnsetType = UNSET
     namespace_selector: RawLabelSelector | UnsetType = UNSET
     allow_first_ip: bool = field(name="allowFirstIP", default=False)
@@ -143,6 +155,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),
         allow_first=spec.allow_first_ip,
         allow_last=spec.allow_last_ip,
+        usage=_usage(spec, here / "usage"),
     )
 
 
@@ -157,6 +170,21 @@ def _pins(raw: Mapping[str, list[str]], at: Place, reading: Reading) -> dict[str
     for name in raw:
         reading.name(name, "node", Place(at.path, at.document, (*at.keys, name), key=True))
     return {name: reading.ranges(raw[name], at / name) for name in sorted(raw)}
+
+
+def _usage(spec: RawSpec, at: Place) -> Usage | None:
+    """Return the policy; without bounds a node keeps `blocksPerNode`, and gets no more."""
+    raw = spec.usage
+    if isinstance(raw, UnsetType):
+        return None
+    return Usage(
+        high=raw.high,
+        low=raw.low,
+        least=spec.blocks_per_node if isinstance(raw.min_blocks, UnsetType) else raw.min_blocks,
+        most=spec.blocks_per_node if isinstance(raw.max_blocks, UnsetType) else raw.max_blocks,
+        addresses=0 if isinstance(raw.addresses, UnsetType) else raw.addresses,
+        at=at,
+    )
 
 
 def _of_pods(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:

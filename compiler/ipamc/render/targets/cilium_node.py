@@ -70,7 +70,7 @@ def _maker(layout: Layout) -> Callable[[Node, tuple[Line, ...]], Values]:
             node.name,
             node.planned,
             texts([line.block for line in lines]),
-            tuple([address for line in lines for address in single(line.block)]),
+            tuple([address for line in lines for address in single(line.block, line.addresses)]),
             (),
         )
     return lambda node, lines: (node.name, node.planned, texts([line.block for line in lines]), (), ())
@@ -96,7 +96,11 @@ def _by_text(blocks: tuple[Block, ...]) -> tuple[str, ...]:
     return tuple(sorted(texts(blocks)))
 
 
-def single(block: Block) -> Iterator[str]:
-    """Yield the addresses that crd mode lists, in order: of more than two without the first and the last."""
+def single(block: Block, number: int = 0) -> Iterator[str]:
+    """Yield the addresses that crd mode lists, in order: of more than two without the first and the last.
+
+    The first `number` of them; 0: all.
+    """
     first, last = (block.first + 1, block.last - 1) if block.size > 2 else (block.first, block.last)
+    last = min(last, first + number - 1) if number else last
     return (address_text(block.family, number) for number in range(first, last + 1))

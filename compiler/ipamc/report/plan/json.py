@@ -49,6 +49,8 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "left": [_former(block) for block in lines.left],
         "released": [_former(block) for block in lines.released],
         "takenBack": [_former(block) for block in lines.taken_back],
+        "givenBack": [_former(block) for block in lines.given_back],
+        "resized": [{**_line(item.line), "before": item.before or None} for item in lines.resized],
         "renumbered": [
             *(_renumber(renumber, "settled") for renumber in lines.completed),
             *(_renumber(renumber, "pending") for renumber in lines.pending),
@@ -108,7 +110,7 @@ def _counts(counts: Counts) -> dict[str, int]:
     }
 
 
-def _line(line: Line) -> dict[str, str | bool]:
+def _line(line: Line) -> dict[str, str | bool | int]:
     return {"node": line.node, "block": str(line.block), "pool": line.pool, **state_record(line)}
 
 
@@ -120,11 +122,11 @@ def _field(field: Field) -> dict[str, Any]:
     return {"name": field.name, "old": list(field.old), "new": list(field.new), "whole": field.whole}
 
 
-def _added(added: AddedBlock) -> dict[str, str | bool]:
+def _added(added: AddedBlock) -> dict[str, str | bool | int]:
     return {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
 
 
-def _former(block: FormerBlock) -> dict[str, str | bool]:
+def _former(block: FormerBlock) -> dict[str, str | bool | int]:
     before = {"was": str(block.before.state)} if block.before else {}
     return {**_line(block.line), **before, **({"to": block.to} if block.to else {})}
 

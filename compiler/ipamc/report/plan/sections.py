@@ -141,6 +141,23 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield from _configuration(difference)
     yield _former("quarantined", lines.left)
     yield _former("released", lines.released)
+    yield _former("given back, quarantined", lines.given_back)
+    yield Section(
+        title="single addresses",
+        head=("node", "block", "base", "", "now"),
+        rows=tuple(
+            (
+                item.line.node,
+                str(item.line.block),
+                f"{item.before:,}" if item.before else "all",
+                ARROW,
+                f"{item.line.addresses:,}" if item.line.addresses else "all",
+            )
+            for item in lines.resized
+        ),
+        sign=Sign.CHANGED,
+        about=names(item.line.node for item in lines.resized),
+    )
     yield _former("taken back by Cilium's operator", lines.taken_back)
     yield Section(
         title="added",

@@ -90,6 +90,8 @@ class Difference:
             or lines.vanished
             or lines.pool_transfers
             or lines.taken_back
+            or lines.given_back
+            or lines.resized
         )
         return bool(
             moved or self.settings or self.flags or self.pools or self.files.written or self.files.removed

@@ -56,6 +56,15 @@ class Renumber:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResizedBlock:
+    """A block of which other addresses are rendered than before (crd mode)."""
+
+    line: Line
+    before: int
+    """How many were rendered; 0: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTransfer:
     """Lines whose range belongs to another pool now, or to one of another name: no node moves."""
 
@@ -101,4 +110,7 @@ class LineChanges:
     pool_transfers: tuple[PoolTransfer, ...] = ()
     taken_back: tuple[FormerBlock, ...] = ()
     """Blocks of pools where Cilium's operator decides, which their node no longer shows, or another shows."""
+    given_back: tuple[FormerBlock, ...] = ()
+    """Blocks that their node does not need, beside others of the pool that it keeps."""
+    resized: tuple[ResizedBlock, ...] = ()
     counts: Counts

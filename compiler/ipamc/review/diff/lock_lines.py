@@ -25,42 +25,10 @@ from ipamc.review.diff.line_changes import (
     LineChanges,
     PoolTransfer,
     Renumber,
+    ResizedBlock,
 )
+from ipamc.review.diff.renumbered import renumbered
 from ipamc.review.diff.taken import taken_blocks
-
-
-def renumbered(
-    ended: Iterable[Line],
-    begun: Iterable[Line],
-    present: Collection[str],
-    operator_pools: Collection[str] = frozenset(),
-) -> set[str]:
-    """Return the nodes whose blocks change: compile, lock and plan call these renumbered.
-
-    A node is renumbered if it no longer holds a block that it held, or if a block is newly pending for it.
-    Where Cilium's operator decides, in `operator_pools`, only a renumber by consent counts: else the lock
-    follows the operator.
-
-    `ended` are the lines of the base that the head does not have, `begun` those of the head that the base did
-    not have; a line that is the same in both may be in both. `present` are the nodes of the inventory: a node
-    that left it is not renumbered.
-    """
-    begun = tuple(begun)
-    ended = tuple(ended)
-    holds = {(line.node, line.block) for line in begun if line.state is State.HELD}
-    waited = {(line.node, line.block) for line in ended if line.state is State.PENDING}
-    agreed = {(line.node, line.block) for line in begun if line.moved}
-    moved = {
-        line.node
-        for line in ended
-        if line.state is State.HELD
-        and (line.node, line.block) not in holds
-        and (line.pool not in operator_pools or (line.node, line.block) in agreed)
-    }
-    coming = {
-        line.node for line in begun if line.state is State.PENDING and (line.node, line.block) not in waited
-    }
-    return {node for node in moved | coming if node in present}
 
 
 def compare_lines(
@@ -80,7 +48,13 @@ def compare_lines(
     added = tuple(comparison.added())
     left, released, vanished = comparison.former(quarantined_after)
     renamed = {block.of for block in added if block.origin is Origin.RENAMED}
-    moved = renumbered(comparison.ended, comparison.begun, comparison.present, plan.operator_pools)
+    moved = renumbered(
+        comparison.ended,
+        comparison.begun,
+        comparison.present,
+        plan.operator_pools,
+        one_block=plan.cluster.mode.one_block,
+    )
     moved |= {item.line.node for item in comparison.taken} & comparison.present
     joined = {block.line.node for block in added} - moved
     lost = {line.node for line in vanished if line.node not in comparison.present}
@@ -95,6 +69,10 @@ def compare_lines(
         taken=comparison.taken,
         pool_transfers=comparison.pool_transfers(),
         taken_back=comparison.former_of_operator(),
+        given_back=_in_order(
+            FormerBlock(line=comparison.new[line.block], before=line) for line in comparison.given_back
+        ),
+        resized=comparison.resized,
         counts=Counts(
             renumbered=len(moved),
             added=len(joined),
@@ -120,7 +98,14 @@ class _Comparison:
         self.before = before
         self.present = set(plan.held)
         pairs = [(line, self.new.get(line.block)) for line in before]
-        self._moved_pools = [(was, now) for was, now in pairs if now and now != was and _same(was, now)]
+        self.resized = tuple(
+            ResizedBlock(line=now, before=was.addresses)
+            for was, now in pairs
+            if now and now.state is State.HELD and now.addresses != was.addresses and _same(was, now)
+        )
+        self._moved_pools = [
+            (was, now) for was, now in pairs if now and now.pool != was.pool and _same(was, now)
+        ]
         self.ended = [line for line, now in pairs if not (now and _same(line, now))]
         self.begun = [
             line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))
@@ -131,9 +116,19 @@ class _Comparison:
         left = [line for line in self.ended if line.state is State.HELD and line.node in self.present]
         given_out = [line for line in left if line.pool in plan.operator_pools and line.block not in taken]
         back = {line.block for line in given_out if not self._moved(line)}
-        self.lost = self._by_group(line for line in left if line.block not in back)
         self.gained = self._by_group(line for line in self.begun if line.state is State.HELD)
-        self.replaced = {line.block for some in self.lost.values() for line in some}
+        lost = self._by_group(line for line in left if line.block not in back)
+        self.given_back = [
+            line
+            for group, some in lost.items()
+            if group not in self.gained and not plan.cluster.mode.one_block
+            for line in some
+            if self._moved(line) and any(_in_group(held, group) for held in plan.held.get(line.node, ()))
+        ]
+        unneeded = {line.block for line in self.given_back}
+        lost = {group: [line for line in some if line.block not in unneeded] for group, some in lost.items()}
+        self.lost = {group: some for group, some in lost.items() if some}
+        self.replaced = {line.block for some in self.lost.values() for line in some} | unneeded
         freed = (self.old.get(line.block) for line in self.begun if line.state is State.RELEASED)
         back |= {line.block for line in freed if line and line.pool in plan.operator_pools}
         given = (line for line in self.ended if line.since and line.pool in plan.operator_pools)
@@ -319,8 +314,14 @@ class _Comparison:
 
 
 def _same(was: Line, now: Line) -> bool:
-    """Return whether a line is the same but for the name of its pool."""
-    return was == now or (was.node == now.node and msgspec.structs.replace(was, pool=now.pool) == now)
+    """Return whether a line is the same but for the name of its pool, and how many of its addresses are rendered."""
+    return was == now or (
+        was.node == now.node and msgspec.structs.replace(was, pool=now.pool, addresses=now.addresses) == now
+    )
+
+
+def _in_group(line: Line, group: Key) -> bool:
+    return line.key(one_block=False) == group
 
 
 def _in_order(blocks: Iterable[FormerBlock]) -> tuple[FormerBlock, ...]:

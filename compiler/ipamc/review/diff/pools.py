@@ -12,7 +12,20 @@ from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Lock
 
 _SINGLE = frozenset(
-    {"ipv4.blockSize", "ipv6.blockSize", "nodeSelector", "priority", "blocksPerNode", "unlisted", "disabled"}
+    {
+        "ipv4.blockSize",
+        "ipv6.blockSize",
+        "nodeSelector",
+        "priority",
+        "blocksPerNode",
+        "unlisted",
+        "disabled",
+        "usage",
+        "podSelector",
+        "namespaceSelector",
+        "allowFirstIP",
+        "allowLastIP",
+    }
 )
 """Fields with one value."""
 
@@ -113,6 +126,11 @@ def _written(pool: Pool) -> dict[str, tuple[str, ...]]:
         found[f"pins.{node}"] = tuple(str(pin.block) for pin in pins)
     found["unlisted"] = ("true",) if pool.unlisted else ()
     found["disabled"] = ("true",) if pool.disabled else ()
+    if usage := pool.usage:
+        bounds = f"{usage.low} to {usage.high} %, {usage.least} to {usage.most} blocks"
+        found["usage"] = (f"{bounds}, {usage.addresses} addresses" if usage.addresses else bounds,)
+    found |= {name: (selector.canonical or "{}",) for name, selector in pool.by_pods.items()}
+    found |= {name: ("true",) for name, allows in pool.allows.items() if allows}
     return {name: value for name, value in found.items() if value}
 
 

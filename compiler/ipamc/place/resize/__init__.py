@@ -1,0 +1,1 @@
+"""The use of blocks to what nodes get and give back: `ipamc resize`."""

@@ -1,0 +1,294 @@
+"""What each node gets, and what it gives back, by the use of its blocks.
+
+The same use leads to the same blocks: what is decided is enough for `high`, and is not taken back by `low`, so
+that a second look at the same dump changes nothing. Only blocks of which no address is in use are taken, the
+highest first.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from ipamc.model.address_sets import blocks_over, outermost
+from ipamc.model.cidr import Block, part
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import shown, text, usable_addresses, usable_of
+from ipamc.model.cluster import Cluster, Mode, Pool, Usage
+from ipamc.model.dump import Dump
+from ipamc.model.lock import Growth, Line, Resize, State
+from ipamc.model.plan import Plan, Want
+from ipamc.place.resize.use import Use, use_of
+
+HIGH = 85
+"""Percent above which a node is called full where its pool has no `usage`."""
+ENTRIES = 4096
+"""The most addresses in one CiliumNode of crd mode (IPC0531)."""
+
+
+class Verdict(enum.StrEnum):
+    """What becomes of a node's blocks of one family of one pool."""
+
+    KEPT = "kept"
+    GROWS = "grows"
+    GIVES_BACK = "gives back"
+    STUCK = "stuck"
+    """It is over `high`, and cannot grow: `why` says so."""
+    REPORTED = "reported"
+    """ipamc decides nothing there: `why` says who does."""
+
+
+class Sized(msgspec.Struct, frozen=True, kw_only=True):
+    """The blocks of a node, of one family of one pool, and what was decided about them."""
+
+    node: str
+    pool: str
+    family: int
+    blocks: tuple[Block, ...]
+    used: int
+    usable: int
+    """Addresses that pods can have now."""
+    verdict: Verdict
+    why: str = ""
+    growth: Growth | None = None
+    addresses: Mapping[Block, int] = {}
+    """How many addresses of held blocks are rendered from now on; 0: all."""
+    reclaimed: tuple[Block, ...] = ()
+    prefix: int = 0
+    """The length of a block that would do, where a node cannot have another block; else 0."""
+
+    @property
+    def percent(self) -> float:
+        """Return the share that is in use, with one decimal; 100 where nothing is usable."""
+        return round(self.used * 100 / self.usable, 1) if self.usable else 100.0
+
+
+def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
+    """Return what was decided about every node that holds blocks, by node, pool and family.
+
+    `plan` is that of an ordinary compile. O(n log n).
+    """
+    use, cluster = use_of(dump), plan.cluster
+    pending = {line.key(one_block=False) for line in plan.lock.lines if line.state is State.PENDING}
+    everywhere = outermost(block for node in dump.cilium_nodes for block, _ in node.allocated)
+    wants = {want.node.name: want for want in plan.wants}
+    rows: list[Sized] = []
+    for name, lines in sorted(plan.held.items()):
+        groups: dict[tuple[str, int], list[Line]] = defaultdict(list)
+        for line in lines:
+            groups[line.pool, line.block.family].append(line)
+        seen = dump.cilium_nodes_by_name.get(name)
+        look = _Look(
+            cluster=cluster,
+            use=use,
+            want=wants.get(name),
+            operator_pools=plan.operator_pools,
+            given=everywhere,
+            allocated=seen.allocated if seen else (),
+            known=name in dump.nodes_by_name or seen is not None,
+            tells=bool(seen and (seen.used if cluster.mode is Mode.CRD else seen.allocated)),
+            entries=sum(line.addresses or usable_of(cluster, line) for line in lines),
+        )
+        for (pool, family), mine in sorted(groups.items()):
+            new = any(line.block in plan.origins for line in mine)
+            moving = (name, family, pool) in pending
+            rows.append(look.at(cluster.pools_by_name.get(pool), mine, new=new, moving=moving))
+    return tuple(rows)
+
+
+def resizes(rows: Iterable[Sized]) -> dict[str, Resize]:
+    """Return what is to be done, by node."""
+    changed: dict[str, list[Sized]] = defaultdict(list)
+    for row in rows:
+        if row.verdict in {Verdict.GROWS, Verdict.GIVES_BACK}:
+            changed[row.node].append(row)
+    return {
+        node: Resize(
+            grow=tuple(row.growth for row in mine if row.growth),
+            addresses={block: number for row in mine for block, number in row.addresses.items()},
+            reclaim=frozenset(block for row in mine for block in row.reclaimed),
+        )
+        for node, mine in changed.items()
+    }
+
+
+class _Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A node, and what is known of it."""
+
+    cluster: Cluster
+    use: Use
+    want: Want | None
+    operator_pools: Collection[str]
+    given: Sequence[Block]
+    """What any CiliumNode has in `pools.allocated`, as `outermost` returns it."""
+    allocated: tuple[tuple[Block, str], ...]
+    """What its CiliumNode has there, as (block, pool)."""
+    known: bool
+    """It is in the dump."""
+    tells: bool
+    """Its CiliumNode says which addresses are in use, those of the agent among them (crd mode), or which
+    blocks it was given."""
+    entries: int
+    """Addresses of all its blocks in its CiliumNode (crd mode)."""
+
+    def at(self, pool: Pool | None, lines: Sequence[Line], *, new: bool, moving: bool) -> Sized:
+        """Decide about its blocks of one family of one pool, by address."""
+        row = Sized(
+            node=lines[0].node,
+            pool=lines[0].pool,
+            family=lines[0].block.family,
+            blocks=tuple(line.block for line in lines),
+            used=sum(self.use.count(line.block) for line in lines),
+            usable=sum(self._usable(line) for line in lines),
+            verdict=Verdict.KEPT,
+        )
+        if not self.known:
+            return _with(row, Verdict.REPORTED, "it is not in the dump")
+        if new or moving:
+            return _with(row, Verdict.KEPT, "it is moving" if moving else "its blocks are new")
+        if pool is None or pool.name in self.operator_pools:
+            return self._reported(row, pool)
+        if self.cluster.mode.one_block:
+            return self._advised(row, pool)
+        if pool.usage is None:
+            return _with(row, Verdict.REPORTED, "its pool has no usage")
+        if row.used * 100 > pool.usage.high * row.usable:
+            return self._grown(row, pool, pool.usage, lines)
+        if row.used * 100 < pool.usage.low * row.usable:
+            return self._shrunk(row, pool, pool.usage, lines)
+        return row
+
+    def _usable(self, line: Line) -> int:
+        return line.addresses or usable_of(self.cluster, line)
+
+    def _reported(self, row: Sized, pool: Pool | None) -> Sized:
+        if pool is None:
+            return _with(row, Verdict.REPORTED, "its blocks are in no pool")
+        if self.cluster.mode is Mode.MULTI_POOL:  # the lock has what it started with
+            blocks = [
+                block for block, name in self.allocated if name == pool.name and block.family == row.family
+            ]
+            row = msgspec.structs.replace(
+                row,
+                blocks=tuple(sorted(blocks)),
+                used=sum(map(self.use.count, blocks)),
+                usable=usable_addresses(self.cluster.cilium, blocks, pool),
+            )
+        return _with(row, Verdict.REPORTED, "Cilium's operator gives out its blocks")
+
+    def _advised(self, row: Sized, pool: Pool) -> Sized:
+        """Say which size of block would do, in modes that give a node one block."""
+        high = pool.usage.high if pool.usage else HIGH
+        if row.used * 100 <= high * row.usable:
+            return row
+        enough = next(
+            (
+                prefix
+                for prefix in range(min(block.prefix for block in row.blocks) - 1, 0, -1)
+                if row.used * 100 <= high * self._of(pool, row.family, prefix)
+            ),
+            0,
+        )
+        why = f"a node has one block in {self.cluster.mode} mode"
+        if not enough:
+            return _with(row, Verdict.STUCK, why)
+        return msgspec.structs.replace(_with(row, Verdict.STUCK, why), prefix=enough)
+
+    def _of(self, pool: Pool, family: int, prefix: int) -> int:
+        """Return how many addresses a new block of the pool has."""
+        block = Block(family, 0, prefix)
+        if self.cluster.mode is Mode.CRD:
+            return block.size - 2 if block.size > 2 else block.size
+        return usable_addresses(self.cluster.cilium, (block,), pool)
+
+    def _grown(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
+        """Give a node more: the rest of the blocks that it has, address by address, then further blocks."""
+        if usage.high == 0:
+            return _with(row, Verdict.STUCK, "high is 0: no number of addresses is enough")
+        missing = -(-row.used * 100 // usage.high) - row.usable
+        room = ENTRIES - self.entries if self.cluster.mode is Mode.CRD else missing
+        asked, missing = missing, min(missing, room)
+        addresses: dict[Block, int] = {}
+        for line in lines if missing > 0 else ():
+            more = min(missing, usable_of(self.cluster, line) - line.addresses) if line.addresses else 0
+            if more > 0:
+                addresses[line.block] = part(line.block, line.addresses + more)
+                missing -= more
+        growth, why = None, ""
+        if missing > 0:
+            growth, why = self._further(row, pool, usage, missing, room)
+        elif asked > room:
+            why = f"a CiliumNode has at most {ENTRIES:,} addresses"
+        if not (addresses or growth):
+            return _with(row, Verdict.STUCK, why)
+        row = msgspec.structs.replace(row, addresses=addresses, growth=growth)
+        return _with(row, Verdict.GROWS, why)
+
+    def _further(
+        self, row: Sized, pool: Pool, usage: Usage, missing: int, room: int
+    ) -> tuple[Growth | None, str]:
+        """Return the blocks that a node gets for so many addresses, and why there are no more."""
+        offer = next((offer for offer in (self.want.offers if self.want else ()) if offer.pool is pool), None)
+        if offer is None or pool.disabled:
+            return None, "its pool is disabled" if pool.disabled else "its pool does not select it any more"
+        prefix = offer.sizes[row.family]
+        if self.cluster.own_pools and {block.prefix for block in row.blocks} != {prefix}:
+            return None, f"its pool gives blocks of /{prefix} now, and maskSize cannot change"
+        each = self._of(pool, row.family, prefix)
+        wanted = -(-missing // each) if each else 0
+        number = min(wanted, usage.most - len(row.blocks))
+        if number < 1:
+            return None, f"maxBlocks is {usage.most}" if wanted else f"a /{prefix} has no usable address"
+        last = missing - (wanted - 1) * each if number == wanted else 0
+        block = Block(row.family, 0, prefix)
+        start = min(max(last, usage.addresses), room - (number - 1) * each) if usage.addresses and last else 0
+        if not start and self.cluster.mode is Mode.CRD:
+            number = min(number, room // each)
+            if number < 1:
+                return None, f"a CiliumNode has at most {ENTRIES:,} addresses"
+        growth = Growth(pool=pool.name, family=row.family, blocks=number, addresses=part(block, start))
+        return growth, "" if number == wanted else f"maxBlocks is {usage.most}"
+
+    def _shrunk(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
+        """Take blocks of which nothing is used, as long as the node is under `low`, and not over `high` then."""
+        pins = {pin.block for pin in pool.pins.get(row.node, ()) if pin.block.family == row.family}
+        least = max(usage.least, len(pins))
+        idle = [
+            line
+            for line in reversed(lines)
+            if not self.use.count(line.block) and line.block not in pins and not self._is_given(line.block)
+        ]
+        if not idle or len(lines) <= least:
+            return row
+        if why := self._cannot_leave():
+            return _with(row, Verdict.KEPT, why)
+        usable = row.usable
+        gone: list[Block] = []
+        for line in idle:
+            rest = usable - self._usable(line)
+            under = row.used * 100 < usage.low * usable
+            if under and len(lines) - len(gone) > least and row.used * 100 <= usage.high * rest:
+                gone.append(line.block)
+                usable = rest
+        if not gone:
+            return row
+        row = msgspec.structs.replace(row, reclaimed=tuple(sorted(gone)))
+        return _with(row, Verdict.GIVES_BACK, "")
+
+    def _cannot_leave(self) -> str:
+        """Return why no block may leave this node; "" if one may."""
+        if not self.tells:
+            return "the dump does not have what its CiliumNode uses"
+        if self.cluster.mode is not Mode.CRD and not shown(self.cluster.cilium, Capability.EDITED_RANGES):
+            return f"the operator of Cilium {text(self.cluster.cilium)} was not seen to let a CIDR leave its pool"
+        return ""
+
+    def _is_given(self, block: Block) -> bool:
+        return bool(blocks_over(self.given, block))
+
+
+def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
+    return msgspec.structs.replace(row, verdict=verdict, why=why)

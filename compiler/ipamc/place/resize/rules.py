@@ -1,0 +1,172 @@
+"""Rules about a dump from which the use of blocks is read, against the lock."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from ipamc.lock.file import line_at
+from ipamc.model.address_sets import index_around, outermost
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, warning
+from ipamc.model.dump import Dump, SeenCiliumNode
+from ipamc.model.lock import State
+from ipamc.model.plan import Plan
+from ipamc.place.resize.decide import HIGH, Sized, Verdict
+from ipamc.place.resize.use import sources
+from ipamc.read.dump.rules import DUMP
+
+FEW = 3
+"""So many nodes may have joined again, whatever the share."""
+DAYS = 1
+"""The most days that a dump may be old: pods come and go."""
+
+
+def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:
+    """Yield why the use of this cluster's blocks cannot be read from a dump. `today` is ISO 8601, in UTC."""
+    yield from no_use(dump)
+    yield from of_another_cluster(plan, dump)
+    yield from unknown_blocks(plan, dump)
+    yield from too_old(dump, today)
+
+
+def no_use(dump: Dump) -> Iterator[Diagnostic]:
+    """IPC0610: a dump tells which addresses are in use.
+
+    CiliumNodes do in crd mode (`status.ipam.used`), and CiliumEndpoints and Pods in every mode. Without any of
+    these every block would look unused.
+    """
+    if not sources(dump):
+        yield error(
+            "IPC0610",
+            Span(dump.files[0]),
+            "nothing in the dump tells which addresses are in use: it has no CiliumEndpoints and no Pods",
+            help=f"run {DUMP}",
+        )
+
+
+def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
+    """IPC0611: a dump is of the cluster whose blocks are resized.
+
+    It has nodes of the lock, and most of them with the uids of the inventory; a few may have joined again.
+    """
+    held = [node for node in plan.cluster.nodes if node.name in plan.held]
+    there = [
+        node for node in held if node.name in dump.nodes_by_name or node.name in dump.cilium_nodes_by_name
+    ]
+    if held and not there:
+        yield error(
+            "IPC0611",
+            Span(dump.files[0]),
+            f"the dump has none of the {count(len(held), 'node')} of the lock: {names(node.name for node in held)}",
+            help="use a dump of this cluster",
+        )
+    known = [node for node in there if node.uid and node.name in dump.nodes_by_name]
+    others = [node for node in known if (uid := dump.nodes_by_name[node.name].uid) and uid != node.uid]
+    if len(others) > max(FEW, len(known) // 2):
+        first = others[0]
+        yield error(
+            "IPC0611",
+            dump.nodes_by_name[first.name].at,
+            f"{len(others):,} of {count(len(known), 'node')} have another uid than in the inventory: {names(node.name for node in others)}",
+            also=[Related(first.at, f"{first.name} is {first.uid} here")],
+            help="use a dump of this cluster; if it was built anew, export its inventory first",
+        )
+
+
+def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
+    """IPC0612: nodes have no blocks in a dump that the lock does not know.
+
+    A block that a node was moved away from, or is to move to, is known. Others mean that the dump is of another
+    cluster, or that the lock is not what was applied: take the dump into the inventory first, and compile.
+    Blocks that Cilium gives out by itself are not looked at.
+    """
+    cluster = plan.cluster
+    if cluster.operator_adopts or cluster.shared_pools:
+        return
+    lines: dict[str, list[Block]] = defaultdict(list)
+    for line in plan.lock.lines:
+        if line.state is not State.RELEASED:
+            lines[line.node].append(line.block)
+    strange = []
+    for seen in dump.cilium_nodes:
+        mine = outermost(lines.get(seen.name, ()))
+        strays = [block for block in _shown(plan, dump, seen) if index_around(mine, block) is None]
+        if seen.name in plan.held and strays:
+            strange.append((seen, strays[0]))
+    if strange:
+        seen, block = strange[0]
+        held = plan.held[seen.name][0]
+        text = str(block).removesuffix(f"/{BITS[block.family]}")
+        yield error(
+            "IPC0612",
+            seen.at,
+            f"CiliumNode {seen.name} has {text}, which the lock does not have for it; "
+            f"{count(len(strange), 'node')}: {names(node.name for node, _ in strange)}",
+            also=[Related(line_at(plan.lock, held), f"{seen.name} holds {held.block} here")],
+            help="use a dump of this cluster; if it is: bring the inventory up to date with it, and compile",
+        )
+
+
+def _shown(plan: Plan, dump: Dump, seen: SeenCiliumNode) -> Iterator[Block]:
+    """Yield what a node has in a dump, of blocks about which the lock decides."""
+    mode = plan.cluster.mode
+    if mode is Mode.KUBERNETES:
+        node = dump.nodes_by_name.get(seen.name)
+        yield from node.pod_cidrs if node else ()
+    elif mode is Mode.MULTI_POOL:
+        yield from (block for block, pool in seen.allocated if pool.endswith(f".{seen.name}"))
+    else:
+        yield from seen.blocks
+        yield from seen.addresses if mode is Mode.CRD else ()
+
+
+def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
+    """IPC0614: a node that uses most of its blocks can have more.
+
+    It is over `high`, and gets nothing: its pool allows no more blocks, or its mode gives a node one block a
+    family. When all addresses are used, pods get none. In kubernetes and cluster-pool mode write a class of
+    `blockSizes` for these nodes, and renumber them.
+    """
+    groups: dict[tuple[str, int, str], list[Sized]] = defaultdict(list)
+    for row in rows:
+        if row.verdict is Verdict.STUCK:
+            groups[row.pool, row.family, row.why].append(row)
+    for (name, family, why), mine in sorted(groups.items()):
+        pool = plan.cluster.pools_by_name[name]
+        high = pool.usage.high if pool.usage else HIGH
+        first = max(mine, key=lambda row: (row.percent, row.node))
+        help_ = "raise maxBlocks, or use larger blocks"
+        if first.prefix:
+            help_ = f"blockSizes: [{{nodeSelector: …, ipv{family}: {first.prefix}}}], then ipamc lock {plan.cluster.name} --renumber {first.node}"
+        yield warning(
+            "IPC0614",
+            pool.usage.at if pool.usage else pool.at / "metadata" / "name",
+            f'{count(len(mine), "node")} of pool "{name}" over {high} % of the IPv{family} addresses, and {why}: '
+            f"{names(f'{row.node} ({row.used:,} of {row.usable:,})' for row in mine)}",
+            help=help_,
+        )
+
+
+def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
+    """IPC0613: a dump is at most a day old.
+
+    Use changes with every pod. The time is that of the latest heartbeat of a Node in the dump; today is the day
+    in UTC, or `SOURCE_DATE_EPOCH`. Without Nodes a dump does not tell when it was made.
+    """
+    if not dump.nodes:
+        return
+    try:
+        made = datetime.date.fromisoformat(dump.newest[:10])
+    except ValueError:
+        return  # it does not tell
+    days = (datetime.date.fromisoformat(today) - made).days
+    if days > DAYS:
+        yield error(
+            "IPC0613",
+            Span(dump.files[0]),
+            f"the dump is {days:,} days old: its latest time is {dump.newest}",
+            help=f"run {DUMP} again",
+        )

@@ -1,0 +1,74 @@
+"""The use of blocks, and what was decided about them: a table for people, records for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipamc.model.diagnostics import count
+from ipamc.place.resize.decide import Sized, Verdict
+from ipamc.report.box_table import box
+from ipamc.report.terminal_text import visible
+
+VERSION = 1
+"""Grows when a field of `record` changes its meaning or is removed."""
+
+_HEAD = ("NODE", "POOL", "BLOCKS", "USED", "USABLE", "IN USE", "DECISION")
+_NUMBERS = range(2, 6)
+"""The columns that are flush right."""
+
+
+def table(rows: Sequence[Sized], *, every: bool) -> str:
+    """Return the nodes about which something was decided, or `every` node, and how many there are."""
+    some = [row for row in rows if every or row.verdict is not Verdict.KEPT]
+    kept = len(rows) - len(some)
+    last = f"{count(kept, 'row')} more, where nothing changes: --all\n" if kept else ""
+    return (box(_HEAD, [[_row(row) for row in some]], numbers=_NUMBERS) if some else "") + last
+
+
+def _row(row: Sized) -> tuple[str, ...]:
+    return (
+        visible(row.node),
+        f"{visible(row.pool)} IPv{row.family}",
+        f"{len(row.blocks):,}",
+        f"{row.used:,}",
+        f"{row.usable:,}",
+        f"{row.percent:.1f} %",
+        decision(row),
+    )
+
+
+def decision(row: Sized) -> str:
+    """Return what was decided, as a phrase."""
+    parts = []
+    for block, number in sorted(row.addresses.items()):
+        parts.append(f"{number:,} addresses of {block}" if number else f"all of {block}")
+    if row.growth:
+        part = f", {row.growth.addresses:,} addresses of the last" if row.growth.addresses else ""
+        parts.append(f"{count(row.growth.blocks, 'block')} more{part}")
+    parts += [f"gives back {block}" for block in row.reclaimed]
+    if row.prefix:
+        parts.append(f"a /{row.prefix} would do")
+    words = ", ".join(parts)
+    if row.verdict in {Verdict.GROWS, Verdict.GIVES_BACK}:
+        return f"{words} ({row.why})" if row.why else words
+    return f"{row.verdict}{': ' if row.why else ''}{row.why}{'; ' if words else ''}{words}"
+
+
+def record(row: Sized) -> dict[str, Any]:
+    """Return a row for programs."""
+    return {
+        "node": row.node,
+        "pool": row.pool,
+        "family": row.family,
+        "blocks": [str(block) for block in row.blocks],
+        "used": row.used,
+        "usable": row.usable,
+        "percent": row.percent,
+        "decision": row.verdict.value,
+        "why": row.why,
+        "grow": {"blocks": row.growth.blocks, "addresses": row.growth.addresses} if row.growth else None,
+        "addresses": {str(block): number for block, number in sorted(row.addresses.items())},
+        "reclaim": [str(block) for block in row.reclaimed],
+        "blockSize": row.prefix or None,
+    }
