@@ -7,6 +7,7 @@ import re
 import tests.e2e.test_adopt
 import tests.e2e.test_controller_manager
 import tests.e2e.test_evidence
+import tests.e2e.test_import
 import tests.e2e.test_mode_change
 import tests.e2e.test_multi_pool
 import tests.e2e.test_published_pools

@@ -30,6 +30,11 @@ NO_SERVER_HERE = {
     "IPC0566": "allowFirstIP is new in 1.20, whose operator does not build here",
     "IPC0541": "the agent refuses it at start; no agent runs here",
     "IPC0542": "the agent announces; no agent runs here",
+    "IPC0826": "node-ipam-controller does not run here",
+    "IPC0827": "node-ipam-controller does not run here",
+    "IPC0854": "Calico does not run here",
+    "IPC0857": "Calico does not run here",
+    "IPC0861": "Calico does not run here",
 }
 """Rules about what a server does that is not among those of these tests, and which."""
 

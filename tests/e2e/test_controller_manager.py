@@ -232,7 +232,7 @@ def test_told_not_to_it_sets_nothing(api: Api, operator: Operator, tmp_path: Pat
 # The other modes.
 
 
-@shows("IPC0506")
+@shows("IPC0506", "IPC0817")
 @pytest.mark.parametrize("ipam", [{}, {"operator": "adopt"}], ids=["bystander", "adopt"])
 def test_in_cluster_pool_mode_its_pod_cidrs_mean_nothing(
     api: Api, operator: Operator, tmp_path: Path, ipam: dict[str, str]

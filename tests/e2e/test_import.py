@@ -12,6 +12,7 @@ from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NODES, P
 from tests.e2e.objects import asks, cilium_node, ip_pool
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
+from tests.e2e.rules import shows
 from tests.e2e.site import Site
 
 NUMBER = 200
@@ -170,6 +171,7 @@ def test_a_running_cluster_is_taken_over(api: Api, operator: Operator, site: Sit
         assert given(api) == blocks
 
 
+@shows("IPC0816", "IPC0825")
 @pytest.mark.parametrize("mode", ["cluster-pool", "kubernetes"])
 def test_a_refresh_brings_what_joined_since(api: Api, operator: Operator, site: Site, mode: str) -> None:
     join(api, operator, mode)

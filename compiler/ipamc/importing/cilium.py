@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import Mode, OperatorRole
 from ipamc.model.diagnostics import At, Diagnostic, Span
-from ipamc.model.dump import Dump, SeenNode, SeenNodeConfig
+from ipamc.model.dump import Dump, SeenCiliumNode, SeenNode, SeenNodeConfig
 
 OUTSIDE = "outside"
 """The name of the pool of blocks that are outside the configured ranges."""
@@ -163,7 +164,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         more = {
             key: pool.spec[key]
             for key in ("podSelector", "namespaceSelector", "allowFirstIP", "allowLastIP")
-            if pool.spec.get(key)
+            if pool.spec.get(key) not in (None, False)
         }
         pools.append(
             DraftPool(
@@ -239,7 +240,18 @@ def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
             blocks[name] = (*blocks.get(name, ()), *((block, "") for block in whole))
     masks = {family: usual_size(_every(blocks), family, BITS[family]) for family in families}
     shell = Draft(mode=Mode.CRD, families=families, pools=(), blocks=blocks)
-    return _one_block(dump, facts, shell, (), masks)
+    draft = _one_block(dump, facts, shell, (), masks)
+    parts = Counter(filter(None, map(_part, seen)))
+    size = min(1 << (BITS[family] - prefix) for family, prefix in masks.items())
+    if not parts or max(parts) >= size - 2:  # the first and the last address are left out
+        return draft
+    usage = {"usage": {"addresses": max(parts, key=lambda number: (parts[number], -number))}}
+    return replace(draft, pools=tuple([replace(pool, more=usage) for pool in draft.pools]))
+
+
+def _part(seen: SeenCiliumNode) -> int:
+    """Return how many single addresses a node has that is said to have no block; 0 for one with a block."""
+    return 0 if seen.blocks else sum(block.size for block in seen.addresses)
 
 
 def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:

@@ -40,7 +40,7 @@ def mode_unknown(at: At) -> Diagnostic:
 def other_mode(at: At, runs: str, wanted: str) -> Diagnostic:
     """IPC0820: a cluster is imported in the mode in which it runs.
 
-    Agents and operator use the blocks as this mode has them. A change of mode is a change of its own, with
+    Cilium uses the blocks as this mode has them. A change of mode is a change of its own, with
     steps for each node.
     """
     return error(

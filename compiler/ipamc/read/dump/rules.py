@@ -50,7 +50,7 @@ def two_states(what: str, at: Span, first: Span) -> Diagnostic:
 def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
     """IPC0804: the objects of a dump have the fields of their kinds.
 
-    The apiserver never prints another type, so the file was changed, or it is no dump.
+    kubectl never prints another type, so the file was changed, or it is no dump.
     """
     return error("IPC0804", at, f"{what}: {problem}", help=f"use what {DUMP} prints, unchanged")
 
