@@ -24,7 +24,8 @@ LARGEST = 8 << 30
 """The most bytes of one file of a dump, after it was unpacked: some two million pods."""
 MEMBERS = 100_000
 """The most files of a zip."""
-_CHUNK = 4 << 20
+_CHUNK = 1 << 19
+"""Bytes of a piece: it stays in the processor's cache while its items are decoded."""
 _ZIP = b"PK\x03\x04"
 _WANTED = re.compile(
     rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +28,10 @@ LARGEST_WHOLE = 1 << 30
 _LISTED = re.compile(rb'\s*\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\n(?= {8}\{)')
 _START = 200
 """Bytes in which the start of a list of kubectl is."""
-_BETWEEN = b"\n        },\n"
+_BETWEEN = re.compile(rb"\n        \},\n")
+"""The end of an item, before another one. As a pattern it is found twice as fast as by `bytes.find`."""
+_OVERLAP = 11
+"""Bytes of it that may be at the end of a chunk: all but the last."""
 _END = b"\n        }\n    ]"
 _HEAD = re.compile(
     rb'\s*\{\s*"apiVersion":\s*"([a-zA-Z0-9./-]*)",\s*"kind":\s*"([a-zA-Z0-9]*)"(?=\s*[,}])'
@@ -98,14 +102,14 @@ def _of_kubectl(path: str, start: bytes, first: int, stream: Iterator[bytes]) ->
     line, searched = prefix.count(b"\n") + 1, 0
     while True:
         position = 0
-        while (end := buffer.find(_BETWEEN, max(position, searched))) >= 0:
-            end += len(_BETWEEN)
+        for between in _BETWEEN.finditer(buffer, searched):
+            end = between.end()
             raw = buffer[position : end - 2]
             yield _item(path, raw, line)
             line += raw.count(b"\n") + 1
             position = end
         buffer = buffer[position:]
-        searched = max(0, len(buffer) - len(_BETWEEN))
+        searched = max(0, len(buffer) - _OVERLAP)
         chunk = next(stream, None)
         if chunk is None:
             break
@@ -121,9 +125,14 @@ def _of_kubectl(path: str, start: bytes, first: int, stream: Iterator[bytes]) ->
 
 def _item(path: str, raw: bytes, line: int) -> Item:
     if head := _HEAD(raw):
-        return Item(head[1].decode(), head[2].decode(), line, raw)
+        return Item(*_head(*head.groups()), line, raw)
     found = _decoded(path, raw, _Head, line)
     return Item(found.api_version, found.kind, line, raw)
+
+
+@lru_cache(maxsize=256)
+def _head(api_version: bytes, kind: bytes) -> tuple[str, str]:
+    return api_version.decode(), kind.decode()
 
 
 def _whole(path: str, data: bytes) -> Iterator[Item]:

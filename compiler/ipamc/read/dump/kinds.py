@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.dump import (
+    Address,
     Object,
     SeenCiliumNode,
     SeenEndpoint,
@@ -30,6 +32,7 @@ _REST_OF_ITEM = b'\n            "spec": {'
 """No text inside JSON has a line break, so this is the item's own key in a list that is printed with four blanks."""
 _APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
 """Labels that tell what a pod of the control plane or of the pod network is."""
+_OF_APPS = frozenset(_APPS)
 _ROLES = {
     "kube-controller-manager": "kube-controller-manager",
     "kube-apiserver": "kube-apiserver",
@@ -151,49 +154,59 @@ def read_node_config(raw: shapes.NodeConfig, item: Item, reader: Reader) -> Seen
 
 def read_endpoint(raw: shapes.Endpoint, item: Item, reader: Reader) -> SeenEndpoint:
     """Return a CiliumEndpoint."""
-    networking = (raw.status or shapes.EndpointStatus()).networking or shapes.Networking()
-    what = f"CiliumEndpoint {raw.metadata.namespace}/{raw.metadata.name}"
-    texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
-    node = reader.addresses([networking.node], item, what)
+    networking = raw.status.networking if raw.status else None
+    namespace, name = raw.metadata.namespace or "", raw.metadata.name
+    found: tuple[Address, ...] = ()
+    node: tuple[Address, ...] = ()
+    if networking:
+        texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
+        found = reader.addresses(texts, item, "CiliumEndpoint", namespace, name)
+        node = reader.addresses([networking.node], item, "CiliumEndpoint", namespace, name)
     return SeenEndpoint(
-        name=raw.metadata.name,
+        name=name,
         file=reader.file,
         line=item.line,
-        namespace=reader.text(raw.metadata.namespace),
+        namespace=reader.text(namespace),
         node_ip=node[0] if node else None,
-        addresses=reader.addresses(texts, item, what),
+        addresses=found,
     )
 
 
 def read_pod(raw: shapes.Pod, item: Item, reader: Reader) -> SeenPod:
     """Return a Pod; command lines and the image only of what decides about addresses."""
-    metadata, spec = raw.metadata, raw.spec or shapes.PodSpec()
-    status = raw.status or shapes.PodStatus()
-    reader.seen_at(status.start_time, metadata.creation_timestamp)
-    labels = metadata.labels or {}
-    app = _app(labels)
+    metadata, spec, status = raw.metadata, raw.spec or _NO_SPEC, raw.status or _NO_STATUS
+    for time in (status.start_time, metadata.creation_timestamp):
+        if time and time > reader.newest:
+            reader.seen_at(time)
+    app = _app(metadata.labels or {})
     containers = (spec.containers or []) if app else []
-    what = f"Pod {metadata.namespace}/{metadata.name}"
-    ips = [entry.ip for entry in status.pod_ips or ()] or [status.pod_ip]
+    ips = [entry.ip for entry in status.pod_ips] if status.pod_ips else [status.pod_ip]
     return SeenPod(
         name=metadata.name,
         file=reader.file,
         line=item.line,
         namespace=reader.text(metadata.namespace),
         node=reader.text(spec.node_name),
-        addresses=reader.addresses(ips, item, what),
+        addresses=reader.addresses(ips, item, "Pod", metadata.namespace or "", metadata.name),
         host_network=bool(spec.host_network),
         phase=reader.text(status.phase),
-        started=status.start_time or "",
+        started=reader.text(status.start_time),
         deleting=bool(metadata.deletion_timestamp),
         app=app,
         image=reader.text(containers[0].image) if containers else "",
-        words=tuple(
-            word
-            for container in containers
-            for text in (*(container.command or ()), *(container.args or ()))
-            for word in text.split()
-        ),
+        words=_words(containers) if containers else (),
+    )
+
+
+_NO_SPEC, _NO_STATUS = shapes.PodSpec(), shapes.PodStatus()
+
+
+def _words(containers: Iterable[shapes.Container]) -> tuple[str, ...]:
+    return tuple(
+        word
+        for container in containers
+        for text in (*(container.command or ()), *(container.args or ()))
+        for word in text.split()
     )
 
 
@@ -213,7 +226,7 @@ def is_app(item: Item) -> bool:
 
 
 def _app(labels: Mapping[str, str | None]) -> str:
-    for key in _APPS:
+    for key in () if _OF_APPS.isdisjoint(labels) else _APPS:
         if (value := labels.get(key)) and value in _ROLES:
             return _ROLES[value]
     return ""
@@ -240,27 +253,32 @@ def pods(amounts: RawAmounts | None) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
-class Kind(msgspec.Struct, frozen=True):
+class Kind(NamedTuple):
     """A kind of object: its struct, and the function that makes a value of it."""
 
     shape: type
     read: Callable[[Any, Item, Reader], Object | None]
+    decode: Callable[[bytes], Any]
+
+
+def _kind(shape: type, read: Callable[[Any, Item, Reader], Object | None]) -> Kind:
+    return Kind(shape, read, msgspec.json.Decoder(shape).decode)
 
 
 _CALICO = ("crd.projectcalico.org", "projectcalico.org")
 KINDS: Mapping[tuple[str, str], Kind] = {
-    ("", "Node"): Kind(shapes.Node, read_node),
-    ("", "Pod"): Kind(shapes.Pod, read_pod),
-    ("cilium.io", "CiliumNode"): Kind(shapes.CiliumNode, read_cilium_node),
-    ("cilium.io", "CiliumPodIPPool"): Kind(shapes.Pool, read_pool),
-    ("cilium.io", "CiliumNodeConfig"): Kind(shapes.NodeConfig, read_node_config),
-    ("cilium.io", "CiliumEndpoint"): Kind(shapes.Endpoint, read_endpoint),
-    **{(group, "IPAMBlock"): Kind(shapes.CalicoBlock, read_calico_block) for group in _CALICO},
-    **{(group, "BlockAffinity"): Kind(shapes.Affinity, read_affinity) for group in _CALICO},
+    ("", "Node"): _kind(shapes.Node, read_node),
+    ("", "Pod"): _kind(shapes.Pod, read_pod),
+    ("cilium.io", "CiliumNode"): _kind(shapes.CiliumNode, read_cilium_node),
+    ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool),
+    ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config),
+    ("cilium.io", "CiliumEndpoint"): _kind(shapes.Endpoint, read_endpoint),
+    **{(group, "IPAMBlock"): _kind(shapes.CalicoBlock, read_calico_block) for group in _CALICO},
+    **{(group, "BlockAffinity"): _kind(shapes.Affinity, read_affinity) for group in _CALICO},
 }
 """By API group and kind."""
 
-_OTHER = Kind(shapes.Other, read_other)
+_OTHER = _kind(shapes.Other, read_other)
 OTHERS = frozenset(
     {
         ("apps", "Deployment"),
@@ -279,8 +297,9 @@ NAMES = frozenset({"cilium-config", "kubeadm-config", "calico-config", "canal-co
 """The ConfigMaps and Deployments that are kept."""
 
 
-def kind_of(item: Item) -> Kind | None:
+@lru_cache(maxsize=256)
+def kind_of(api_version: str, kind: str) -> Kind | None:
     """Return how to read an item; None for a kind that ipamc does not ask for."""
-    group = item.api_version.rpartition("/")[0]
-    found = KINDS.get((group, item.kind))
-    return found or (_OTHER if (group, item.kind) in OTHERS else None)
+    group = api_version.rpartition("/")[0]
+    found = KINDS.get((group, kind))
+    return found or (_OTHER if (group, kind) in OTHERS else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -75,13 +75,19 @@ class _Collection:
     def __init__(self) -> None:
         self.files: list[str] = []
         self.kinds: set[str] = set()
-        self._objects: dict[type, dict[tuple[str, ...], Object]] = {}
+        self._objects: dict[type, dict[Any, Object]] = {}
+        self._keys: dict[type, Callable[[Object], Any]] = {}
+        """What makes an object of a type one."""
 
     def add(self, value: Object) -> Object | None:
         """Keep a value; return the one of its type and name that is there already."""
-        group = getattr(value, "api_version", "").rpartition("/")[0]
-        key = (getattr(value, "kind", ""), getattr(value, "namespace", ""), value.name, group)
-        first = self._objects.setdefault(type(value), {}).setdefault(key, value)
+        shape = type(value)
+        known = self._objects.get(shape)
+        if known is None:
+            known = self._objects[shape] = {}
+            self._keys[shape] = _key_of(shape)
+        key = self._keys[shape](value)
+        first = known.setdefault(key, value)
         return None if first is value else first
 
     def has(self, kind: type) -> bool:
@@ -89,7 +95,8 @@ class _Collection:
         return kind in self._objects
 
     def _sorted(self, kind: type[Any]) -> tuple[Any, ...]:
-        return tuple([value for _, value in sorted(self._objects.get(kind, {}).items(), key=_key)])
+        known = self._objects.get(kind, {})
+        return tuple([known[key] for key in sorted(known)])
 
     def dump(self, newest: str) -> Dump:
         return Dump(
@@ -108,39 +115,42 @@ class _Collection:
         )
 
 
-def _key(entry: tuple[tuple[str, ...], Object]) -> tuple[str, ...]:
-    return entry[0]
+def _key_of(shape: type[Object]) -> Callable[[Object], Any]:
+    """Return what makes an object of a type one: its name, or kind, namespace, name and API group."""
+    if shape is SeenObject:
+        whole = attrgetter("kind", "namespace", "name")
+        group = attrgetter("api_version")
+        return lambda value: (*whole(value), group(value).rpartition("/")[0])
+    return attrgetter(*[key for key in ("namespace",) if key in shape.__struct_fields__], "name")
 
 
 def _add(item: Item, reader: Reader, collection: _Collection, found: Findings) -> None:
     """Read an item, and keep its value. An item without a kind is refused."""
-    at = reader.at(item)
     if not item.kind:
-        found.append(rules.wrong_object(at, "an object", "it has no kind"))
+        found.append(rules.wrong_object(reader.at(item), "an object", "it has no kind"))
         return
     collection.kinds.add(item.kind)
-    kind = kind_of(item)
+    kind = kind_of(item.api_version, item.kind)
     if kind is None:
         return
     try:
         raw = _converted(item, kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         words = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
-        found.append(rules.wrong_object(at, f"a {item.kind}", words))
+        found.append(rules.wrong_object(reader.at(item), f"a {item.kind}", words))
         return
-    name = getattr(getattr(raw, "metadata", None), "name", "")
-    if item.kind in _NAMED and name not in NAMES:
+    if item.kind in _NAMED and getattr(raw.metadata, "name", "") not in NAMES:
         return
     value = kind.read(raw, item, reader)
     if value is None:
         return
     if (first := collection.add(value)) is not None and _differ(first, value):
-        found.append(rules.two_states(f"{item.kind} {name}", at, first.at))
+        found.append(rules.two_states(f"{item.kind} {value.name}", reader.at(item), first.at))
 
 
 def _converted(item: Item, kind: Kind) -> Any:
     if isinstance(item.raw, bytes):
-        return msgspec.json.decode(item.raw, type=kind.shape)
+        return kind.decode(item.raw)
     return msgspec.convert(item.raw, kind.shape)
 
 

@@ -24,6 +24,8 @@ class Reader:
     texts: dict[str, str] = field(default_factory=dict)
     """Texts that many objects share: keys and values of labels, names of nodes."""
     newest: str = ""
+    _addresses: dict[str, Address] = field(default_factory=dict)
+    """Addresses by their texts: a Pod and its CiliumEndpoint have the same, and all of a node name the node's."""
 
     def text(self, text: str | None) -> str:
         """Return a text; equal ones are one object."""
@@ -59,16 +61,27 @@ class Reader:
         self._report(bad, item, what)
         return tuple(good)
 
-    def addresses(self, texts: Iterable[str | None], item: Item, what: str) -> tuple[Address, ...]:
-        """Return addresses in their order; report those that cannot be read. Empty texts are none."""
-        good, bad = [], []
+    def addresses(self, texts: Iterable[str | None], item: Item, *what: str) -> tuple[Address, ...]:
+        """Return addresses in their order; report those that cannot be read. Empty texts are none.
+
+        `what` is kind and name, or kind, namespace and name.
+        """
+        good: list[Address] = []
+        bad: list[str] = []
+        known = self._addresses
         for text in texts:
-            if text:
+            if not text:
+                continue
+            if (address := known.get(text)) is None:
                 try:
-                    good.append(parse_address(text))
+                    address = known[text] = parse_address(text)
                 except CidrError:
                     bad.append(text)
-        self._report(bad, item, what)
+                    continue
+            good.append(address)
+        if bad:
+            kind, *name = what
+            self._report(bad, item, " ".join((kind, "/".join(name))) if name else kind)
         return tuple(good)
 
     def _report(self, bad: list[str], item: Item, what: str) -> None:
