@@ -36,6 +36,7 @@ ELSEWHERE = {
         for number in range(40, 65)
     },
     "IPC0617": "another run has to come between: tests/place/test_resize_laws.py",
+    **{code: "a dump is no input: tests/review/audit/" for code in CODES if code.startswith("IPC09")},
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
 }
 """Codes that no case file can show, and where they are shown."""

@@ -44,6 +44,8 @@ from ipamc.read import rules as read_rules
 from ipamc.read.dump import rules as dump_rules
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.render import verify
+from ipamc.review.audit import blocks, comparable, flags, nodes, operator, routes, three_ways
+from ipamc.review.audit import pods as audit_pods
 
 MODULES: tuple[ModuleType, ...] = (
     syntax_rules,
@@ -82,6 +84,14 @@ MODULES: tuple[ModuleType, ...] = (
     limits,
     verify,
     address_space,
+    comparable,
+    blocks,
+    nodes,
+    flags,
+    three_ways,
+    routes,
+    audit_pods,
+    operator,
 )
 
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch

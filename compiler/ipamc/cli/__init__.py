@@ -32,6 +32,7 @@ VERBS = {
     "which": "Show which node has an address, or which blocks a node has.",
     "why": "Show why a node has its blocks.",
     "import": "Bring a running cluster into git, from a dump of it.",
+    "audit": "Compare a running cluster, as a dump shows it, with git.",
     "ci": "Write CI pipelines; run the steps of their jobs.",
     "init": "Start a cluster and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",

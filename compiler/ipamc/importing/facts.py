@@ -18,6 +18,8 @@ from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.review.live.config import CONFIG, OPERATOR, ipam_argument
 
 KUBEADM = "kubeadm-config"
+CONTROLLER = "kube-controller-manager"
+ALLOCATE = "allocate-node-cidrs"
 
 _MINOR = re.compile(r":v?(\d{1,3})\.(\d{1,3})(?=[.@-]|$)").search
 _KUBELET = re.compile(r"v?(\d{1,3})\.(\d{1,3})").match
@@ -111,13 +113,13 @@ def facts_of(dump: Dump) -> Facts:
     images = [pod.image for pod in dump.pods if pod.app in {"cilium", "cilium-operator"}]
     images += [str(container.get("image", "")) for container in _containers(deployment)]
     running = [pod.words for pod in dump.pods if pod.app == "cilium-operator"]
-    operator = _words(deployment) or (running[0] if running else None)
+    operator = words_of(deployment) or (running[0] if running else None)
     controller = _controller(dump)
     return Facts(
-        config=_texts(config.value.get("data")) if config else {},
+        config=texts_of(config.value.get("data")) if config else {},
         config_at=config.at if config else None,
         namespace=(config.namespace if config else "") or "kube-system",
-        cilium=min((found for image in images if (found := _version(_MINOR(image)))), default=None),
+        cilium=min((found for image in images if (found := minor_of(image))), default=None),
         kubernetes=min(
             (found for node in dump.nodes if (found := _version(_KUBELET(node.kubelet)))), default=None
         ),
@@ -128,11 +130,17 @@ def facts_of(dump: Dump) -> Facts:
     )
 
 
+def minor_of(image: str) -> Version | None:
+    """Return the minor that an image's tag names; None where it names none."""
+    return _version(_MINOR(image))
+
+
 def _version(match: re.Match[str] | None) -> Version | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _texts(data: Any) -> dict[str, str]:
+def texts_of(data: Any) -> dict[str, str]:
+    """Return the texts among the entries of a mapping, whose shape nobody checked."""
     return (
         {key: value for key, value in data.items() if isinstance(value, str)}
         if isinstance(data, dict)
@@ -148,7 +156,8 @@ def _containers(deployment: SeenObject | None) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _words(deployment: SeenObject | None) -> tuple[str, ...]:
+def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
+    """Return the words of the command lines of a Deployment's containers."""
     return tuple(
         word
         for container in _containers(deployment)
@@ -159,21 +168,26 @@ def _words(deployment: SeenObject | None) -> tuple[str, ...]:
 
 
 def _controller(dump: Dump) -> dict[str, str]:
-    """Return flags of kube-controller-manager: of its pods, else as kubeadm was told."""
+    """Return flags of kube-controller-manager: of its pods, else as kubeadm was told.
+
+    What kubeadm was told may have been taken out of the manifest since, so a pod wins, also without a flag.
+    """
     found = dict(_kubeadm_arguments(dump))
-    for pod in dump.pods:
-        if pod.app in {"kube-controller-manager", "kube-apiserver"}:
-            for word in pod.words:
-                key, sign, value = word.partition("=")
-                if sign and key.startswith("--"):
-                    found[key[2:]] = value
+    pods = [pod for pod in dump.pods if pod.app in {CONTROLLER, "kube-apiserver"}]
+    if any(pod.app == CONTROLLER for pod in pods):
+        found = {key: value for key, value in found.items() if key not in {ALLOCATE, "cluster-cidr"}}
+    for pod in pods:
+        for word in pod.words:
+            key, sign, value = word.partition("=")
+            if key.startswith("--") and (sign or key[2:] == ALLOCATE):
+                found[key[2:]] = value if sign else "true"
     return found
 
 
 def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
     """Yield the flags that follow from kubeadm's ClusterConfiguration (v1beta2 to v1beta4)."""
     config = dump.other("ConfigMap", KUBEADM, "kube-system")
-    text = _texts(config.value.get("data")).get("ClusterConfiguration", "") if config else ""
+    text = texts_of(config.value.get("data")).get("ClusterConfiguration", "") if config else ""
     try:
         value: Any = next((document.value for document in yaml_documents("kubeadm", text)), None)
     except Unreadable:
@@ -186,7 +200,7 @@ def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
         if isinstance(networking.get(key), str):
             yield flag, networking[key]
     if networking.get("podSubnet"):
-        yield "allocate-node-cidrs", "true"  # kubeadm, controlplane/manifests.go
+        yield ALLOCATE, "true"  # kubeadm, controlplane/manifests.go
     manager = value.get("controllerManager")
     arguments = manager.get("extraArgs") if isinstance(manager, dict) else None
     if isinstance(arguments, dict):

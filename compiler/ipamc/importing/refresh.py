@@ -78,17 +78,24 @@ def _elsewhere(cluster: Cluster, folder: str) -> Iterator[Diagnostic]:
 
 def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterator[Diagnostic]:
     """Yield why a dump is none of this cluster, or an old one."""
-    known = {node.name: node.uid for node in cluster.nodes if not node.planned}
-    uids = {uid for uid in known.values() if uid}
-    seen = {node.uid for node in dump.nodes}
-    same_names = known.keys() & {node.name for node in dump.nodes}
-    strange = not (uids & seen) if uids else not same_names
-    if known and strange and not rebuilt:
+    if is_of_another(cluster, dump) and not rebuilt:
+        known = sorted(node.name for node in cluster.nodes if not node.planned)
         yield rules.other_cluster(
-            _at(dump), cluster.name, sorted(known), [f"{node.name} {node.uid}" for node in dump.nodes]
+            _at(dump), cluster.name, known, [f"{node.name} {node.uid}" for node in dump.nodes]
         )
     elif past.limit and dump.newest and dump.newest < past.limit:
         yield rules.older_dump(_at(dump), dump.newest, past.committed, NODES)
+
+
+def is_of_another(cluster: Cluster, dump: Dump) -> bool:
+    """Tell whether no node of the inventory is in a dump, by uid; without any uid in the inventory, by name.
+
+    An inventory without nodes is of any cluster.
+    """
+    known = {node.name: node.uid for node in cluster.nodes if not node.planned}
+    uids = {uid for uid in known.values() if uid}
+    same = uids & {node.uid for node in dump.nodes} if uids else known.keys() & dump.nodes_by_name.keys()
+    return bool(known) and not same
 
 
 def _asked_for(cluster: Cluster) -> Iterator[str]:

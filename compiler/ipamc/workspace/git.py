@@ -13,6 +13,9 @@ from ipamc.workspace import git_run, git_tree
 from ipamc.workspace.git_run import must, run
 from ipamc.workspace.trouble import Trouble
 
+APPLIED = "refs/ipamc/applied/"
+"""Before the name of a cluster: the ref of the commit that was applied to it last, and completely."""
+
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?").fullmatch
 
 

@@ -19,6 +19,8 @@ from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked
 from ipamc.workspace.trouble import Trouble
 
 KUSTOMIZATION = "kustomization.yaml"
+CONFIG_MAP = "configmap.yaml"
+VALUES = "helm-values.yaml"
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
@@ -53,16 +55,38 @@ def objects_of(folder: str, part: str) -> list[dict[str, Any]]:
 def assumed(folder: str) -> Assumed:
     """Return the flags that the compile assumed, as they are rendered for review. Raises Trouble without."""
     where = f"{folder}/{disk.RENDERED}/{FIRST}"
-    found = documents(f"{where}/configmap.yaml", disk.read_text(f"{where}/configmap.yaml"), ConfigMap)
+    return assumed_in(
+        where,
+        disk.read_text(f"{where}/{CONFIG_MAP}"),
+        disk.read_text(f"{where}/{VALUES}"),
+        applied=any(document["kind"] == "ConfigMap" for document in objects_of(folder, FIRST)),
+    )
+
+
+def assumed_in(where: str, config_map: str, values: str, *, applied: bool) -> Assumed:
+    """Return the flags of two texts of `cilium/`; `where` is for the message. Raises Trouble."""
+    found = documents(f"{where}/{CONFIG_MAP}", config_map, ConfigMap)
     namespace = found[0]["metadata"].get("namespace") if found else ""
     if not namespace:
-        raise Trouble(f"there is no ConfigMap of a namespace in {where}/configmap.yaml: run ipamc compile")
+        raise Trouble(f"there is no ConfigMap of a namespace in {where}/{CONFIG_MAP}: run ipamc compile")
+    helm = helm_values(where, values)
     return Assumed(
         namespace=namespace,
         data=found[0].get("data") or {},
-        bystander=OPERATOR_ARGUMENT in ((_values(folder).get("operator") or {}).get("extraArgs") or ()),
-        applied=any(document["kind"] == "ConfigMap" for document in objects_of(folder, FIRST)),
+        bystander=OPERATOR_ARGUMENT in ((helm.get("operator") or {}).get("extraArgs") or ()),
+        applied=applied,
     )
+
+
+def helm_values(where: str, text: str) -> dict[str, Any]:
+    """Return the Helm values of `cilium/`; `where` is for the message. Raises Trouble."""
+    found = documents(f"{where}/{VALUES}", text, Values)
+    return found[0] if found else {}
+
+
+def created_pools(values: dict[str, Any]) -> set[str]:
+    """Return the CiliumPodIPPools that the operator creates by its flag, from the Helm values."""
+    return set(((values.get("ipam") or {}).get("operator") or {}).get("autoCreateCiliumPodIPPools") or {})
 
 
 def former_blocks(folder: str) -> dict[str, list[Block]]:
@@ -83,16 +107,9 @@ def identities(folder: str) -> set[str]:
     seeds = sorted(Path(folder, disk.RENDERED, "seeds").glob("*.yaml"))
     found = [document for part in parts_of(folder) for document in objects_of(folder, part)]
     found += [document for path in seeds for document in _documents_of(path.as_posix())]
-    created = ((_values(folder).get("ipam") or {}).get("operator") or {}).get(
-        "autoCreateCiliumPodIPPools"
-    ) or {}
+    where = f"{folder}/{disk.RENDERED}/{FIRST}"
+    created = created_pools(helm_values(where, disk.read_text(f"{where}/{VALUES}")))
     return {*map(identity, found), *(f"{POOL} {name}" for name in created)}
-
-
-def _values(folder: str) -> dict[str, Any]:
-    path = f"{folder}/{disk.RENDERED}/{FIRST}/helm-values.yaml"
-    found = documents(path, disk.read_text(path), Values)
-    return found[0] if found else {}
 
 
 def nodes_of(folder: str, chosen: Iterable[str]) -> set[str]:

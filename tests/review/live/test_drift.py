@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.review.live.drift import drift
+from ipamc.review.live.drift import differing, drift
 from tests.review.live.objects import Made, by_identity, cilium_node, config, node, pool
 
 A, B = "10.0.0.0/27", "10.0.0.32/27"
@@ -51,3 +51,21 @@ def test_states(tree: Made, live: Made | None, state: Any) -> None:
 
 def test_where_nodes_cannot_be_read_a_missing_ciliumnode_is_missing() -> None:
     assert [item.state for item in drift([cilium_node("left", A)], {}, None)] == ["missing"]
+
+
+@pytest.mark.parametrize(
+    ("tree", "live", "paths"),
+    [
+        (cilium_node("n", A), cilium_node("n", A), []),
+        (cilium_node("n", A), cilium_node("n", B), ["spec.ipam.podCIDRs"]),
+        (cilium_node("n", addresses=["10.0.0.1", "10.0.0.2"]), cilium_node("n"), ["spec.ipam.pool"]),
+        (node("n", A), node("n", B), ["spec.podCIDRs", "spec.podCIDR"]),
+        (node("n", annotations={"a/b": "c"}), node("n"), ["metadata.annotations.a/b"]),
+        (pool("p", A), pool("p", B, six=("fd00::/64",)), ["spec.ipv4.cidrs", "spec.ipv6"]),
+        (pool("p", A, labels={"a": "b"}), pool("p", A), ["metadata.labels.a"]),
+        (config("c"), {**config("c"), "spec": {"nodeSelector": {}}}, ["spec.defaults"]),
+        (config("c"), {**config("c"), "spec": []}, ["spec.defaults", "spec.nodeSelector"]),
+    ],
+)
+def test_the_fields_that_differ_are_named(tree: Made, live: Made, paths: list[str]) -> None:
+    assert differing(tree, live) == paths

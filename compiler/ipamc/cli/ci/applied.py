@@ -13,12 +13,10 @@ from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
+from ipamc.workspace.git import APPLIED
 
 if TYPE_CHECKING:
     from ipamc.workspace.git_remote import Move, Remote
-
-REFS = "refs/ipamc/applied/"
-"""A ref is this and the name of a cluster."""
 
 
 @click.command(
@@ -107,9 +105,9 @@ def _moves(there: Remote, complete: list[str], head: str) -> Iterator[Move]:
     """Yield the refs of complete clusters that are to name HEAD: those that do not name it or a newer commit."""
     from ipamc.workspace.git_remote import Move
 
-    refs = there.refs(f"{REFS}*")
+    refs = there.refs(f"{APPLIED}*")
     for name in complete:
-        ref = f"{REFS}{name}"
+        ref = f"{APPLIED}{name}"
         old = refs.get(ref, "")
         if old == head or (old and there.has(head, ref, old)):
             say(f"{name}: {ref} stays at {old[:12]}{'' if old == head else ', which is newer'}")

@@ -19,6 +19,7 @@ from ipamc.review.live.objects import Object, parsed
 
 OPERATOR = "cilium-operator"
 CONFIG = "cilium-config"
+IPAM_ARGUMENT = "--ipam"
 
 Level = Literal["refused", "restart", "later"]
 """`refused`: nothing is applied. `restart`: the ConfigMap is, then the operator must read it first.
@@ -62,6 +63,8 @@ class Running:
 class Difference:
     """A flag that is not as it was assumed."""
 
+    key: str
+    """A key of cilium-config, or IPAM_ARGUMENT."""
     level: Level
     text: str
     help: str
@@ -116,12 +119,14 @@ def _arguments(assumed: Assumed, found: Running) -> Iterator[Difference]:
     mode, live = assumed.data.get("ipam", ""), (found.data or {}).get("ipam", "cluster-pool")
     if assumed.bystander and value != "kubernetes" and (value or live) == "cluster-pool":
         yield Difference(
+            key=IPAM_ARGUMENT,
             level="refused",
             text=f"the operator runs with {f'--ipam={value}' if value else 'no --ipam'}, and hands out blocks by itself: it must run with --ipam=kubernetes",
             help="roll out operator.extraArgs of cilium/helm-values.yaml, or cilium/component; a later values file replaces that whole list, so repeat the argument there",
         )
     elif not assumed.bystander and value not in {"", mode} and (mode, value) != ("crd", "kubernetes"):
         yield Difference(
+            key=IPAM_ARGUMENT,
             level="refused",
             text=f"the operator runs with --ipam={value}, which overrides the ConfigMap: it must follow ipam: {mode}",
             help="remove --ipam from the arguments of Deployment cilium-operator (Helm: operator.extraArgs)",
@@ -133,6 +138,7 @@ def _keys(assumed: Assumed, live: Mapping[str, str], given: Iterable[Block]) -> 
     mode, there = assumed.data.get("ipam", ""), live.get("ipam", "cluster-pool")
     if mode != there:
         yield Difference(
+            key="ipam",
             level="later" if assumed.applied else "refused",
             text=f"cilium-config has ipam: {there}, rendered is {mode}",
             help="restart agents and operator after this run"
@@ -146,6 +152,7 @@ def _keys(assumed: Assumed, live: Mapping[str, str], given: Iterable[Block]) -> 
     for key in ("annotate-k8s-node", "auto-create-cilium-pod-ip-pools"):
         if assumed.data.get(key, "") != live.get(key, "") and key in assumed.data and not assumed.applied:
             yield Difference(
+                key=key,
                 level="refused" if key == "annotate-k8s-node" else "later",
                 text=f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}",
                 help=rollout,
@@ -157,12 +164,14 @@ def _family(assumed: Assumed, live: Mapping[str, str], family: int, rollout: str
     wanted, there = assumed.data.get(key, ""), live.get(key, "true")
     if wanted == "true" and there == "false":
         yield Difference(
+            key=key,
             level="later",
             text=f"cilium-config has {key}: false, rendered is true",
             help=f"{rollout} after this run",
         )
     elif wanted == "false" and there == "true" and key in live:
         yield Difference(
+            key=key,
             level="later" if assumed.applied else "refused",
             text=f"cilium-config has {key}: true, rendered is false: agents wait for a block of this family",
             help="restart agents and operator after this run" if assumed.applied else rollout,
@@ -179,22 +188,26 @@ def _operator_list(
     for family in (4, 6):
         if assumed.data.get(f"enable-ipv{family}") != "true":
             continue
+        key = f"cluster-pool-ipv{family}-cidr"
         wanted, there = _list(assumed.data, family), _list(live, family)
         more = _without(there, wanted)
         if free := _without(more, given):
             yield Difference(
+                key=key,
                 level=level,
                 text=f"the operator may hand out {names(map(str, free))}, which cluster-pool-ipv{family}-cidr must not have",
                 help=restart if assumed.applied else f"{rollout}, and {restart}",
             )
         elif more:
             yield Difference(
+                key=key,
                 level="later",
                 text=f"cluster-pool-ipv{family}-cidr in the cluster has blocks that nodes use: {names(map(str, more))}",
                 help=f"{rollout}: the operator gives them away when these nodes are deleted",
             )
         if missing := _without(wanted, there):
             yield Difference(
+                key=key,
                 level="later",
                 text=f"cluster-pool-ipv{family}-cidr in the cluster lacks {names(map(str, missing))}",
                 help=f"{rollout}, and restart the operator" if not assumed.applied else restart,
@@ -202,6 +215,7 @@ def _operator_list(
         key = f"cluster-pool-ipv{family}-mask-size"
         if key in assumed.data and key in live and assumed.data[key] != live[key]:
             yield Difference(
+                key=key,
                 level=level,
                 text=f"cilium-config has {key}: {live[key]}, rendered is {assumed.data[key]}",
                 help=restart if assumed.applied else f"{rollout}, and {restart}",

@@ -42,32 +42,56 @@ def drift(
             yield Drift(document=document, state="missing" if kept and kind != NODE else "gone")
         elif kind == NODE and metadata.get("uid") not in {None, there["metadata"].get("uid")}:
             yield Drift(document=document, state="re-created")
-        elif not _same(document, there):
+        elif differing(document, there):
             yield Drift(document=document, state="differs")
 
 
-def _same(document: Object, there: Object) -> bool:
-    """Tell whether the cluster has all that is rendered, and no block of ours beyond it.
+def differing(document: Object, there: Object) -> list[str]:
+    """Return the paths of the fields that ipamc owns and the cluster does not have as they are rendered, once each.
 
-    Agents replace the annotations of CiliumNodes, so these do not count.
+    Of the blocks of an object there must be none beyond those that are rendered. Agents replace the
+    annotations of CiliumNodes, so these do not count.
     """
     metadata, live = document["metadata"], there["metadata"]
     kept = ("labels",) if document["kind"] == CILIUM_NODE else ("labels", "annotations")
-    return (
-        all(_within(metadata.get(key) or {}, live.get(key) or {}) for key in kept)
-        and all(_within(document.get(key) or {}, there.get(key) or {}) for key in ("spec", "data"))
-        and not lost(there, document)
-        and (document["kind"] != POOL or _families(document) == _families(there))
-    )
+    found = [
+        path
+        for key in kept
+        for path in _other(metadata.get(key) or {}, live.get(key) or {}, f"metadata.{key}")
+    ]
+    for key in ("spec", "data"):
+        found += _other(document.get(key) or {}, there.get(key) or {}, key)
+    if document["kind"] == POOL and (more := _families(there) - _families(document)):
+        found += (f"spec.{family}" for family in sorted(more))
+    if not found and lost(there, document):
+        found.append(_BLOCKS.get(document["kind"], "spec"))
+    return list(dict.fromkeys(found))
 
 
-def _within(part: Any, whole: Any) -> bool:
-    """Tell whether mappings have at least these entries. Lists are compared whole, as the apiserver owns them."""
-    if isinstance(part, Mapping):
-        return isinstance(whole, Mapping) and all(
-            key in whole and _within(value, whole[key]) for key, value in part.items()
-        )
-    return bool(part == whole)
+_ENTRIES = "spec.ipam.pool"
+"""The single addresses of crd mode: a mapping of hundreds of entries, which is one field here."""
+_BLOCKS = {CILIUM_NODE: _ENTRIES, NODE: "spec.podCIDRs"}
+"""The field in which an object may have more blocks than are rendered, when all that is rendered is there."""
+
+
+def _other(part: Any, whole: Any, path: str) -> Iterator[str]:
+    """Yield the paths of the entries that mappings do not have so.
+
+    Lists are compared whole, as the apiserver owns them.
+    """
+    if not isinstance(part, Mapping):
+        if part != whole:
+            yield path
+        return
+    if not isinstance(whole, Mapping):
+        yield path
+        return
+    for key, value in part.items():
+        within = path if path == _ENTRIES else f"{path}.{key}"
+        if key not in whole:
+            yield within
+        else:
+            yield from _other(value, whole[key], within)
 
 
 def _families(pool: Object) -> set[str]:

@@ -1,0 +1,89 @@
+"""`ipamc audit`: a running cluster, as a dump shows it, against git and against what was applied last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.findings import Problems, format_option, print_findings
+from ipamc.cli.options import Revision, cluster_argument
+from ipamc.cli.terminal import progress, say
+from ipamc.model.diagnostics import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipamc.model.diagnostics import Located
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("ipamc audit lab dump.json", "what the cluster has otherwise than git, and what is wrong in it"),
+        ("kubectl get … -A -o json | ipamc audit lab -", "the same, from stdin"),
+        ("ipamc audit lab cilium-sysdump.zip", "the same, from a sysdump"),
+        ("ipamc audit lab dump.json --applied HEAD~1", "where HEAD is not applied yet"),
+        ("ipamc audit lab dump.json --format json", "for programs"),
+    ),
+    done="0 problems: no errors and no warnings; there may be notes",
+    refused="problems were found, the dump cannot be compared, an input was refused, or an I/O or environment error",
+)
+@cluster_argument
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
+@click.option(
+    "--applied",
+    type=Revision(),
+    metavar="REV",
+    help="The revision that was applied last.  [default: the ref refs/ipamc/applied/CLUSTER]",
+)
+@format_option
+def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style: str) -> int:
+    """Compare a running cluster with git and with what was applied last, and check what it shows. Writes nothing.
+
+    FILE is a dump: what `kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm
+    -A -o json` prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump. With
+    `deployments` in the list, or Pods, the operator's arguments are checked, too.
+
+    Tells what is pending, edited by hand, missing, stale and foreign; two nodes with one block; routes that
+    lead to the wrong node; nodes that wait for a block; pods outside their node's blocks; and more: `ipamc
+    explain IPC0910` and all other codes of IPC09.
+    """
+    from ipamc.report.findings import format_of
+    from ipamc.review.audit.audit import number_of_problems
+    from ipamc.workspace.clusters import find
+
+    (folder,) = find([cluster])
+    problems = Problems()
+    found: Sequence[Located] = ()
+    with progress("reading the dump"), problems.of(folder):
+        found = audited(folder, files, applied)
+    if problems:
+        return problems.conclude(style)
+    print_findings(found, style)
+    number = number_of_problems(found)
+    if not format_of(style).document:
+        say(f"found {count(number, 'problem')}")
+    return REFUSED if number else DONE
+
+
+def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Located, ...]:
+    """Return the findings of an audit, located, in order of place. Raises Refused, Trouble, OSError."""
+    from ipamc.model.diagnostics import Refused, Severity
+    from ipamc.model.gc_pause import paused_collector
+    from ipamc.read.locate import locate
+    from ipamc.review.audit.audit import audit
+    from ipamc.review.audit.comparable import refused
+    from ipamc.review.audit.scene import Scene
+    from ipamc.workspace.audited import load_sides
+    from ipamc.workspace.dump import load_dump
+
+    with paused_collector():
+        sides = load_sides(folder, applied)
+        dump, warnings = load_dump(files)
+        scene = Scene(cluster=sides.cluster, lock=sides.lock, dump=dump, git=sides.git, applied=sides.applied)
+        reasons = refused(scene, sides.changed, sides.applied_at)
+        if any(reason.severity is Severity.ERROR for reason in reasons):
+            raise Refused(locate([*warnings, *reasons], sides.sources))
+        return locate([*warnings, *reasons, *audit(scene)], sides.sources)

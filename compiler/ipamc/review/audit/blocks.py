@@ -1,0 +1,200 @@
+"""Rules about the blocks that nodes have in the cluster: against each other, the lock and the pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ipamc.lock.file import line_at
+from ipamc.model.address_sets import aggregated, index_around, lines_over, overlaps
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Related, count, error, names, note, warning
+from ipamc.model.fitting import Blocks
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import ShownBlock
+from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts, whose
+from ipamc.review.live.objects import POOL
+
+Pair = tuple[ShownBlock, ShownBlock]
+
+
+def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0910: no two nodes have the same addresses.
+
+    Two nodes, or a node and the CiliumNode of a node that is gone, have one block or blocks that overlap. Pods
+    of both get the same addresses, and traffic for them goes to one of the two. The operator does not see a
+    partial overlap, and a bystander sees none. Keep the node for which the lock has the block. Drain the other
+    one, delete its CiliumNode (in kubernetes mode its Node), let it come back with a block of the lock, and
+    restart its agent.
+    """
+    every = sorted((shown for blocks in scene.shown.values() for shown in blocks), key=_order)
+    pairs: list[Pair] = [
+        (outer, inner)
+        for outer, inner in overlaps(every, lambda shown: shown.block)
+        if outer.node != inner.node and not {outer.node, inner.node} <= told
+    ]
+    if not pairs:
+        return
+    outer, inner = pairs[0]
+    nodes = {shown.node for pair in pairs for shown in pair}
+    same = "both have" if outer.block == inner.block else f"overlap: {outer.block} and"
+    yield Found(
+        error(
+            "IPC0910",
+            scene.at(inner.node),
+            f"nodes {outer.node} and {inner.node} {same} {inner.block}"
+            + (f"; {len(pairs):,} pairs: {names(nodes)}" if pairs[1:] else ""),
+            also=[related for pair in pairs[:SHOWN] for related in _both(scene, pair)],
+            help=_keep(scene, outer, inner),
+        ),
+        nodes,
+    )
+
+
+def _order(shown: ShownBlock) -> tuple[Block, str]:
+    return shown.block, shown.node
+
+
+def _both(scene: Scene, pair: Pair) -> Iterator[Related]:
+    """Yield the places of both nodes, and the row of the lock."""
+    for shown in pair:
+        gone = "" if shown.node in scene.dump.nodes_by_name else ", whose Node is gone"
+        yield scene.related(shown.node, f"{shown.node}{gone}: {shown.block}")
+    for line in lines_over(scene.lock.lines, pair[1].block)[:1]:
+        yield Related(line_at(scene.lock, line), f"the lock has {line.block} for {line.node} ({line.state})")
+
+
+def _keep(scene: Scene, outer: ShownBlock, inner: ShownBlock) -> str:
+    gone = [shown.node for shown in (outer, inner) if shown.node not in scene.dump.nodes_by_name]
+    if gone:
+        return f"if {gone[0]} is really gone: kubectl delete ciliumnode {gone[0]}"
+    held = [shown.node for shown in (outer, inner) if shown.block in scene.held(shown.node)]
+    stays = held[0] if len(held) == 1 else outer.node
+    leaves = inner.node if stays == outer.node else outer.node
+    return f"{stays} keeps it; drain {leaves}, {scene.anew(leaves)}"
+
+
+def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0911: no node has a block that the lock has for another node.
+
+    The other node gets the block at its next start, at the next apply, or when its quarantine ends: then two
+    nodes have one address. The dump and the lock disagree about who has it; pods tell which is right. Where
+    Cilium's operator chooses the blocks, the lock follows it (IPC0912).
+    """
+    found: list[tuple[ShownBlock, Line]] = []
+    for node, blocks in scene.shown.items():
+        for shown in blocks if node not in told else ():
+            found += (
+                (shown, line)
+                for line in lines_over(scene.lock.lines, shown.block)
+                if line.node != node and line.state is not State.RELEASED and not scene.is_operators(shown)
+            )
+    if not found:
+        return
+    shown, line = found[0]
+    nodes = list(dict.fromkeys(shown.node for shown, _ in found))
+    state = "" if line.state is State.HELD else f" ({line.state})"
+    yield Found(
+        error(
+            "IPC0911",
+            scene.at(shown.node),
+            f"node {shown.node} has {shown.block}, and the lock has {line.block} for {line.node}{state}{and_more(nodes)}",
+            also=[
+                related
+                for shown, line in found[:SHOWN]
+                for related in (
+                    scene.related(shown.node, f"{shown.node} has {shown.block}"),
+                    Related(line_at(scene.lock, line), f"the lock has it for {line.node}"),
+                )
+            ],
+            help=f"see which block the pods of {shown.node} use; if that of the lock: {scene.anew(shown.node)}; "
+            f"else drain it first: kubectl drain {shown.node} --ignore-daemonsets --delete-emptydir-data",
+        ),
+        nodes,
+    )
+
+
+def other_blocks(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0912: a node has the blocks that the lock has for it, also where nothing is rendered for it.
+
+    Where Cilium's operator chooses (shared pools of multi-pool mode, `unlisted` pools), the lock is what a
+    node started with, and follows the CiliumNodes of the input: a note, until `ipamc import CLUSTER --refresh`.
+    A node that the lock moved, and that still has its old block, is a warning: the old block is in quarantine.
+    Elsewhere, another node may get the block that this one uses: an error.
+    """
+    ours: list[str] = []
+    moving: list[str] = []
+    operators: list[str] = []
+    for node, blocks in scene.shown.items():
+        if node in told or node not in scene.inventory or scene.object_of(node) in scene.git.objects:
+            continue
+        if scene.is_skipped(node):
+            continue
+        known = Blocks(line.block for line in scene.lines.get(node, ()) if line.in_use)
+        strays = [shown for shown in blocks if not known.fit(shown)]
+        former = Blocks(line.block for line in scene.lines.get(node, ()) if line.moved)
+        if strays and all(map(former.fit, strays)):
+            moving.append(node)
+        elif any(not scene.is_operators(shown) for shown in strays):
+            ours.append(node)
+        elif strays or _lacks(scene, node, blocks):
+            operators.append(node)
+    for some, make in ((ours, error), (moving, warning), (operators, note)):
+        if some:
+            node = some[0]
+            held = texts(scene.held(node)) or "nothing"
+            yield Found(
+                make(
+                    "IPC0912",
+                    scene.at(node),
+                    f"node {node} has {whose(scene.shown[node])}, and the lock has {held} for it{and_more(some)}",
+                    also=[related for each in some[:SHOWN] for related in scene.line_of(each)],
+                    help=f"ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}"
+                    if make is note
+                    else f"if its pods use what the lock has: {scene.anew(node)}; else drain it first",
+                ),
+                some if make is not note else (),
+            )
+
+
+def _lacks(scene: Scene, node: str, blocks: Sequence[ShownBlock]) -> bool:
+    """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool."""
+    if scene.cluster.own_pools:
+        return False  # agents give unused blocks of their own pools back
+    there = {shown.block for shown in blocks}
+    return any(block not in there for block in scene.held(node))
+
+
+def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has.
+
+    Up to Cilium 1.18 the operator takes such a block away from its node, and may give it to another one while
+    pods use it; from 1.19 on the node keeps it as an orphan, but gives new pods no address of a pool that is
+    not there. Create the pool again, or put the CIDR back: `ipamc ci apply CLUSTER --repair`.
+    """
+    if scene.cluster.mode is not Mode.MULTI_POOL or POOL not in scene.dump.kinds:
+        return
+    pools: Mapping[str, list[Block]] = {
+        pool.name: list(aggregated(cidr for cidrs in pool.cidrs.values() for cidr in cidrs))
+        for pool in scene.dump.pools
+    }
+    found = [
+        (seen.name, block, pool)
+        for seen in scene.dump.cilium_nodes
+        if seen.name not in told
+        for block, pool in seen.allocated
+        if f"{POOL} {pool}" not in told and index_around(pools.get(pool, ()), block) is None
+    ]
+    if found:
+        node, block, pool = found[0]
+        nodes = list(dict.fromkeys(name for name, _, _ in found))
+        missing = "does not have it" if pool in pools else "is not in the cluster"
+        yield Found(
+            error(
+                "IPC0913",
+                scene.at(node),
+                f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_more(nodes)}",
+                help=f"ipamc ci apply {scene.cluster.name} --repair, if the pool is ours; else create it again: {count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it",
+            ),
+            nodes,
+        )

@@ -1,0 +1,145 @@
+"""Rules about the dump itself: whether it is of this cluster, new enough, and what it does not have."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+from ipamc.importing.refresh import SLACK, is_of_another
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, note
+from ipamc.read.dump.rules import DUMP
+from ipamc.review.audit.scene import Found, Scene, Told
+from ipamc.review.live.objects import NODE_CONFIG, POOL
+
+
+def refused(scene: Scene, changed: str, applied_at: str) -> list[Diagnostic]:
+    """Return why a dump cannot be compared; nothing where it can.
+
+    `changed` and `applied_at` are when the lock and what was applied were committed, RFC 3339 in UTC.
+    """
+    return [*other_cluster(scene), *older_dump(scene, changed, applied_at)]
+
+
+def other_cluster(scene: Scene) -> Iterator[Diagnostic]:
+    """IPC0901: a dump is of the cluster that it is compared with.
+
+    No node of the inventory is in the dump, or each of them has another uid there. Everything would look as if
+    it had left, or had been changed by somebody. Check the context of kubectl. If every node was really created
+    again: `ipamc import CLUSTER --refresh --rebuilt`.
+    """
+    if not is_of_another(scene.cluster, scene.dump):
+        return
+    listed = [node for node in scene.cluster.nodes if not node.planned]
+    live = scene.dump.nodes_by_name
+    node = next((node for node in listed if node.name in live), None)
+    name = scene.cluster.name
+    yield error(
+        "IPC0901",
+        live[node.name].at if node else scene.top,
+        f"this is no dump of {name}: none of {count(len(listed), 'node')} is in it, but {names(live)}"
+        if node is None
+        else f"this is no dump of {name}: each node has another uid there, as {node.name} has {live[node.name].uid or 'none'}",
+        also=[
+            Related(
+                (node or listed[0]).at,
+                f"{(node or listed[0]).name} of the inventory, uid {(node or listed[0]).uid or 'unknown'}",
+            )
+        ],
+        help=f"make the dump with the context of {name}: {DUMP}; if the cluster was built again: ipamc import {name} --refresh --rebuilt",
+    )
+
+
+def older_dump(scene: Scene, changed: str, applied_at: str) -> Iterator[Diagnostic]:
+    """IPC0902: a dump is newer than what was applied, and than the lock.
+
+    The latest time in the dump, such as a heartbeat of a kubelet, is more than ten minutes before the commit
+    that was applied last (or that changed the lock, where it is not known what was applied). What was applied
+    since would look as if somebody had changed it by hand. With a dump that is newer than the last apply, but
+    older than the lock, this is a note: what is pending may have been applied by now.
+    """
+    newest = scene.dump.newest
+    at = scene.top
+    since = applied_at or changed
+    if _is_before(newest, since):
+        what = f"what was applied last ({scene.applied.revision})" if scene.applied else scene.lock.path
+        yield error(
+            "IPC0902",
+            at,
+            f"the dump is of {newest}, and {what} of {since}: what came between would look as if it had been changed by hand",
+            help=f"make a new one: {DUMP}",
+        )
+    elif _is_before(newest, changed):
+        yield note(
+            "IPC0902",
+            at,
+            f"the dump is of {newest}, and {scene.lock.path} of {changed}: what is pending here may have been applied since",
+            help=f"for the state of now make a new one: {DUMP}",
+        )
+
+
+def _is_before(one: str, other: str) -> bool:
+    try:
+        first, second = (datetime.datetime.fromisoformat(text) for text in (one, other))
+        return (second - first).total_seconds() > SLACK
+    except (ValueError, TypeError):
+        return False
+
+
+def nothing_applied(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+    """IPC0903: it is known what was applied last.
+
+    The pipeline moves the ref refs/ipamc/applied/CLUSTER after each apply that took everything. Without it a
+    difference between the cluster and git is either not applied yet, or somebody's edit, and the audit cannot
+    tell which. Fetch the ref, or name a revision: `--applied REV`.
+    """
+    if scene.applied is None:
+        ref = f"refs/ipamc/applied/{scene.cluster.name}"
+        yield Found(
+            note(
+                "IPC0903",
+                Span(scene.git.shown),
+                f"there is no {ref}, so the dump is compared with git alone: what is pending and what was edited by hand cannot be told apart",
+                help=f"git fetch origin '+{ref}:{ref}', or --applied REV",
+            )
+        )
+
+
+_WITHOUT = {
+    "Pod": "whether pods have addresses of their nodes' blocks, or two of them one address; which version of Cilium runs; kube-controller-manager's arguments",
+    "CiliumEndpoint": "whether Cilium knows each pod",
+    "CiliumNode": "the blocks that agents use, what the operator reports",
+    POOL: "the pools of the operator",
+    NODE_CONFIG: "the pools that agents start with",
+    "cilium-config": "Cilium's flags",
+    "the operator's Deployment or Pod": "the operator's arguments",
+}
+
+
+def not_in_the_dump(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+    """IPC0904: a dump has the kinds of objects that an audit looks at.
+
+    What a dump does not have was not asked for, or may not be listed with the role that was used, or the
+    cluster has none. What depends on it was not checked. `ipamc ci rbac` prints a role for the whole dump.
+    """
+    missing = [kind for kind in _wanted(scene) if kind not in scene.dump.kinds]
+    if scene.config is None:
+        missing.append("cilium-config")
+    if scene.arguments is None and scene.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
+        missing.append("the operator's Deployment or Pod")
+    if missing:
+        yield Found(
+            note(
+                "IPC0904",
+                scene.top,
+                f"the dump lacks {', '.join(missing)}; not checked: {'; '.join(_WITHOUT[kind] for kind in missing)}",
+                help=f"run {DUMP}",
+            )
+        )
+
+
+def _wanted(scene: Scene) -> Iterator[str]:
+    yield from ("Pod", "CiliumEndpoint", "CiliumNode")
+    for kind in (POOL, NODE_CONFIG):
+        if any(document["kind"] == kind for document in scene.git.objects.values()):
+            yield kind

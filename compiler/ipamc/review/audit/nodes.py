@@ -1,0 +1,278 @@
+"""Rules about the nodes themselves: which there are, in the cluster and in git, and what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.lock.file import line_at
+from ipamc.model.address_sets import blocks_over
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Related, count, error, names, warning
+from ipamc.model.lock import Line, State
+from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts, whose
+from ipamc.review.live.objects import CILIUM_NODE, pod_cidr_annotations
+
+
+def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+    """IPC0920: every Node has a kubelet.
+
+    A Node that was never ready, and has no version of a kubelet, no address and no agent, was created by an
+    apply: of a name with a typo, or of a node that had left, without `metadata.uid`. It keeps its block from
+    others, and controllers wait for it. Delete the Node, and correct the inventory.
+    """
+    if not any(node.kubelet for node in scene.dump.nodes):
+        return  # the dump has no status of Nodes, or no kubelet runs at all
+    ghosts = [
+        node
+        for node in scene.dump.nodes
+        if not (node.kubelet or node.ready or node.internal_ips or scene.agent_ran(node.name))
+    ]
+    if ghosts:
+        yield Found(
+            warning(
+                "IPC0920",
+                ghosts[0].at,
+                f"{count(len(ghosts), 'Node')} without a kubelet, which an apply may have created: {names(node.name for node in ghosts)}",
+                also=[
+                    Related(scene.inventory[node.name].at, f"{node.name} is listed here")
+                    for node in ghosts[:SHOWN]
+                    if node.name in scene.inventory
+                ],
+                help=f"if no such machine exists: kubectl delete node {ghosts[0].name}, and take it out of the inventory",
+            ),
+            [node.name for node in ghosts],
+        )
+
+
+def created_again(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0921: a node has the uid that the inventory has for it.
+
+    The Node was deleted and joined again since the inventory was made. Its CiliumNode went with it, so it may
+    wait for its block (an error), or have another one; a rendered Node with the old uid is refused by the
+    apiserver. Bring the inventory up to date: `ipamc import CLUSTER --refresh`, then compile and apply.
+    """
+    again = [
+        (node, there)
+        for node in scene.cluster.nodes
+        if node.uid
+        and (there := scene.dump.nodes_by_name.get(node.name))
+        and there.uid
+        and node.uid != there.uid
+        and node.name not in told
+    ]
+    if not again:
+        return
+    node, there = again[0]
+    waiting = [node.name for node, _ in again if node.name not in scene.shown and scene.held(node.name)]
+    make = error if waiting and scene.cluster.mode is not Mode.MULTI_POOL else warning
+    wait = f"; without a block: {names(waiting)}" if waiting else ""
+    nodes = [node.name for node, _ in again]
+    yield Found(
+        make(
+            "IPC0921",
+            there.at,
+            f"node {node.name} has uid {there.uid}, and {node.uid} in the inventory: it was created again{and_more(nodes)}{wait}",
+            also=[Related(node.at, f"{node.name} with the old uid") for node, _ in again[:SHOWN]],
+            help=f"ipamc import {scene.cluster.name} --refresh, ipamc compile {scene.cluster.name}, and apply",
+        ),
+        nodes,
+    )
+
+
+def waiting(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0922: every node with an agent has a block of each family.
+
+    An agent waits for ever for a block of each family, and its node runs no pods. In kubernetes mode the
+    block is in the Node, elsewhere in the CiliumNode; in multi-pool mode the agent asks for addresses and the
+    operator gives blocks. If the lock has a block for the node, it was not applied or somebody took it away;
+    if not, the node is not in the inventory.
+    """
+    found = [
+        (node.name, families)
+        for node in scene.dump.nodes
+        if node.name not in told and not node.deleting and (families := _missing(scene, node.name))
+    ]
+    if not found:
+        return
+    name, families = found[0]
+    nodes = [node for node, _ in found]
+    held = [block for block in scene.held(name) if block.family in families]
+    words = " and ".join(f"IPv{family}" for family in families)
+    cluster = scene.cluster.name
+    yield Found(
+        error(
+            "IPC0922",
+            scene.at(name),
+            f"node {name} has no {words} block{f', and the lock has {texts(held)} for it' if held else ''}{and_more(nodes)}",
+            also=[related for node, lacks in found[:SHOWN] for related in scene.line_of(node, *lacks)],
+            help=f"ipamc ci apply {cluster} --repair"
+            if held and scene.cluster.mode is not Mode.MULTI_POOL
+            else "see what the operator says: kubectl get ciliumnodes -o yaml; and whether its pools have room: ipamc show "
+            + cluster
+            if held
+            else f"ipamc import {cluster} --refresh, ipamc compile {cluster}, and apply",
+        ),
+        nodes,
+    )
+
+
+def _missing(scene: Scene, name: str) -> list[int]:
+    """Return the families in which a node waits for a block."""
+    mode, node = scene.cluster.mode, scene.dump.nodes_by_name[name]
+    seen = scene.dump.cilium_nodes_by_name.get(name)
+    there = {shown.block.family for shown in scene.shown.get(name, ())}
+    wanted = [family for family in scene.cluster.families if family not in there]
+    if not wanted or scene.is_skipped(name):
+        return []
+    if mode is Mode.KUBERNETES:
+        given = pod_cidr_annotations({"metadata": {"annotations": node.annotations}})
+        if scene.cluster.patch_nodes == "annotations":
+            wanted = [family for family in wanted if not any(f"ipv{family}-" in key for key in given)]
+        return wanted if node.ready or scene.agent_ran(name) else []
+    if seen is None:
+        # Without the kind in the dump nothing is known; what is rendered and missing is IPC0943.
+        rendered = f"{CILIUM_NODE} {name}" in scene.git.objects
+        return wanted if CILIUM_NODE in scene.dump.kinds and scene.agent_ran(name) and not rendered else []
+    if mode is Mode.MULTI_POOL:
+        asked = {
+            family
+            for _, four, six in seen.requested
+            for family, number in ((4, four), (6, six))
+            if number > 0
+        }
+        return [family for family in wanted if family in asked or (seen.owner_uid and not there)]
+    return wanted
+
+
+def left_but_runs(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0923: a node whose block is in quarantine does not use it.
+
+    The node left the inventory, and still runs with its block. When the quarantine ends, another node gets it:
+    then two nodes have one address. Put it back into the inventory: `ipamc import CLUSTER --refresh`. It keeps
+    its block.
+    """
+    found: list[tuple[str, Line]] = []
+    for node in scene.dump.nodes:
+        if node.name in scene.inventory or node.name in told or node.deleting:
+            continue
+        own = sorted(
+            (line for line in scene.lines.get(node.name, ()) if line.state is not State.HELD),
+            key=lambda line: line.block,
+        )
+        blocks = [line.block for line in own]
+        if any(blocks_over(blocks, shown.block) for shown in scene.shown.get(node.name, ())):
+            found.append((node.name, own[0]))
+    if found:
+        name, line = found[0]
+        nodes = [node for node, _ in found]
+        since = f" since {line.since}" if line.since else ""
+        yield Found(
+            error(
+                "IPC0923",
+                scene.at(name),
+                f"node {name} runs with {whose(scene.shown[name])}, which the lock has in quarantine{since}{and_more(nodes)}",
+                also=[
+                    Related(line_at(scene.lock, line), f"{node} left the inventory here")
+                    for node, line in found[:SHOWN]
+                ],
+                help=f"put it back into the inventory: ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}",
+            ),
+            nodes,
+        )
+
+
+def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0924: every node of the cluster is in the inventory.
+
+    A node that git does not know gets no block of ipamc's, and a block that it has from elsewhere may be given
+    to another node by the next compile. `ipamc import CLUSTER --refresh` lists it. Nodes with blocks of an
+    `unlisted` pool are as they should be.
+    """
+    strange = [
+        node
+        for node in scene.dump.nodes
+        if node.name not in scene.inventory
+        and node.name not in told
+        and not node.deleting
+        and not (
+            scene.cluster.operator_adopts and all(map(scene.is_operators, scene.shown.get(node.name, ())))
+        )
+    ]
+    if strange:
+        yield Found(
+            warning(
+                "IPC0924",
+                strange[0].at,
+                f"{count(len(strange), 'node')} not in the inventory of {scene.cluster.name}: {names(node.name for node in strange)}",
+                help=f"ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}",
+            ),
+            [node.name for node in strange],
+        )
+
+
+def gone(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0925: every node of the inventory is in the cluster, unless it is planned.
+
+    The Node was deleted, and git keeps its block for it; its CiliumNode, where it is still there, keeps the
+    routes of the other nodes. If it comes back it has the same block. If not, take it out of the inventory:
+    `ipamc import CLUSTER --refresh`; its block then waits in quarantine.
+    """
+    lost = [
+        node
+        for node in scene.cluster.nodes
+        if not node.planned and node.name not in scene.dump.nodes_by_name and node.name not in told
+    ]
+    if lost:
+        routed = [node.name for node in lost if node.name in scene.dump.cilium_nodes_by_name]
+        more = f"; still routed by its CiliumNode: {names(routed)}" if routed else ""
+        yield Found(
+            warning(
+                "IPC0925",
+                lost[0].at,
+                f"{count(len(lost), 'node')} of the inventory not in the dump: {names(node.name for node in lost)}{more}",
+                also=[
+                    *(scene.related(name, f"CiliumNode {name} is still there") for name in routed[:SHOWN]),
+                    *(related for node in lost[:1] for related in scene.line_of(node.name)),
+                ],
+                help=f"if it left for good: ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}",
+            ),
+            [node.name for node in lost],
+        )
+
+
+def without_node(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0926: every CiliumNode has a Node.
+
+    The node is gone and its blocks are still routed: agents keep routes and tunnels to it, and a speaker may
+    announce them. The operator collects CiliumNodes without a Node every five minutes, but not those with
+    another owner, and not with `nodes-gc-interval` 0. Delete it: `kubectl delete ciliumnode NAME`.
+    """
+    left = [
+        seen
+        for seen in scene.dump.cilium_nodes
+        if seen.name not in scene.dump.nodes_by_name
+        and seen.name not in scene.inventory
+        and seen.name not in told
+        and not seen.deleting
+    ]
+    if left:
+        yield Found(
+            warning(
+                "IPC0926",
+                left[0].at,
+                f"{count(len(left), 'CiliumNode')} without a Node, blocks still routed: {names(_with_blocks(scene, seen.name) for seen in left)}",
+                also=[
+                    Related(
+                        line_at(scene.lock, line), f"the lock has {line.block} of {line.node} ({line.state})"
+                    )
+                    for seen in left[:SHOWN]
+                    for line in scene.lines.get(seen.name, ())[:1]
+                ],
+                help=f"kubectl delete ciliumnode {left[0].name}",
+            ),
+            [seen.name for seen in left],
+        )
+
+
+def _with_blocks(scene: Scene, name: str) -> str:
+    return f"{name} ({whose(scene.shown.get(name, ())) or 'no block'})"

@@ -1,0 +1,225 @@
+"""Rules about the addresses of pods. Linear in the pods: there may be 150,000."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+
+from ipamc.model.cidr import BITS, Block, address_text
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Related, count, error, names, warning
+from ipamc.model.dump import Address, SeenEndpoint, SeenPod
+from ipamc.review.audit.scene import CALICO, SHOWN, Found, Scene, Told, whose
+
+YOUNG = 300
+"""Seconds before the end of a dump in which a pod may have started while kinds were listed one after the other."""
+
+_Ranges = Mapping[str, Sequence[tuple[int, int, int]]]
+"""By node: (family, first, last) of its blocks."""
+
+
+def pods_outside(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0960: each pod has addresses of its node's blocks.
+
+    Other nodes and routers send traffic for the address elsewhere, or nowhere. The pod kept its address when
+    the node's block changed, or another network gave it. Delete the pod: its node gives it another address.
+    Pods of the host's network do not count, nor those that have ended, nor pods of a node on which only
+    another network runs. Without Pods in the dump, CiliumEndpoints are checked.
+    """
+    ranges = _ranges(scene, told)
+    outside: list[tuple[SeenPod | SeenEndpoint, str, Address]] = []
+    if "Pod" in scene.dump.kinds:
+        young = _young(scene) if scene.cluster.mode is Mode.MULTI_POOL else ""
+        for pod in scene.dump.pods:
+            if pod.host_network or not pod.addresses or pod.has_ended or pod.node not in ranges:
+                continue
+            bad = _outside(pod.addresses, ranges[pod.node])
+            if bad and not (young and pod.started > young):
+                outside.append((pod, pod.node, bad))
+    else:
+        of_ip = scene.dump.node_by_ip
+        for endpoint in scene.dump.endpoints:
+            node = of_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""
+            if node in ranges and (bad := _outside(endpoint.addresses, ranges[node])):
+                outside.append((endpoint, node, bad))
+    if not outside:
+        return
+    first, node, _ = outside[0]
+    nodes = list(dict.fromkeys(name for _, name, _ in outside))
+    on = f" on {count(len(nodes), 'node')} ({names(nodes)})" if len(nodes) > 1 else f" on node {node}"
+    yield Found(
+        error(
+            "IPC0960",
+            first.at,
+            f"{count(len(outside), 'pod')}{on} with an address outside the blocks of the node: "
+            f"{names(f'{item.namespace}/{item.name} ({address_text(*bad)})' for item, _, bad in outside)}",
+            also=[
+                related
+                for item, name, bad in outside[:SHOWN]
+                for related in (
+                    Related(
+                        item.at,
+                        f"{item.namespace}/{item.name} has {address_text(*bad)}{_of_whom(scene, name, bad)}",
+                    ),
+                    scene.related(name, f"{name} has {whose(scene.shown[name])}"),
+                )
+            ],
+            help=f"kubectl -n {first.namespace} delete pod {first.name}, after its agent has restarted with the blocks of the node",
+        ),
+        nodes,
+    )
+
+
+def _ranges(scene: Scene, told: Told) -> _Ranges:
+    """Return the addresses of the nodes that are judged: with blocks, and not with another network alone."""
+    others = {node for node in scene.pods_of.get(CALICO, {}) if not scene.agent_ran(node)}
+    return {
+        node: [(shown.block.family, shown.block.first, shown.block.last) for shown in blocks]
+        for node, blocks in scene.shown.items()
+        if node not in told and node not in others and node in scene.dump.nodes_by_name
+    }
+
+
+def _outside(addresses: Sequence[Address], ranges: Sequence[tuple[int, int, int]]) -> Address | None:
+    for address in addresses:
+        family, number = address
+        for other, first, last in ranges:
+            if other == family and first <= number <= last:
+                break
+        else:
+            return address
+    return None
+
+
+def _of_whom(scene: Scene, node: str, address: Address) -> str:
+    """Return which other node has an address. Only for the few that are shown. O(blocks)."""
+    single = Block(address[0], address[1], BITS[address[0]])
+    for other, blocks in scene.shown.items():
+        if other != node and any(shown.block.contains(single) for shown in blocks):
+            return f", which node {other} has"
+    return ""
+
+
+def _young(scene: Scene) -> str:
+    """Return the time after which a pod may be younger than the CiliumNodes of the dump; "": unknown."""
+    try:
+        end = datetime.datetime.fromisoformat(scene.dump.newest)
+    except ValueError:
+        return ""
+    return f"{end - datetime.timedelta(seconds=YOUNG):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0961: no two pods have one address.
+
+    Traffic for one of them goes to the other. Pods of the host's network do not count, nor those that have
+    ended or are being deleted: their addresses may have been given out again. Delete one of the two; if both
+    nodes have the block, IPC0910 says so.
+    """
+    users: dict[Address, SeenPod] = {}
+    pairs: list[tuple[SeenPod, SeenPod, Address]] = []
+    for pod in scene.dump.pods:
+        if pod.host_network or pod.deleting or pod.has_ended:
+            continue
+        for address in pod.addresses:
+            first = users.setdefault(address, pod)
+            if first is not pod and not (pod.node in told and first.node in told):
+                pairs.append((first, pod, address))
+    if pairs:
+        one, other, address = pairs[0]
+        more = f"; {len(pairs):,} pairs" if pairs[1:] else ""
+        yield Found(
+            error(
+                "IPC0961",
+                other.at,
+                f"pods {one.namespace}/{one.name} ({one.node}) and {other.namespace}/{other.name} ({other.node}) both have {address_text(*address)}{more}",
+                also=[
+                    Related(first.at, f"{first.namespace}/{first.name} has {address_text(*shared)}")
+                    for first, _, shared in pairs[:SHOWN]
+                ],
+                help=f"kubectl -n {other.namespace} delete pod {other.name}",
+            )
+        )
+
+
+def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0962: Cilium knows each pod of a node with an agent.
+
+    A running pod without a CiliumEndpoint was started before Cilium, by another network. It keeps its old
+    address, which no route of Cilium leads to, and no policy applies to it. Delete it, so that Cilium gives it
+    an address; coredns is often one of them. Pods that started in the last minutes of the dump do not count.
+    """
+    if not {"CiliumEndpoint", "Pod"} <= scene.dump.kinds:
+        return
+    if (scene.config or {}).get("disable-endpoint-crd") == "true":
+        return
+    known = scene.endpoints
+    young = _young(scene)
+    agents = {node.name for node in scene.dump.nodes if node.name not in told and scene.agent_ran(node.name)}
+    without = [
+        pod
+        for pod in scene.dump.pods
+        if (pod.namespace, pod.name) not in known
+        and pod.phase == "Running"
+        and pod.addresses
+        and not (pod.host_network or pod.deleting)
+        and pod.node in agents
+        and pod.started
+        and not (young and pod.started > young)
+    ]
+    if without:
+        pod = without[0]
+        yield Found(
+            warning(
+                "IPC0962",
+                pod.at,
+                f"{count(len(without), 'pod')} without a CiliumEndpoint, started before Cilium: {names(f'{each.namespace}/{each.name}' for each in without)}",
+                also=[
+                    Related(each.at, f"{each.namespace}/{each.name} on {each.node}")
+                    for each in without[1:SHOWN]
+                ],
+                help=f"kubectl -n {pod.namespace} delete pod {pod.name}",
+            )
+        )
+
+
+def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0963: a pod and its CiliumEndpoint have the same addresses.
+
+    Other agents look up who a peer is by the CiliumEndpoint: with another address there, policies take the pod
+    for somebody else. The pod was created again under its name while its agent did not run, as a rule. Delete
+    the CiliumEndpoint, and its agent writes it anew. Pods of the last minutes of the dump do not count.
+    """
+    if "Pod" not in scene.dump.kinds:
+        return
+    shown = scene.endpoints
+    young = _young(scene)
+    differ = [
+        (pod, endpoint)
+        for pod in (scene.dump.pods if shown else ())
+        if (endpoint := shown.get((pod.namespace, pod.name))) is not None
+        and endpoint.addresses
+        and pod.addresses
+        and pod.addresses[0] not in endpoint.addresses
+        and pod.phase == "Running"
+        and not (pod.host_network or pod.deleting)
+        and pod.node not in told
+        and set(pod.addresses).isdisjoint(endpoint.addresses)
+        and not (young and pod.started > young)
+    ]
+    if differ:
+        pod, endpoint = differ[0]
+        yield Found(
+            warning(
+                "IPC0963",
+                endpoint.at,
+                f"{count(len(differ), 'CiliumEndpoint')} with another address than its pod: {names(f'{each.namespace}/{each.name}' for each, _ in differ)}",
+                also=[
+                    Related(
+                        pod.at,
+                        f"the pod has {address_text(*pod.addresses[0])}, and its CiliumEndpoint {address_text(*endpoint.addresses[0])}",
+                    )
+                ],
+                help=f"kubectl -n {pod.namespace} delete ciliumendpoint {pod.name}",
+            )
+        )

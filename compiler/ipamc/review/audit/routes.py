@@ -1,0 +1,195 @@
+"""Rules about where routes lead: Nodes against CiliumNodes, and which of them a speaker of BGP announces."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from ipamc.check.evidence import pod_cidrs_count
+from ipamc.model.address_sets import blocks_over
+from ipamc.model.cidr import BITS, Block, parse_block
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can, text
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.diagnostics import Related, error, note
+from ipamc.model.dump import SeenCiliumNode, SeenNode
+from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts
+
+_LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
+
+
+def announced_from(cluster: Cluster) -> str:
+    """Return which object's blocks Cilium announces by BGP: Node, CiliumNode, or "" where it announces none.
+
+    Pools of multi-pool mode are announced by what `pools.allocated` of the CiliumNode has (check/bgp.py).
+    """
+    one_block = cluster.mode.one_block
+    if cluster.bgp == "metallb" and can(cluster.cilium, Capability.METALLB) and one_block:
+        reads_cilium_nodes = can(cluster.cilium, Capability.METALLB_CILIUM_NODE)
+        return "CiliumNode" if reads_cilium_nodes and cluster.mode is Mode.CLUSTER_POOL else "Node"
+    if cluster.bgp == "control-plane" and cluster.mode is not Mode.CRD:
+        of_node = cluster.mode is Mode.KUBERNETES and not can(cluster.cilium, Capability.BGP_CILIUM_NODE)
+        return "Node" if of_node else "CiliumNode"
+    return ""
+
+
+def _cluster(scene: Scene) -> Cluster:
+    """Return the cluster with MetalLB as its speaker, where cilium-config says that it announces podCIDRs."""
+    if scene.cluster.bgp == "none" and (scene.config or {}).get("bgp-announce-pod-cidr") == "true":
+        return dataclasses.replace(scene.cluster, bgp="metallb")
+    return scene.cluster
+
+
+def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0950: a Node and its CiliumNode have the same blocks, where both decide about routes.
+
+    Pods have addresses of one of the two, and routes lead to the other. In kubernetes mode agents take the
+    block of the Node when they start, and other nodes route by the CiliumNode. In cluster-pool mode pods use
+    the CiliumNode. MetalLB in Cilium announces the podCIDRs of Nodes in kubernetes mode, and in cluster-pool
+    mode up to 1.11 (cilium issue 18852); the BGP control plane those of Nodes in kubernetes mode up to 1.14,
+    else those of CiliumNodes; a speaker beside Cilium (MetalLB, kube-router) knows Nodes only. Where nothing
+    of the cluster reads the podCIDRs of Nodes, it is IPC0951.
+    """
+    if not pod_cidrs_count(_cluster(scene)):
+        return
+    apart = [pair for pair in _apart(scene) if pair[0].name not in told]
+    if not apart:
+        return
+    node, seen = apart[0]
+    users = _users(scene)
+    nodes = [each.name for each, _ in apart]
+    yield Found(
+        error(
+            "IPC0950",
+            node.at,
+            f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}{and_more(nodes)}: {_who(scene)}",
+            also=[
+                related
+                for one, other in apart[:SHOWN]
+                for related in (
+                    Related(
+                        one.at, f"Node {one.name}: {texts(one.pod_cidrs)}{_used(users, scene, one, other)}"
+                    ),
+                    Related(other.at, f"CiliumNode {other.name}: {texts(other.blocks)}"),
+                    *scene.line_of(one.name),
+                )
+            ],
+            help=f"see which block the pods use: kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}; "
+            f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply",
+        ),
+        nodes,
+    )
+
+
+def _apart(scene: Scene) -> Iterator[tuple[SeenNode, SeenCiliumNode]]:
+    for seen in scene.dump.cilium_nodes:
+        node = scene.dump.nodes_by_name.get(seen.name)
+        if node and node.pod_cidrs and seen.blocks and sorted(node.pod_cidrs) != sorted(seen.blocks):
+            yield node, seen
+
+
+def _who(scene: Scene) -> str:
+    """Return who leads traffic to the wrong node, for a message."""
+    cluster = _cluster(scene)
+    source, version = announced_from(cluster), text(cluster.cilium)
+    speaker = "MetalLB" if cluster.bgp == "metallb" else "the BGP control plane"
+    if cluster.mode is Mode.KUBERNETES:
+        agents = "pods use the Node's at the agent's next start, and other nodes route by the CiliumNode"
+        return f"{agents}; {speaker} of Cilium {version} announces those of {source}s" if source else agents
+    if source == "Node":
+        return f"{speaker} of Cilium {version} announces those of Nodes, and pods use those of CiliumNodes"
+    ours = f"{speaker} of Cilium {version} announces those of CiliumNodes; " if source else ""
+    return f"{ours}pods use those of CiliumNodes, and a speaker that reads Nodes announces the others"
+
+
+def _users(scene: Scene) -> tuple[list[Block], dict[Block, str]]:
+    """Return the blocks of all CiliumNodes by address, and the node of each."""
+    owners = {block: seen.name for seen in scene.dump.cilium_nodes for block in seen.blocks}
+    return sorted(owners), owners
+
+
+def _used(
+    users: tuple[Sequence[Block], dict[Block, str]], scene: Scene, node: SeenNode, seen: SeenCiliumNode
+) -> str:
+    """Return which other node uses what a Node says."""
+    if scene.cluster.mode is Mode.KUBERNETES:
+        return ""
+    blocks, owners = users
+    others = {owners[found] for block in node.pod_cidrs for found in blocks_over(blocks, block)} - {seen.name}
+    return f", which node {min(others)} uses" if others else ""
+
+
+def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0951: Nodes have no podCIDRs beside the blocks of CiliumNodes.
+
+    In this mode nothing of Cilium reads the podCIDRs of Nodes: kube-controller-manager set them, or another
+    mode did. But a speaker that reads Nodes (kube-router, MetalLB beside Cilium, the route controller of a
+    cloud) announces each of these blocks from a node whose pods have other addresses, maybe those of another
+    node. Say who announces by `bgp`, or give the Nodes the same blocks: `patchNodes: podCIDRs`.
+    """
+    if pod_cidrs_count(_cluster(scene)):
+        return
+    apart = [
+        (node, mine)
+        for node in scene.dump.nodes
+        if node.pod_cidrs
+        and node.name not in told
+        and (mine := [shown.block for shown in scene.shown.get(node.name, ())])
+        and not set(node.pod_cidrs) <= set(mine)
+    ]
+    if apart:
+        node, mine = apart[0]
+        yield Found(
+            note(
+                "IPC0951",
+                node.at,
+                f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}{and_more([each.name for each, _ in apart])}: "
+                f"nothing in Cilium reads podCIDRs in {scene.cluster.mode} mode, but a speaker that reads Nodes would announce wrong routes",
+                also=[Related(scene.cluster.field("spec", "bgp"), f"bgp: {scene.cluster.bgp}")],
+            )
+        )
+
+
+def former_router(scene: Scene, told: Told) -> Iterator[Found]:
+    """IPC0952: an agent runs with the blocks that its CiliumNode has.
+
+    The address of its router (CiliumInternalIP) is of another block: the agent has not restarted since the
+    CiliumNode changed, and gives pods addresses of the old block, while other nodes route the new one to it.
+    Restart the agent, then delete the pods with old addresses. An agent reads its blocks only when it starts.
+    """
+    if any(f"local-router-ipv{family}" in (scene.config or {}) for family in (4, 6)):
+        return  # the router has an address of the user's choice
+    old: list[tuple[SeenCiliumNode, Block]] = []
+    for seen in scene.dump.cilium_nodes:
+        if seen.name in told or not seen.internal_ips:
+            continue
+        blocks = _all_of(seen)
+        for family, number in seen.internal_ips:
+            router = Block(family, number, BITS[family])
+            mine = [block for block in blocks if block.family == family]
+            if mine and not _is_link_local(router) and not any(block.contains(router) for block in mine):
+                old.append((seen, router))
+                break
+    if old:
+        seen, router = old[0]
+        nodes = [each.name for each, _ in old]
+        address = str(router).partition("/")[0]
+        yield Found(
+            error(
+                "IPC0952",
+                seen.at,
+                f"the agent of {seen.name} still runs with the router address {address}, outside its blocks {texts(_all_of(seen))}{and_more(nodes)}",
+                also=[related for name in nodes[:SHOWN] for related in scene.line_of(name)],
+                help=f"kubectl -n {scene.cluster.namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={seen.name}; then delete the pods with old addresses",
+            ),
+            nodes,
+        )
+
+
+def _is_link_local(router: Block) -> bool:
+    return any(block.contains(router) for block in _LINK_LOCAL)
+
+
+def _all_of(seen: SeenCiliumNode) -> list[Block]:
+    blocks: Iterable[Block] = (*seen.blocks, *(block for block, _ in seen.allocated), *seen.addresses)
+    return list(blocks)

@@ -1,0 +1,317 @@
+"""Each object that ipamc owns, three ways: in the cluster, in git, and as it was applied last.
+
+| cluster | applied | git | |
+|---|---|---|---|
+| A | A | B | pending |
+| B | A | A or C | edited by hand |
+| - | A | A | missing |
+| A | A | - | stale |
+| A | - | - | foreign |
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ipamc.model.address_sets import blocks_over, outermost
+from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
+from ipamc.review.audit.scene import SHOWN, Found, Scene, Told
+from ipamc.review.audit.seen import owned
+from ipamc.review.live.drift import differing
+from ipamc.review.live.objects import (
+    CILIUM_NODE,
+    NODE,
+    NODE_CONFIG,
+    POOL,
+    Object,
+    cidrs,
+    name_of,
+    node_of,
+    parsed,
+)
+
+Fields = dict[str, list[str]]
+"""The paths of fields by the identity of the object."""
+
+
+@dataclass
+class _Sorted:
+    """The objects of each sort, by identity; of those that differ, with the paths of their fields."""
+
+    pending: Fields = field(default_factory=dict)
+    edited: Fields = field(default_factory=dict)
+    unknown: Fields = field(default_factory=dict)
+    """They differ from git, and it is not known what was applied."""
+    missing: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+
+def three_ways(scene: Scene, told: Told) -> Iterator[Found]:
+    """Yield findings about the objects that ipamc owns."""
+    found = _Sorted()
+    for name, document in scene.git.objects.items():
+        if not (node_of(document) in told and document["kind"] in {NODE, CILIUM_NODE}):
+            _of_git(scene, name, document, found)
+    for name, document in scene.live.items():
+        if name not in scene.git.objects and name not in scene.git.others:
+            _of_nobody(scene, name, document, found, told)
+    yield from pending(scene, found.pending)
+    yield from edited(scene, found.edited)
+    yield from not_as_in_git(scene, found.unknown)
+    yield from missing(scene, found.missing)
+    yield from stale(scene, found.stale)
+    yield from foreign(scene, found.foreign)
+
+
+def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
+    there = scene.live.get(name)
+    before = scene.applied.objects.get(name) if scene.applied else None
+    if there is None:
+        if document["kind"] == NODE:
+            return  # it is never created
+        if scene.applied is None or before is not None:
+            found.missing.append(name)
+        else:
+            found.pending[name] = []
+        return
+    paths = differing(owned(document), there)
+    if not paths:
+        return
+    if scene.applied is None:
+        found.unknown[name] = paths
+        return
+    since = differing(owned(before), there) if before is not None else _written(document, there)
+    if by_hand := [path for path in paths if path in since]:
+        found.edited[name] = by_hand
+    else:
+        found.pending[name] = paths
+
+
+def _written(document: Object, there: Object) -> list[str]:
+    """Return the fields in which an object that was never applied has something already."""
+    return differing(owned(document), there) if cidrs(there, document) else []
+
+
+def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted, told: Told) -> None:
+    kind = document["kind"]
+    if kind == NODE or name in scene.git.others:
+        return
+    if scene.applied is not None and name in scene.applied.objects:
+        if kind != CILIUM_NODE or name_of(document) not in told:
+            found.stale.append(name)
+    elif kind in {POOL, NODE_CONFIG}:
+        found.foreign.append(name)
+
+
+def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
+    """IPC0940: what git has is applied.
+
+    The cluster has these objects as they were applied last, and git has them otherwise since, or has new ones.
+    That is how it is between a merge and its apply: `ipamc ci apply CLUSTER`.
+    """
+    if objects:
+        yield Found(
+            note(
+                "IPC0940",
+                _first_place(scene, objects),
+                f"pending: {_objects(objects)} not applied yet: {names(objects)}",
+                also=_git_places(scene, list(objects)),
+                help=f"ipamc ci apply {scene.cluster.name}",
+            ),
+            objects,
+        )
+
+
+def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
+    """IPC0941: nobody but ipamc changes the fields that it owns.
+
+    The cluster has other values than those that were applied last: somebody edited them by hand, or another
+    program did. Blocks that were changed count at the next start of the agent or operator, where they do not
+    at once, and the lock may give them to another node. Find out who and why (`kubectl get … -o yaml
+    --show-managed-fields`). What is right goes into git; else apply again: `ipamc ci apply CLUSTER --repair`.
+    """
+    for kind, some in _by_kind(objects):
+        paths = sorted({path for name in some for path in objects[name]})
+        make = warning if all(path.startswith("metadata.labels") for path in paths) else error
+        yield Found(
+            make(
+                "IPC0941",
+                _first_place(scene, some),
+                f"edited by hand: {names(paths)} of {_objects(some)}: {names(_values(scene, name, objects[name]) for name in some)}",
+                also=_git_places(scene, some),
+                help=_repair(scene, kind, some[0]),
+            ),
+            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+        )
+
+
+def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
+    """IPC0942: the cluster has what git has, where it is not known what was applied.
+
+    Either it is not applied yet, or somebody edited it by hand: with the ref of what was applied last
+    (IPC0903) the audit can tell. `ipamc ci apply CLUSTER` takes nothing away from pods that use it.
+    """
+    for kind, some in _by_kind(objects):
+        paths = sorted({path for name in some for path in objects[name]})
+        yield Found(
+            warning(
+                "IPC0942",
+                _first_place(scene, some),
+                f"{names(paths)} of {_objects(some)} not as in git: {names(_values(scene, name, objects[name]) for name in some)}",
+                also=_git_places(scene, some),
+                help=_repair(scene, kind, some[0]),
+            ),
+            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+        )
+
+
+def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
+    """IPC0943: what was applied is in the cluster.
+
+    Somebody deleted it. Without its CiliumNode a node waits for a block, or gets another one; without its
+    CiliumPodIPPool the operator up to 1.18 takes blocks away from nodes; without its CiliumNodeConfig an agent
+    takes addresses of another pool from its next start on. `ipamc ci apply CLUSTER --repair` creates it again.
+    """
+    for kind, some in _by_kind(dict.fromkeys(objects)):
+        known = kind in scene.dump.kinds
+        make = error if known else warning
+        unknown = (
+            "" if known else f": the dump has no {kind} at all, so they may only not have been asked for"
+        )
+        yield Found(
+            make(
+                "IPC0943",
+                scene.git.at(some[0]),
+                f"missing: {_objects(some)} not in the dump: {names(map(_short, some))}{unknown}",
+                also=[Related(scene.top, "the dump")],
+                help=f"ipamc ci apply {scene.cluster.name} --repair",
+            ),
+            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+        )
+
+
+def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
+    """IPC0944: what left git is not in the cluster any more.
+
+    ipamc applied these objects once, and git has them no more: an apply does not delete them. A CiliumPodIPPool
+    goes on to give out its blocks, a CiliumNodeConfig goes on to win over others, a CiliumNode keeps its block.
+    `ipamc ci apply CLUSTER --prune` deletes those that nothing uses.
+    """
+    if objects:
+        yield Found(
+            warning(
+                "IPC0944",
+                _seen_at(scene, objects[0]),
+                f"stale: {_objects(objects)} that left git: {names(objects)}",
+                also=[
+                    Related(scene.applied.at(name), f"{name} was applied")
+                    for name in objects[:SHOWN]
+                    if scene.applied
+                ],
+                help=f"ipamc ci apply {scene.cluster.name} --prune",
+            ),
+            objects,
+        )
+
+
+def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
+    """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not get in the way.
+
+    Neither git nor what was applied last has them. A CiliumPodIPPool over ranges of our pools is an error: the
+    operator gives its blocks to nodes that git does not know. A CiliumNodeConfig that sets a default pool is a
+    warning: the last name wins over ours. All others are a note.
+    """
+    ranges = outermost(
+        cidr.block for pool in scene.cluster.pools for part in pool.families.values() for cidr in part.ranges
+    )
+    over: list[str] = []
+    wins: list[str] = []
+    rest: list[str] = []
+    for name in objects:
+        document = scene.live[name]
+        blocks: list[Block] = parsed(cidrs(document, document)) if document["kind"] == POOL else []
+        if any(blocks_over(ranges, block) for block in blocks):
+            over.append(name)
+        elif "ipam-default-ip-pool" in ((document.get("spec") or {}).get("defaults") or {}):
+            wins.append(name)
+        else:
+            rest.append(name)
+    for some, make, words in (
+        (over, error, "over ranges of our pools"),
+        (wins, warning, "with a default pool"),
+        (rest, note, "that git does not have"),
+    ):
+        if some:
+            yield Found(
+                make(
+                    "IPC0945",
+                    _seen_at(scene, some[0]),
+                    f"foreign: {_objects(some)} {words}: {names(some)}",
+                    also=[Related(_seen_at(scene, name), name) for name in some[1:SHOWN]],
+                    help="find out who made it; if nobody needs it: kubectl delete "
+                    + " ".join(_typed(some[0])),
+                ),
+                some,
+            )
+
+
+def _by_kind(objects: Fields | dict[str, None]) -> Iterator[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in objects:
+        found[name.partition(" ")[0]].append(name)
+    yield from sorted(found.items())
+
+
+def _objects(objects: Sequence[str] | Fields) -> str:
+    kinds = {name.partition(" ")[0] for name in objects}
+    return count(len(objects), kinds.pop() if len(kinds) == 1 else "object")
+
+
+def _short(name: str) -> str:
+    return name.rpartition(" ")[2]
+
+
+def _typed(name: str) -> list[str]:
+    """Return an object as kubectl takes it."""
+    kind, *namespace, short = name.split(" ")
+    return [kind.lower(), short, *(["-n", *namespace] if namespace else [])]
+
+
+def _values(scene: Scene, name: str, paths: Sequence[str]) -> str:
+    """Return what an object has, and what git has, for a message."""
+    live, git = scene.live[name], scene.git.objects[name]
+    there, wanted = sorted(cidrs(live, git)), sorted(cidrs(git, git))
+    if there == wanted or len(there) + len(wanted) > SHOWN:
+        return f"{_short(name)} ({paths[0].rpartition('.')[2]})"
+    return f"{_short(name)} ({' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'})"
+
+
+def _first_place(scene: Scene, objects: Sequence[str] | Fields) -> Span:
+    name = next(iter(objects))
+    return _seen_at(scene, name) if name in scene.live else scene.git.at(name)
+
+
+def _seen_at(scene: Scene, name: str) -> Span:
+    kind, short = name.partition(" ")[0], _short(name)
+    if kind in {NODE, CILIUM_NODE}:
+        nodes = scene.dump.nodes_by_name if kind == NODE else scene.dump.cilium_nodes_by_name
+        return nodes[short].at
+    every = scene.dump.pools if kind == POOL else scene.dump.node_configs
+    return next(item.at for item in every if item.name == short)
+
+
+def _git_places(scene: Scene, objects: Sequence[str]) -> list[Related]:
+    return [Related(scene.git.at(name), f"{name} in git") for name in objects[:SHOWN]]
+
+
+def _repair(scene: Scene, kind: str, name: str) -> str:
+    again = f"ipamc ci apply {scene.cluster.name} --repair"
+    if kind == NODE and scene.cluster.patch_nodes == "podCIDRs":
+        return f"podCIDRs are immutable; if git is right, drain {_short(name)}: {scene.anew(_short(name))}"
+    if kind == CILIUM_NODE:
+        return f"if git is right: {again}; if the operator keeps it, drain {_short(name)}: {scene.anew(_short(name))}"
+    return f"if git is right: {again}; else write it into git"
