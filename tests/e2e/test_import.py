@@ -169,6 +169,8 @@ def test_a_running_cluster_is_taken_over(api: Api, operator: Operator, site: Sit
         site.apply()
         assert live(api) == first
         assert given(api) == blocks
+        file = dump(api, site.work / "after.json")
+        assert "found 0 problems" in site.run("audit", "lab", file)
 
 
 @shows("IPC0816", "IPC0825")
