@@ -8,13 +8,14 @@ A case is a txtar archive: a header that says what it shows, then files between 
     -- base/PATH --               an input, the lock or a rendered file as it was: what a plan compares with; empty, it was not there. What `base/` lacks was
                                   as it is now; where it has nothing of the rendered tree, that was what the base compiles to
     -- templates/NAME --          a template in place of the project's own: what a bug of ours would do
-    -- dump/NAME --               a dump of the running cluster: the case is what `ipamc resize` makes of it
+    -- dump/NAME --               a dump of the running cluster: the case is what `ipamc resize` makes of it, or with want/audit what `ipamc audit` says
     -- want/resize --             the table of `ipamc resize --all`
     -- want/ipam.lock --          the lock after
     -- want/rendered/PATH --      a rendered file; only those listed are compared
     -- want/files --              the paths of all rendered files
     -- want/report --             the findings as a user reads them
     -- want/why --               what `ipamc why` says of the nodes that `#! why: NODE` lines name
+    -- want/audit --              what `ipamc audit` says of the dump against what the case compiles to; what was applied last is `base/`, or the same
     -- want/plan.text --          the plan of the case against its base: also plan.markdown and plan.json
     -- want/findings --           findings that cannot be marked where they stand: `file:line:column: error[CODE]`
 
@@ -43,6 +44,7 @@ from typing import NamedTuple
 
 from ipamc.cli.why import explain
 from ipamc.lock.consent import parse_consent
+from ipamc.lock.file import load as load_lock
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.support import Known
 from ipamc.model.cilium.versions import known, minors
@@ -61,8 +63,12 @@ from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
 from ipamc.report.resize import table as resize_table
+from ipamc.review.audit.audit import audit
+from ipamc.review.audit.comparable import refused
+from ipamc.review.audit.scene import Scene
 from ipamc.review.diff import ClusterBase, compare, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
+from ipamc.workspace.audited import Parsed, tree_of
 from ipamc.workspace.disk import assets
 
 ROOT = Path(__file__).parents[1] / "cases"
@@ -180,7 +186,7 @@ def compiled(case: Case) -> Outcome:
     """Compile the case of one minor."""
     produced: dict[str, str] = {}
     compilation = None
-    dumps = _below("dump/", case)
+    dumps = {} if "want/audit" in case.files else _below("dump/", case)
     found: tuple[Diagnostic, ...] = ()
     try:
         compilation, said = _resized(case, dumps, produced) if dumps else (compile_cluster(inputs(case)), ())
@@ -195,6 +201,8 @@ def compiled(case: Case) -> Outcome:
         produced["why"] = "\n".join(_why(case, node) for node in nodes)
     if any(name.startswith("want/plan.") for name in case.files):
         produced |= plans(case, compilation, found)
+    if "want/audit" in case.files and compilation:
+        produced["audit"] = audited(case, compilation)
     return Outcome(found, produced)
 
 
@@ -216,6 +224,25 @@ def _resized(
     settled = compile_cluster(replace(later, consent=Consent(resize=resizes(again.rows))))
     assert (settled.lock, settled.files) == (done.lock, done.files), "a second look changes something"
     return done, locate((*warnings, *found), given.sources)
+
+
+def audited(case: Case, compilation: Compilation) -> str:
+    """Write what an audit says of the case's dump."""
+    files = _below("dump/", case)
+    dump, found = read_dump([(f"dump/{name}", [text.encode()]) for name, text in files.items()])
+    parsed: Parsed = {}
+    git = {path: text.encode() for path, text in compilation.files.items()}
+    then = before(case).rendered if any(name.startswith("base/") for name in case.files) else git
+    cluster = compilation.plan.cluster
+    lock, _ = load_lock(compilation.lock.encode(), f"{FOLDER}/ipam.lock", cluster, Consent(), rendered=True)
+    scene = Scene(
+        cluster=cluster,
+        lock=lock,
+        dump=dump,
+        git=tree_of(git, f"{FOLDER}/rendered", "", parsed),
+        applied=tree_of(then, f"applied:{FOLDER}/rendered", "applied", parsed),
+    )
+    return report(locate([*found, *(refused(scene, "", "") or audit(scene))], inputs(case).sources), "full")
 
 
 def _why(case: Case, node: str) -> str:

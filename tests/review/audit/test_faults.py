@@ -1,0 +1,469 @@
+"""Each fault that is planted in a sound cluster is found, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.review.audit.worlds import NODES, WORLDS, living
+from tests.support import dumps
+from tests.support.living import Living, agent, controller, endpoint, operator, short
+
+OPERATORS_ONLY = ("multi-pool pool", "multi-pool none")
+"""Worlds in which Cilium's operator chooses the blocks."""
+FREE = "10.1.9.0/26"
+"""A block that no pool has."""
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_sound_cluster_has_no_problems(world: str) -> None:
+    assert living(world).audit() == ()
+
+
+Plant = Callable[[Living], Any]
+
+
+def ipam(live: Living, node: str) -> dict[str, Any]:
+    """Return `spec.ipam` of a CiliumNode."""
+    found: dict[str, Any] = live[f"CiliumNode {node}"]["spec"]["ipam"]
+    return found
+
+
+def clear(live: Living, node: str) -> Any:
+    ipam(live, node).clear()
+
+
+def pod_cidrs(live: Living, node: str, *cidrs: str) -> Any:
+    ipam(live, node)["podCIDRs"] = list(cidrs)
+
+
+def node_cidrs(live: Living, node: str, *cidrs: str) -> Any:
+    live[f"Node {node}"]["spec"] = {"podCIDR": cidrs[0], "podCIDRs": list(cidrs)} if cidrs else {}
+
+
+def annotate(live: Living, node: str, cidr: str) -> Any:
+    annotations = live[f"Node {node}"]["metadata"]["annotations"]
+    key = next(key for key in annotations if key.endswith("-pod-cidr"))
+    annotations[key] = cidr
+
+
+def allocated(live: Living, node: str, pool: str, *cidrs: str) -> Any:
+    ipam(live, node)["pools"]["allocated"] = [{"pool": pool, "cidrs": list(cidrs)}]
+
+
+def asks(live: Living, node: str, pool: str, number: int, error: str = "") -> Any:
+    ipam(live, node)["pools"]["requested"] = [{"pool": pool, "needed": {"ipv4-addrs": number}}]
+    if error:
+        says(live, node, error)
+
+
+def says(live: Living, node: str, error: str) -> Any:
+    live[f"CiliumNode {node}"]["status"] = {"ipam": {"operator-status": {"error": error}}}
+
+
+def swap(live: Living, kind: str, one: str, other: str) -> Any:
+    first, second = live[f"{kind} {one}"], live[f"{kind} {other}"]
+    first["spec"], second["spec"] = second["spec"], first["spec"]
+
+
+def drop(live: Living, *names: str) -> Any:
+    live.remove(*names)
+
+
+def leave(live: Living, node: str) -> Any:
+    """Delete a node with all that is on it."""
+    drop(
+        live,
+        f"Node {node}",
+        f"CiliumNode {node}",
+        f"Pod default web-{node}",
+        f"Pod kube-system cilium-{node}",
+        f"CiliumEndpoint default web-{node}",
+    )
+
+
+def config(live: Living, **data: str) -> Any:
+    live["ConfigMap kube-system cilium-config"]["data"].update(
+        {key.replace("_", "-"): value for key, value in data.items()}
+    )
+
+
+def router(live: Living, node: str, address: str) -> Any:
+    live[f"CiliumNode {node}"]["spec"]["addresses"] = [{"type": "CiliumInternalIP", "ip": address}]
+
+
+def node_config(live: Living) -> dict[str, Any]:
+    """Return the first CiliumNodeConfig."""
+    return next(item for item in live.objects.values() if item["kind"] == "CiliumNodeConfig")
+
+
+def kubeadm(subnet: str, more: str = "") -> dict[str, Any]:
+    return dumps.config_map(
+        "kubeadm-config", ClusterConfiguration=f"networking:\n  podSubnet: {subnet}\n{more}"
+    )
+
+
+CILIUM_NODES = ("cluster-pool", "cluster-pool bgp", "cluster-pool applied flags", "cluster-pool adopt")
+KUBERNETES = ("kubernetes", "kubernetes bgp", "kubernetes old bgp")
+
+EMPTY = 'failed to allocate ipv4 address for node "a" from pool "default": pool empty'
+
+FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
+    # Who has what.
+    "two CiliumNodes with one block": (
+        (*CILIUM_NODES, "cluster-pool metallb", "crd"),
+        lambda live: pod_cidrs(live, "b", *ipam(live, "a")["podCIDRs"]),
+        ["error IPC0910"],
+    ),
+    "two blocks that overlap": (
+        CILIUM_NODES,
+        lambda live: pod_cidrs(live, "b", "10.1.0.0/25"),
+        ["error IPC0910"],
+    ),
+    "two nodes with one block of a shared pool": (
+        OPERATORS_ONLY,
+        lambda live: allocated(live, "b", "default", "10.1.0.0/26"),
+        ["error IPC0910"],
+    ),
+    "a node with the block of another one's own pool": (
+        ("multi-pool node",),
+        lambda live: allocated(live, "b", "default.b", "10.1.0.0/26"),
+        ["error IPC0910"],
+    ),
+    "an address of another node": (
+        ("crd",),
+        lambda live: ipam(live, "b")["pool"].update({"10.1.0.3": {}}),
+        ["error IPC0910"],
+    ),
+    "a dead node's CiliumNode with a block that was given again": (
+        CILIUM_NODES,
+        lambda live: live.add(dumps.cilium_node("dead", "10.1.0.64/26")),
+        ["error IPC0910"],
+    ),
+    "two Nodes with one block": (
+        KUBERNETES,
+        lambda live: (node_cidrs(live, "b", "10.1.0.0/26"), pod_cidrs(live, "b", "10.1.0.0/26")),
+        ["error IPC0910"],
+    ),
+    "two nodes with each other's blocks": (
+        (*CILIUM_NODES, "crd"),
+        lambda live: swap(live, "CiliumNode", "a", "b"),
+        ["error IPC0911"],
+    ),
+    # Three ways.
+    "a CiliumNode edited by hand": (
+        (*CILIUM_NODES, "crd"),
+        lambda live: pod_cidrs(live, "a", FREE),
+        ["error IPC0941"],
+    ),
+    "a second block added by hand": (
+        CILIUM_NODES,
+        lambda live: pod_cidrs(live, "a", "10.1.0.0/26", FREE),
+        ["error IPC0941"],
+    ),
+    "an address taken away by hand": (
+        ("crd",),
+        lambda live: ipam(live, "a")["pool"].pop("10.1.0.9"),
+        ["error IPC0941"],
+    ),
+    "a Node edited by hand": (
+        KUBERNETES,
+        lambda live: (node_cidrs(live, "a", FREE), pod_cidrs(live, "a", FREE)),
+        ["error IPC0941"],
+    ),
+    "an annotation edited by hand": (
+        ("kubernetes annotations",),
+        lambda live: annotate(live, "a", FREE),
+        ["error IPC0941"],
+    ),
+    "a pool edited by hand": (
+        OPERATORS_ONLY,
+        lambda live: live["CiliumPodIPPool default"]["spec"]["ipv4"]["cidrs"].append("10.7.0.0/24"),
+        ["error IPC0941"],
+    ),
+    "a pool of one node edited by hand": (
+        ("multi-pool node",),
+        lambda live: live["CiliumPodIPPool default.a"]["spec"]["ipv4"].update(cidrs=[FREE]),
+        ["error IPC0941"],
+    ),
+    "a node config edited by hand": (
+        ("multi-pool pool", "multi-pool node"),
+        lambda live: next(item for item in live.objects.values() if item["kind"] == "CiliumNodeConfig")[
+            "spec"
+        ]["defaults"].update({"ipam-default-ip-pool": "other"}),
+        ["error IPC0941"],
+    ),
+    "a CiliumNode deleted": (
+        (*CILIUM_NODES, "crd"),
+        lambda live: drop(live, "CiliumNode a"),
+        ["error IPC0943"],
+    ),
+    "a pool of one node deleted": (
+        ("multi-pool node",),
+        lambda live: drop(live, "CiliumPodIPPool default.a"),
+        ["error IPC0943"],
+    ),
+    "a node config deleted": (
+        ("multi-pool node",),
+        lambda live: drop(live, "CiliumNodeConfig kube-system a"),
+        ["error IPC0943"],
+    ),
+    "all pools deleted, or not asked for": (
+        OPERATORS_ONLY,
+        lambda live: drop(live, "CiliumPodIPPool default"),
+        ["note IPC0904", "warning IPC0943"],
+    ),
+    "all CiliumNodes deleted, or not asked for": (
+        ("cluster-pool", "crd"),
+        lambda live: live.without("CiliumNode"),
+        ["note IPC0904", "warning IPC0943"],
+    ),
+    "somebody's pool over ours": (
+        ("multi-pool pool", "multi-pool node", "cluster-pool"),
+        lambda live: live.add(dumps.pool("theirs", mask=26, cidrs=["10.1.0.0/16"])),
+        ["error IPC0945"],
+    ),
+    "somebody's pool elsewhere": (
+        ("multi-pool pool", "cluster-pool"),
+        lambda live: live.add(dumps.pool("theirs", mask=26, cidrs=["172.30.0.0/16"])),
+        ["note IPC0945"],
+    ),
+    "somebody's node config with a default pool": (
+        ("multi-pool pool", "multi-pool node"),
+        lambda live: live.add(
+            {
+                "apiVersion": "cilium.io/v2",
+                "kind": "CiliumNodeConfig",
+                "metadata": {"name": "zz", "namespace": "kube-system"},
+                "spec": {"nodeSelector": {}, "defaults": {"ipam-default-ip-pool": "theirs"}},
+            }
+        ),
+        ["warning IPC0945"],
+    ),
+    # Nodes.
+    "a node waits for its block": (
+        (*CILIUM_NODES, "crd"),
+        lambda live: clear(live, "a"),
+        ["error IPC0922"],
+    ),
+    "a Node without podCIDRs": (
+        KUBERNETES,
+        lambda live: (node_cidrs(live, "a"), clear(live, "a")),
+        ["error IPC0922"],
+    ),
+    "a node waits for IPv6": (
+        ("cluster-pool dual",),
+        lambda live: ipam(live, "a")["podCIDRs"].pop(),
+        ["error IPC0922"],
+    ),
+    "an agent asks and gets nothing": (
+        ("multi-pool pool", "multi-pool none"),
+        lambda live: (allocated(live, "a", "default"), asks(live, "a", "default", 8)),
+        ["error IPC0922"],
+    ),
+    "a ghost": (
+        WORLDS,
+        lambda live: live.add({**dumps.node("ghots", ready=False, kubelet=""), "status": {"conditions": []}}),
+        ["warning IPC0920"],
+    ),
+    "a node that git does not know": (
+        tuple(world for world in WORLDS if "adopt" not in world and "dual" not in world),
+        lambda live: live.add(dumps.node("new", "10.7.0.0/26"), dumps.cilium_node("new", "10.7.0.0/26")),
+        ["warning IPC0924"],
+    ),
+    "a node that left": (WORLDS, lambda live: leave(live, "d"), ["warning IPC0925"]),
+    "a node that left its CiliumNode behind": (
+        WORLDS,
+        lambda live: drop(live, "Node d"),
+        ["warning IPC0925"],
+    ),
+    "a CiliumNode of nobody": (
+        WORLDS,
+        lambda live: live.add(dumps.cilium_node("dead", FREE)),
+        ["warning IPC0926"],
+    ),
+    "a node that was created again": (
+        WORLDS,
+        lambda live: live["Node a"]["metadata"].update(uid="another"),
+        ["warning IPC0921"],
+    ),
+    "a node that was created again and waits": (
+        CILIUM_NODES,
+        lambda live: (live["Node a"]["metadata"].update(uid="another"), clear(live, "a")),
+        ["error IPC0921"],
+    ),
+    # Routes.
+    "the Nodes of masters say otherwise than their CiliumNodes": (
+        ("cluster-pool metallb",),
+        lambda live: swap(live, "Node", "b", "c"),
+        ["error IPC0950"],
+    ),
+    "a CiliumNode that is not as its Node": (
+        KUBERNETES,
+        lambda live: pod_cidrs(live, "a", FREE),
+        ["error IPC0950"],
+    ),
+    "podCIDRs that nothing reads": (
+        ("cluster-pool", "cluster-pool bgp", "multi-pool pool", "crd"),
+        lambda live: [node_cidrs(live, name, f"10.244.{number}.0/24") for number, name in enumerate(NODES)],
+        ["note IPC0951"],
+    ),
+    "an agent that did not restart": (
+        WORLDS,
+        lambda live: router(live, "a", "10.1.77.7"),
+        ["error IPC0952"],
+    ),
+    # Pods.
+    "a pod of another block": (
+        WORLDS,
+        lambda live: live.add(dumps.pod("web-a", "a", "10.1.0.200")),
+        ["error IPC0960"],
+    ),
+    "an address twice": (
+        ("cluster-pool", "kubernetes", "crd", "multi-pool node"),
+        lambda live: live.add(dumps.pod("other", "a", "10.1.0.2"), endpoint("other", "10.1.0.2")),
+        ["error IPC0961"],
+    ),
+    "a pod from before Cilium": (
+        WORLDS,
+        lambda live: drop(live, "CiliumEndpoint default web-a"),
+        ["warning IPC0962"],
+    ),
+    "an endpoint of a former pod": (
+        WORLDS,
+        lambda live: live.add(endpoint("web-a", "10.1.0.5")),
+        ["warning IPC0963"],
+    ),
+    # Flags.
+    "another mode": (
+        ("cluster-pool", "multi-pool pool", "cluster-pool applied flags"),
+        lambda live: config(live, ipam="kubernetes"),
+        ["error IPC0930"],
+    ),
+    "a family more": (
+        ("cluster-pool", "kubernetes"),
+        lambda live: config(live, enable_ipv6="true"),
+        ["error IPC0930"],
+    ),
+    "a family less": (
+        ("cluster-pool dual",),
+        lambda live: config(live, enable_ipv6="false"),
+        ["warning IPC0930"],
+    ),
+    "an operator that hands out blocks by itself": (
+        ("cluster-pool", "cluster-pool bgp"),
+        lambda live: live.add(operator()),
+        ["error IPC0930"],
+    ),
+    "an operator's argument of another mode": (
+        ("multi-pool pool",),
+        lambda live: live.add(operator("--ipam=cluster-pool")),
+        ["error IPC0930"],
+    ),
+    "an operator that may hand out our blocks": (
+        ("cluster-pool adopt",),
+        lambda live: config(live, cluster_pool_ipv4_cidr="10.9.0.0/24 10.8.0.0/24"),
+        ["error IPC0930"],
+    ),
+    "a list that a bystander does not give out of": (
+        ("cluster-pool",),
+        lambda live: config(live, cluster_pool_ipv4_cidr="10.3.0.0/16"),
+        ["note IPC0933"],
+    ),
+    "a ConfigMap of ours edited by hand": (
+        ("cluster-pool applied flags",),
+        lambda live: config(live, cluster_pool_ipv4_cidr="10.3.0.0/16", cluster_pool_ipv4_mask_size="27"),
+        ["warning IPC0933"],
+    ),
+    "an agent without a CiliumNode": (
+        ("multi-pool pool",),
+        lambda live: drop(live, "CiliumNode a"),
+        ["error IPC0922"],
+    ),
+    "annotations that agents do not read": (
+        ("kubernetes annotations",),
+        lambda live: config(live, annotate_k8s_node="false"),
+        ["error IPC0930"],
+    ),
+    "kube-controller-manager allocates": (
+        ("kubernetes", "kubernetes annotations", "cluster-pool metallb"),
+        lambda live: live.add(controller("--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16")),
+        ["warning IPC0931"],
+    ),
+    "kube-controller-manager allocates for nobody": (
+        ("cluster-pool", "multi-pool none", "crd"),
+        lambda live: live.add(controller("--allocate-node-cidrs=true")),
+        ["note IPC0931"],
+    ),
+    "kubeadm's podSubnet": (
+        ("kubernetes",),
+        lambda live: live.add(kubeadm("10.244.0.0/16")),
+        ["warning IPC0931"],
+    ),
+    "an older agent": (
+        ("cluster-pool", "multi-pool pool"),
+        lambda live: live.add(agent("a", "v1.17.8")),
+        ["error IPC0932"],
+    ),
+    # The operator.
+    "an error of the operator": (
+        ("cluster-pool", "multi-pool pool"),
+        lambda live: says(live, "a", "something went wrong"),
+        ["warning IPC0970"],
+    ),
+    "an error whose cause is gone": (
+        ("cluster-pool adopt",),
+        lambda live: says(live, "a", "requested CIDR (10.1.0.192/26) is already allocated"),
+        ["note IPC0970"],
+    ),
+    "a pool without room": (
+        ("multi-pool pool",),
+        lambda live: asks(
+            live,
+            "a",
+            "default",
+            200,
+            EMPTY,
+        ),
+        ["error IPC0970"],
+    ),
+    "a pool that was without room": (
+        ("multi-pool pool",),
+        lambda live: asks(
+            live,
+            "a",
+            "default",
+            8,
+            EMPTY,
+        ),
+        ["note IPC0970"],
+    ),
+    "a block of a pool that is not there": (
+        OPERATORS_ONLY,
+        lambda live: ipam(live, "a")["pools"]["allocated"].append(
+            {"pool": "gone", "cidrs": ["10.66.0.0/26"]}
+        ),
+        ["error IPC0913"],
+    ),
+    "another block of the operator than in git": (
+        OPERATORS_ONLY,
+        lambda live: (allocated(live, "a", "default", "10.1.0.0/27"), router(live, "a", "10.1.0.1")),
+        ["note IPC0912"],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("world", "plant", "expected"),
+    [
+        pytest.param(world, plant, expected, id=f"{name} - {world}")
+        for name, (worlds, plant, expected) in FAULTS.items()
+        for world in worlds
+    ],
+)
+def test_a_fault_is_found_and_nothing_else(world: str, plant: Plant, expected: list[str]) -> None:
+    live = living(world)
+    plant(live)
+    assert short(live.audit()) == expected
