@@ -55,7 +55,7 @@ REFUSED = f"{APPLY}, if the apply is refused as a conflict"
     ],
 )
 def test_the_steps_by_mode(mode: str, fields: dict[str, Any], commands: list[str]) -> None:
-    first, *steps = after_settle(plan(mode, [POOL], {}, **fields).cluster, ["n1"])
+    first, *steps = after_settle(plan(mode, [POOL], {}, **fields), ["n1"])
     assert first == "next: compile, merge and apply this:"
     assert [step.partition(": ")[0] for step in steps] == [
         f"{number}. {command}" for number, command in enumerate(commands, 1)
@@ -63,7 +63,7 @@ def test_the_steps_by_mode(mode: str, fields: dict[str, Any], commands: list[str
 
 
 def test_several_nodes_have_the_steps_once() -> None:
-    cluster = plan("cluster-pool", [POOL], {}).cluster
+    cluster = plan("cluster-pool", [POOL], {})
     first, *steps = after_settle(cluster, ["n1", "n2"])
     assert "then for each of n1, n2:" in first
     assert steps[-1] == "4. kubectl uncordon NODE"

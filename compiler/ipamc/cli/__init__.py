@@ -33,6 +33,7 @@ VERBS = {
     "why": "Show why a node has its blocks.",
     "import": "Bring a running cluster into git, from a dump of it.",
     "audit": "Compare a running cluster, as a dump shows it, with git.",
+    "runbook": "Show the steps of a change that an apply alone cannot do.",
     "ci": "Write CI pipelines; run the steps of their jobs.",
     "init": "Start a cluster and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",

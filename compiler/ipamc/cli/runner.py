@@ -120,7 +120,7 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
         line = summary.outdated(changes) if changes else "up to date"
     else:
         line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
-    steps = after_settle(compilation.plan.cluster, sorted(task.consent.settle))
+    steps = after_settle(compilation.plan, sorted(task.consent.settle))
     return Outcome(
         name=name,
         folder=task.folder,

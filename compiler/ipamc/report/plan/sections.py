@@ -19,7 +19,9 @@ NONE = "(none)"
 ARROW = "→"
 SHOWN = 20
 """Names of nodes and objects in a row about the running cluster."""
-NEXT_STEP = "to be renumbered: drain the node, then ipamc lock --settle NODE"
+NEXT_STEP = (
+    "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
+)
 
 
 class Sign(enum.StrEnum):
@@ -116,7 +118,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
         sign=Sign.URGENT,
     )
     yield Section(
-        title="steps, in this order",
+        title="steps, in this order (ipamc runbook CLUSTER has them with checks)",
         head=("step", "what to do"),
         rows=tuple((f"{number}.", step) for number, step in enumerate(difference.steps, 1)),
         sign=Sign.URGENT,

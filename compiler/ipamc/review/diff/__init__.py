@@ -167,7 +167,7 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     return Difference(
         lines=lines,
         misplaced=misplaced_lines,
-        steps=(*in_order, *moves(plan.cluster, moved)),
+        steps=(*in_order, *moves(plan, moved)),
         restarts=restarts(trees, plan.cluster, flags, moved, known, ordered=bool(in_order))
         if FLAGS in before.rendered
         else (),

@@ -1,0 +1,218 @@
+"""`ipamc runbook`: the ordered steps of a change that an apply alone cannot do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.options import Revision, output_option
+from ipamc.cli.terminal import progress, say, show, show_json
+from ipamc.model.diagnostics import Refused
+from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.source import Disk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipamc.pipeline import Compilation, Inputs
+    from ipamc.review.runbook.commands import Commands
+    from ipamc.review.runbook.request import Request
+    from ipamc.review.runbook.values import Runbook
+    from ipamc.review.runbook.waves import Cut
+    from ipamc.workspace.source import Source
+
+CHANGES = (
+    "renumber",
+    "mode",
+    "dual-stack",
+    "new-range",
+    "decommission",
+    "replace-node",
+    "calico",
+    "upgrade",
+    "restore-git",
+    "restore-etcd",
+)
+"""Those that a user may ask for before they have begun."""
+MOST = 100_000
+"""The most nodes in a wave."""
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("ipamc runbook lab", "the steps of what is under way: pending and settled renumbers, a new mode, …"),
+        ("ipamc runbook lab --base HEAD~1", "of what changed since this revision"),
+        (
+            "ipamc runbook lab --change renumber --pool rack-a --by zone",
+            "the steps of a renumber that has not begun, a wave for each zone",
+        ),
+        (
+            "ipamc runbook lab --change new-range --pool rack-a --to 10.9.0.0/16",
+            "a pool moves to a new range",
+        ),
+        ("ipamc runbook lab --change replace-node --node n7 --to n8", "n8 replaces n7, and gets its blocks"),
+        ("ipamc runbook lab --change upgrade --to 1.18", "Cilium, minor by minor"),
+        ("ipamc runbook lab --output json", "the same for programs"),
+    ),
+    done="printed; also if nothing is under way",
+    refused="an input or a lock was refused, the change cannot be made as asked, or an I/O or environment error",
+)
+@click.argument("cluster", metavar="CLUSTER")
+@click.option(
+    "--base",
+    type=Revision(),
+    metavar="REV",
+    help="What the cluster has now.  [default: what was last applied, if git knows it (refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]",
+)
+@click.option("--change", type=click.Choice(CHANGES), help="A change that has not begun.")
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NODE", help="A node that the change is about. Repeatable."
+)
+@click.option("--pool", "pools", multiple=True, metavar="NAME", help="A pool that it is about. Repeatable.")
+@click.option(
+    "--selector",
+    default="",
+    metavar="TEXT",
+    help="The nodes that it is about, in the language of nodeSelector.",
+)
+@click.option(
+    "--to",
+    default="",
+    metavar="VALUE",
+    help="What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade), 'distinct' (calico).",
+)
+@click.option(
+    "--wave-size",
+    type=click.IntRange(min=1, max=MOST),
+    metavar="N",
+    help="The most nodes that are without pods at a time.  [default: a tenth of the cluster; with --by, all of a value]",
+)
+@click.option(
+    "--by",
+    default="",
+    metavar="LABEL",
+    help="Nodes with different values of this label are in different waves; 'zone' is topology.kubernetes.io/zone.",
+)
+@output_option("markdown", "json")
+@format_option
+def command(  # noqa: PLR0913 - an argument for each option
+    *,
+    cluster: str,
+    base: str | None,
+    change: str | None,
+    nodes: tuple[str, ...],
+    pools: tuple[str, ...],
+    selector: str,
+    to: str,
+    wave_size: int | None,
+    by: str,
+    output: str,
+    style: str,
+) -> int:
+    """Print the ordered steps of a change, with commands to paste and checks.
+
+    For changes that an apply alone cannot do: which nodes, in which waves, what is drained, deleted, merged,
+    applied and restarted, how to tell that a step worked, and the way back. Without --change it compares the
+    cluster with a base, and prints the steps of what is under way. Writes nothing.
+
+    CLUSTER is a folder, or a name below clusters/. Commands are for the top folder of the repository, and for
+    a kubeconfig with a context that is called as the cluster. --selector and --node, --pool are added up.
+    """
+    from ipamc.report.runbook import json as runbook_json
+    from ipamc.report.runbook import markdown as runbook_markdown
+    from ipamc.review.runbook.request import Request
+    from ipamc.review.runbook.waves import Cut
+    from ipamc.workspace.environment import today
+
+    if change is None and (nodes or pools or selector or to):
+        raise click.UsageError(
+            "--node, --pool, --selector and --to are for --change", click.get_current_context()
+        )
+    if change and base:
+        raise click.UsageError(
+            "--base is for what is under way, --change for what is not: omit one", click.get_current_context()
+        )
+    (folder,) = find((cluster,))
+    cut = Cut(size=wave_size or 0, by=by)
+    day = today()
+    try:
+        with progress("planning the steps"):
+            if change:
+                request = Request(
+                    change=change, nodes=nodes, pools=pools, selector=selector, to=to, cut=cut, today=day
+                )
+                found: Sequence[Runbook] = [_asked(folder, day, request)]
+            else:
+                found = _under_way(folder, day, base, cut)
+    except Refused as refused:
+        print_findings(refused.diagnostics, style)
+        return REFUSED
+    name = name_of(folder)
+    if output == "json":
+        show_json(runbook_json.render(name, found))
+    elif found:
+        show(runbook_markdown.render(found))
+    if not found:
+        say(
+            f"{name}: nothing is under way that an apply alone cannot do; --change has the steps of {', '.join(CHANGES)}"
+        )
+    return DONE
+
+
+def _asked(folder: str, day: str, request: Request) -> Runbook:
+    """Return the runbook of a change that has not begun. Raises Refused and UsageError."""
+    from ipamc.read.locate import locate
+    from ipamc.review.runbook.request import Impossible, Unclear, requested
+
+    inputs, compilation = _compiled(folder, day)
+    try:
+        return requested(request, compilation.plan, _commands(inputs, compilation))
+    except Unclear as unclear:
+        raise click.UsageError(str(unclear), click.get_current_context()) from None
+    except Impossible as impossible:
+        raise Refused(locate(impossible.findings, inputs.sources)) from None
+
+
+def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[Runbook, ...]:
+    """Return the runbooks of what is under way. Raises Refused and Trouble."""
+    from ipamc.review.diff import compare, empty_base
+    from ipamc.review.runbook.under_way import under_way
+    from ipamc.workspace.plan_base import cluster_base
+
+    inputs, compilation = _compiled(folder, day)
+    plan = compilation.plan
+    before = cluster_base(_base(folder, revision), folder, inputs, plan.cluster)
+    base = before or empty_base(inputs.name, plan.lock.mode)
+    return under_way(base, plan, compare(base, compilation, day), _commands(inputs, compilation), cut)
+
+
+def _base(folder: str, revision: str | None) -> Source:
+    """Return what the cluster has now: a revision, else what was last applied, else the disk."""
+    from ipamc.workspace import git
+    from ipamc.workspace.plan_base import look
+
+    applied = f"refs/ipamc/applied/{name_of(folder)}"
+    top = git.root(".")
+    known = applied if revision is None and top and git.commit(top, applied) else revision
+    return Disk((folder,)) if known is None else look(known, [folder], []).source
+
+
+def _compiled(folder: str, day: str) -> tuple[Inputs, Compilation]:
+    """Compile what is on the disk, with consent to the mode that the Cluster names; nothing is written."""
+    from ipamc.model.lock import Consent
+    from ipamc.pipeline import compile_cluster
+
+    inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True))
+    return inputs, compile_cluster(inputs)
+
+
+def _commands(inputs: Inputs, compilation: Compilation) -> Commands:
+    from ipamc.review.runbook.commands import Commands
+
+    plan = compilation.plan
+    return Commands(plan.cluster, inputs.folder, plan.operator_pools)

@@ -1,0 +1,1 @@
+"""Runbooks as text: Markdown for people, JSON for programs."""

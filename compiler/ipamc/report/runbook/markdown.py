@@ -1,0 +1,111 @@
+"""Runbooks as Markdown: numbered steps, commands to paste, what a check must print, and what to do if it does not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from ipamc.model.diagnostics import count
+from ipamc.report.terminal_text import harmless, visible
+from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where
+
+PLACES = {
+    Where.HERE: "",
+    Where.NODE: "on each of these nodes",
+    Where.PIPELINE: "the pipeline runs it after the merge; without a pipeline you do",
+    Where.FORGE: "after the merge",
+    Where.EDITOR: "edit",
+}
+_SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|#"})
+
+
+def render(runbooks: Iterable[Runbook]) -> str:
+    """Return the runbooks of one cluster, one after the other."""
+    return "\n".join(line for runbook in runbooks for line in _runbook(runbook))
+
+
+def _runbook(runbook: Runbook) -> Iterator[str]:
+    yield f"# {_text(runbook.title)}"
+    yield ""
+    for about in runbook.about:
+        yield f"- {_text(about)}"
+    if runbook.about:
+        yield ""
+    numbers = itertools.count(1)
+    for letter, phase in zip(_letters(), runbook.phases, strict=False):
+        yield from _phase(letter, phase, numbers)
+    yield "## The way back"
+    yield ""
+    yield _text(f"{runbook.way_back[0].upper()}{runbook.way_back[1:]}.")
+    yield ""
+
+
+def _letters() -> Iterator[str]:
+    return (chr(ord("A") + index) if index < 26 else str(index + 1) for index in itertools.count())
+
+
+def _phase(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
+    yield f"## {letter}. {_text(phase.title)}"
+    yield ""
+    for index, wave in enumerate(phase.waves, 1):
+        if wave.nodes:
+            yield from _wave(index, len(phase.waves), wave)
+        for step in wave.steps:
+            yield from _step(next(numbers), step)
+
+
+def _wave(index: int, total: int, wave: Wave) -> Iterator[str]:
+    name = f", {_text(wave.name)}" if wave.name else ""
+    yield f"### Wave {index} of {total}{name}: {count(len(wave.nodes), 'node')}"
+    yield ""
+    yield f"{', '.join(map(_text, wave.nodes))}"
+    yield ""
+
+
+def _step(number: int, step: Step) -> Iterator[str]:
+    indent = " " * (len(str(number)) + 2)
+    condition = f" *Only if {_text(step.only_if)}.*" if step.only_if else ""
+    yield f"{number}. **{_text(step.title)}.**{condition}{f' {_sentence(step.why)}' if step.why else ''}"
+    place = PLACES[step.where]
+    if step.edit:
+        yield from _block(indent, "", step.edit.splitlines())
+    if step.commands:
+        if place and step.where is not Where.EDITOR:
+            yield ""
+            yield f"{indent}{place[0].upper()}{place[1:]}:"
+        yield from _block(indent, "sh", step.commands)
+    if step.check:
+        yield ""
+        yield f"{indent}Check:"
+        yield from _block(indent, "sh", [step.check.command])
+        yield ""
+        if step.check.expect:
+            yield f"{indent}It must print:"
+            yield from _block(indent, "", step.check.expect.splitlines())
+        else:
+            yield f"{indent}It must print nothing."
+    if step.if_not:
+        yield ""
+        yield f"{indent}If not: {_text(step.if_not)}."
+    yield ""
+
+
+def _block(indent: str, language: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield a fenced block; the fence is longer than any in the lines."""
+    shown = [harmless(line) for line in lines]
+    fence = "```"
+    while any(fence in line for line in shown):
+        fence += "`"
+    yield ""
+    yield f"{indent}{fence}{language}"
+    yield from (f"{indent}{line}" for line in shown)
+    yield f"{indent}{fence}"
+
+
+def _sentence(text: str) -> str:
+    return f"{_text(f'{text[0].upper()}{text[1:]}')}."
+
+
+def _text(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    return visible(text).translate(_SPECIAL)

@@ -1,0 +1,158 @@
+"""Steps that many changes share: a branch, a merge request, an apply, an audit, nodes without pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ipamc.model.lock import Line
+from ipamc.review.runbook.commands import Commands
+from ipamc.review.runbook.values import Check, Step, Where
+
+FEW = 25
+"""The most nodes whose blocks a check lists; for more, the audit is the check."""
+
+
+def branched(run: Commands, branch: str) -> Step:
+    """Return the step that begins a branch."""
+    return Step(
+        key="branch",
+        title="Begin a branch at the trunk",
+        commands=run.branch(branch),
+        if_not="commit or stash what the work tree has, and try again",
+    )
+
+
+def merged(
+    run: Commands, branch: str, message: str, *commands: str, why: str = "", if_not: str = ""
+) -> Iterator[Step]:
+    """Yield the steps of one merge request: consent or refresh, compile, commit, merge."""
+    yield Step(
+        key="propose",
+        title="Compile it, and propose it for review",
+        why=why,
+        commands=(*commands, *run.commit(message)),
+        if_not=if_not or "a finding says what is wrong and how to fix it; nothing was applied",
+    )
+    yield Step(
+        key="merge",
+        title=f"Open a merge request for {branch}, read its plan, and merge it",
+        where=Where.FORGE,
+        commands=run.merged,
+        check=run.same_as(branch),
+        if_not=f"it is not merged yet, or somebody changed this cluster meanwhile: git log {branch}..HEAD -- {run.where}",
+    )
+
+
+def applied(
+    run: Commands, *options: str, if_not: str = "", why: str = "", check: Check | None = None
+) -> Step:
+    """Return the step of an apply."""
+    by_hand = bool(options)
+    return Step(
+        key="apply",
+        title=f"Apply it by hand, {options[0].removeprefix('--').replace('-', ' ')}"
+        if by_hand
+        else "Let the pipeline apply it",
+        why=why,
+        where=Where.HERE if by_hand else Where.PIPELINE,
+        commands=(" ".join((run.apply, *options)),),
+        check=check,
+        if_not=if_not
+        or "it names each object that it withholds or that was refused, and why: do as it says, and run it again",
+    )
+
+
+def shown(
+    run: Commands, blocks: Mapping[str, Sequence[Line]], title: str, *, if_not: str, key: str = "shown"
+) -> Iterator[Step]:
+    """Yield the step that looks whether nodes show their blocks; nothing for no nodes, or too many."""
+    if 0 < len(blocks) <= FEW:
+        yield Step(key=key, title=title, nodes=tuple(sorted(blocks)), check=run.shows(blocks), if_not=if_not)
+
+
+def audited(run: Commands, why: str = "") -> Step:
+    """Return the step that compares the live cluster with git."""
+    return Step(
+        key="audit",
+        title="Audit the cluster",
+        why=why
+        or "it finds blocks of two nodes, pods outside of their node's block, and agents that did not restart",
+        commands=(run.dump,),
+        check=run.audited,
+        if_not="stop here, before the next wave: each problem has a code, and ipamc explain CODE says what to do",
+    )
+
+
+def refreshed(run: Commands) -> tuple[str, ...]:
+    """Return the commands that take the live Nodes over into the inventory."""
+    return run.dump, run.refresh
+
+
+def cordoned(run: Commands, nodes: Sequence[str]) -> Step:
+    """Return the step that keeps new pods away from all nodes of a wave."""
+    return Step(
+        key="cordon",
+        title="Cordon the nodes of this wave",
+        why="so that no pod moves from one of them to another",
+        nodes=tuple(nodes),
+        commands=(run.kubectl("cordon", *nodes),),
+        check=run.schedulable(nodes, cordoned=True),
+    )
+
+
+def drained(run: Commands, nodes: Sequence[str]) -> Step:
+    """Return the step that drains nodes, one after the other."""
+    return Step(
+        key="drain",
+        title="Drain them, one after the other",
+        why="pods get addresses of the new block only when they start",
+        nodes=tuple(nodes),
+        commands=tuple(run.drain(node) for node in nodes),
+        if_not="a PodDisruptionBudget may forbid an eviction: kubectl says which pod. Start another replica "
+        "elsewhere, and drain again. To give up: uncordon the nodes; nothing was changed yet",
+    )
+
+
+def restarted(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
+    """Yield the steps that restart the agents of nodes, and then the pods that a drain leaves."""
+    yield Step(
+        key="restart-agent",
+        title="Restart their agents",
+        why="agents read their block at their start",
+        nodes=tuple(nodes),
+        commands=tuple(run.restart_agent(node) for node in nodes),
+        if_not="see the agent's log; one that waits for a block says so, and its CiliumNode shows which one it has",
+    )
+    yield from (
+        Step(
+            key="agent-ready",
+            title=f"Wait for the agent of {node}",
+            nodes=(node,),
+            check=check,
+            if_not="wait some minutes; then see the agent's log",
+        )
+        for node, check in zip(nodes, run.ready_agents(nodes), strict=True)
+    )
+    yield restarted_pods(run, nodes)
+
+
+def restarted_pods(run: Commands, nodes: Sequence[str]) -> Step:
+    """Return the step that starts the pods again that a drain leaves."""
+    return Step(
+        key="restart-pods",
+        title="Start the pods again that a drain leaves, once the agents are ready",
+        why="pods of DaemonSets, and others without a CiliumEndpoint, keep addresses of the old block until they start again",
+        nodes=tuple(nodes),
+        commands=tuple(run.delete_pods(node) for node in nodes),
+    )
+
+
+def uncordoned(run: Commands, nodes: Sequence[str]) -> Step:
+    """Return the step that ends a wave."""
+    return Step(
+        key="uncordon",
+        title="Let pods come back",
+        nodes=tuple(nodes),
+        commands=(run.kubectl("uncordon", *nodes),),
+        check=run.schedulable(nodes, cordoned=False),
+    )

@@ -1,0 +1,132 @@
+"""A second IP family: every node gets a block of it, before agents are told to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.diagnostics import names
+from ipamc.model.lock import Line
+from ipamc.model.plan import Plan
+from ipamc.review.runbook.commands import Commands
+from ipamc.review.runbook.common import (
+    applied,
+    audited,
+    branched,
+    cordoned,
+    drained,
+    merged,
+    refreshed,
+    restarted_pods,
+    shown,
+)
+from ipamc.review.runbook.mode_change import BEFORE, agents, flags
+from ipamc.review.runbook.moved import is_made_anew, joined_again
+from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
+from ipamc.review.runbook.waves import Cut, waves
+
+
+def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool) -> Runbook:
+    """Return the steps by which every node gets a block of a family. `begun`: it is merged already.
+
+    If it is, `plan` has the new blocks.
+    """
+    cluster = plan.cluster
+    phases = [] if begun else [_proposed(run, cluster, family)]
+    if is_made_anew(cluster):
+        phases.append(_made_anew(plan, run, cut, begun=begun))
+    phases.append(
+        alone("Give every node its block, then tell the agents", *_rolled_out(plan, run, family, begun=begun))
+    )
+    phases.append(_pods(run, cluster, cut))
+    return Runbook(
+        cluster=run.name,
+        change="dual-stack",
+        title=f"{run.name}: IPv{family} beside IPv{10 - family}",
+        about=tuple(_about(cluster, family)),
+        phases=tuple(phases),
+        way_back=f"until the flags are rolled out, revert the merge request and leave the blocks of IPv{family} where they "
+        f"are. After that set enable-ipv{family} to false and restart the agents; pods keep what they have until they restart",
+    )
+
+
+def _about(cluster: Cluster, family: int) -> Iterator[str]:
+    yield f"the nodes need addresses of IPv{family}, and kube-apiserver, kube-controller-manager and kube-proxy service ranges of both families: that is not ipamc's"
+    yield f"a pod has one address of each family only after it was started again; until then it has no IPv{family}"
+    if is_made_anew(cluster):
+        yield "podCIDRs of a Node cannot be extended, so every Node is deleted and joins again; it keeps the block that it has"
+
+
+def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
+    branch = f"runbook/{run.name}/dual-stack"
+    families = ", ".join(f"IPv{each}" for each in (*cluster.families, family))
+    pools = names(pool.name for pool in cluster.pools if family not in pool.families and not pool.disabled)
+    return alone(
+        f"Write ranges of IPv{family}",
+        branched(run, branch),
+        Step(
+            key="edit-families",
+            title="Add the family to the Cluster, and ranges of it to every pool",
+            why="a pool serves all families of a node, or none",
+            where=Where.EDITOR,
+            edit=f"in the Cluster:\nspec:\n  ipFamilies: [{families}]\nin each pool ({pools}):\nspec:\n  ipv{family}: {{cidrs: [CIDR], blockSize: LENGTH}}",
+        ),
+        *merged(run, branch, f"IPv{family} for every node"),
+        Step(
+            key="print-again",
+            title="Print this runbook again, without --change: it then has the new blocks",
+            commands=(run.ipamc("runbook", run.name),),
+        ),
+    )
+
+
+def _made_anew(plan: Plan, run: Commands, cut: Cut, *, begun: bool) -> Phase:
+    found = []
+    running = [node.name for node in plan.cluster.nodes if not node.planned]
+    for number, (name, nodes) in enumerate(waves(plan.cluster, running, cut), 1):
+        branch = f"runbook/{run.name}/dual-stack-wave-{number}"
+        steps = [
+            cordoned(run, nodes),
+            drained(run, nodes),
+            *joined_again(run, nodes),
+            branched(run, branch),
+            *merged(run, branch, f"{names(nodes)} joined again", *refreshed(run)),
+            applied(run, BEFORE),
+            *(
+                shown(run, _held(plan, nodes), "Look at the blocks of the new Nodes", if_not="apply again")
+                if begun
+                else ()
+            ),
+        ]
+        found.append(Wave(name=name, nodes=nodes, steps=tuple(steps)))
+    return Phase(title="Let the Nodes join again, wave by wave", waves=tuple(found))
+
+
+def _held(plan: Plan, nodes: tuple[str, ...]) -> dict[str, tuple[Line, ...]]:
+    return {node: plan.held.get(node, ()) for node in nodes}
+
+
+def _rolled_out(plan: Plan, run: Commands, family: int, *, begun: bool) -> Iterator[Step]:
+    cluster = plan.cluster
+    if not is_made_anew(cluster):
+        yield applied(run, BEFORE, why="agents that are told to use a family wait for ever for a block of it")
+        running = tuple(node.name for node in cluster.nodes if not node.planned)
+        if begun and cluster.mode is not Mode.MULTI_POOL:
+            yield from shown(
+                run,
+                _held(plan, running),
+                "Check that every node has a block of each family",
+                if_not="stop: an agent without a block of each family does not start. Apply again",
+            )
+    yield flags(run)
+    yield agents(run, f"they use IPv{family} from now on; running pods keep their addresses")
+    yield audited(run)
+
+
+def _pods(run: Commands, cluster: Cluster, cut: Cut) -> Phase:
+    running = [node.name for node in cluster.nodes if not node.planned]
+    found = [
+        Wave(name=name, nodes=nodes, steps=(restarted_pods(run, nodes),))
+        for name, nodes in waves(cluster, running, cut)
+    ]
+    return Phase(title="Start the pods again, as the workloads allow", waves=tuple(found))

@@ -1,0 +1,192 @@
+"""Nodes get other blocks: all targets are reserved first, then waves are drained, settled and moved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from ipamc.model.cluster import CiliumNode
+from ipamc.model.diagnostics import count, names
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Plan
+from ipamc.review.runbook.commands import Commands
+from ipamc.review.runbook.common import (
+    applied,
+    audited,
+    branched,
+    cordoned,
+    drained,
+    merged,
+    refreshed,
+    shown,
+    uncordoned,
+)
+from ipamc.review.runbook.moved import agents_read_nodes, is_made_anew, joined_again, moved
+from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
+from ipamc.review.runbook.waves import Cut, waves
+
+Blocks = Mapping[str, Sequence[Line]]
+"""Lines by node."""
+
+
+def pending_of(plan: Plan) -> Blocks:
+    """Return the pending lines of each node that has some."""
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in plan.lock.lines:
+        if line.state is State.PENDING:
+            found[line.node].append(line)
+    return found
+
+
+def renumber(
+    plan: Plan, run: Commands, cut: Cut, *, asked: Sequence[str] = (), settled: Collection[str] = ()
+) -> Runbook:
+    """Return the steps for the nodes that have a pending line in a plan, or whose renumber is settled.
+
+    `asked`: what `--renumber` is to be given, if the plan was made with this consent and the lock has no
+    pending lines yet. `settled`: nodes that are still to move to the block that they hold.
+    """
+    pending = pending_of(plan)
+    phases = [reserved(run, pending, asked)] if asked else []
+    if settled:
+        phases.append(_settled(plan, run, settled, cut))
+    if pending:
+        phases.append(moving(plan, run, pending, cut))
+    nodes = {*pending, *settled}
+    return Runbook(
+        cluster=run.name,
+        change="renumber",
+        title=f"Renumber {count(len(nodes), 'node')} of {run.name}",
+        about=tuple(_about(run, pending, asked)),
+        phases=tuple(phases),
+        way_back="before a wave is settled: uncordon its nodes, and cancel their pending blocks by a merge of "
+        f"{run.lock('--release', 'NODE')}. After that a node goes on with its new block; its old one is in quarantine, "
+        "and does not come back to it",
+    )
+
+
+def _about(run: Commands, pending: Blocks, asked: Sequence[str]) -> Iterator[str]:
+    if asked and pending:
+        yield "the blocks below are those that the lock gives today; after the first merge print this runbook again, without --change"
+    yield "a pending block is reserved and rendered nowhere, so other changes may be merged and applied between any two steps"
+    if run.cluster.shared_pools:
+        yield "in this mode Cilium's operator gives the blocks: a seed is taken only if it is there before the agent asks"
+
+
+def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
+    """Return the phase in which all targets are reserved by one merge."""
+    branch = f"runbook/{run.name}/renumber"
+    reserve = Step(
+        key="reserve",
+        title="Look at the pending lines",
+        why="all of them are reserved before the first node moves, so no wave finds its pool full",
+        check=_marked(run, pending) if pending else None,
+        if_not="the lock changed since this was printed: print it again",
+    )
+    return alone(
+        "Reserve all new blocks",
+        branched(run, branch),
+        *merged(
+            run,
+            branch,
+            f"reserve new blocks for {count(len(pending), 'node')}",
+            run.lock("--renumber", *asked),
+            if_not="no room, or a node whose block nothing replaces: a finding names it. Nothing was written",
+        ),
+        reserve,
+    )
+
+
+def _marked(run: Commands, pending: Blocks) -> Check:
+    """Count the pending lines of these nodes in the lock."""
+    number = sum(map(len, pending.values()))
+    return Check(command=run.counted(sorted(pending), "pending"), expect=str(number))
+
+
+def moving(plan: Plan, run: Commands, pending: Blocks, cut: Cut) -> Phase:
+    """Return the phase in which the nodes move, wave by wave."""
+    found = []
+    for number, (name, nodes) in enumerate(waves(plan.cluster, pending, cut), 1):
+        steps = _wave(plan, run, {node: pending[node] for node in nodes}, number)
+        found.append(Wave(name=name, nodes=nodes, steps=tuple(steps)))
+    return Phase(title="Move the nodes, wave by wave", waves=tuple(found))
+
+
+def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[Step]:
+    nodes, branch = tuple(sorted(blocks)), f"runbook/{run.name}/renumber-wave-{number}"
+    anew = is_made_anew(run.cluster)
+    yield cordoned(run, nodes)
+    yield drained(run, nodes)
+    if anew:
+        yield from joined_again(run, nodes)
+    yield branched(run, branch)
+    yield from _forgotten(run, nodes)
+    settle = () if agents_read_nodes(run.cluster) else (run.lock("--settle", *nodes),)
+    yield from merged(
+        run,
+        branch,
+        f"{names(nodes)}: drained, move to the new blocks",
+        *(refreshed(run) if anew else ()),
+        *settle,
+        why="the refreshed inventory shows the new uids, which settles them" if not settle else "",
+    )
+    yield applied(
+        run,
+        if_not="it withholds a block while a pod of its node uses the old one: delete these pods, and run it again",
+    )
+    yield from _after_apply(plan, run, blocks)
+
+
+def _after_apply(plan: Plan, run: Commands, blocks: Blocks) -> Iterator[Step]:
+    nodes = tuple(sorted(blocks))
+    final = {node: _all_of(plan, node, lines) for node, lines in blocks.items()}
+    yield from moved(run, final) if not agents_read_nodes(run.cluster) else ()
+    yield from shown(
+        run,
+        final,
+        "Look at the blocks that the nodes show",
+        if_not="a node with its old block has not moved: keep it cordoned, and repeat the steps from the apply on",
+    )
+    yield audited(run)
+    if not agents_read_nodes(run.cluster):  # a Node that joined again is not cordoned
+        yield uncordoned(run, nodes)
+
+
+def _all_of(plan: Plan, node: str, new: Sequence[Line]) -> list[Line]:
+    """Return what a node holds after its new lines replaced those of the same key."""
+    one = plan.cluster.mode.one_block
+    keys = {line.key(one_block=one) for line in new if line.state is State.PENDING}
+    kept = [line for line in plan.held.get(node, ()) if line.key(one_block=one) not in keys]
+    return sorted({*kept, *new}, key=lambda line: line.block)
+
+
+def _forgotten(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
+    """Yield the step that takes evidence away that keeps a renumber from being settled (IPC0435)."""
+    if not run.cluster.shared_pools:
+        return
+    seen: list[CiliumNode] = [each for each in run.cluster.cilium_nodes if each.name in set(nodes)]
+    if seen:
+        places = sorted({each.at.path for each in seen})
+        yield Step(
+            key="forget-evidence",
+            title=f"Remove the CiliumNodes of {names(each.name for each in seen)} from {', '.join(places)}",
+            why="where the operator decides, a CiliumNode that shows the old block keeps it from being settled",
+            where=Where.EDITOR,
+            edit="\n".join(f"remove: kind CiliumNode, metadata.name {each.name}" for each in seen),
+        )
+
+
+def _settled(plan: Plan, run: Commands, nodes: Collection[str], cut: Cut) -> Phase:
+    """Return the phase for nodes whose renumber is settled in the lock, and that are still to move."""
+    found = []
+    for name, some in waves(plan.cluster, nodes, cut):
+        blocks = {node: list(plan.held.get(node, ())) for node in some}
+        steps = [cordoned(run, some), drained(run, some)]
+        if is_made_anew(run.cluster):
+            branch = f"runbook/{run.name}/joined-again"
+            steps += joined_again(run, some)
+            steps.append(branched(run, branch))
+            steps += merged(run, branch, f"{names(some)} joined again", *refreshed(run))
+        steps.append(applied(run))
+        found.append(Wave(name=name, nodes=some, steps=(*steps, *_after_apply(plan, run, blocks))))
+    return Phase(title="Move the nodes that are settled already", waves=tuple(found))

@@ -1,0 +1,222 @@
+"""The runbook of a change that has not begun: a request in, a `Runbook` out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ipamc.lock.consent import parse_consent
+from ipamc.lock.rules import ONLINE
+from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cilium.features import LAST
+from ipamc.model.cluster import Cluster, Mode, Pool, Version
+from ipamc.model.diagnostics import Diagnostic, names
+from ipamc.model.lock import Consent
+from ipamc.model.plan import Plan
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.label_syntax import subdomain_problem
+from ipamc.model.selector.selector import parse_calico
+from ipamc.review.runbook.calico import calico, calico_distinct
+from ipamc.review.runbook.commands import Commands
+from ipamc.review.runbook.decommission import decommission
+from ipamc.review.runbook.dual_stack import dual_stack
+from ipamc.review.runbook.mode_change import mode_change
+from ipamc.review.runbook.new_range import new_range
+from ipamc.review.runbook.preview import preview, with_range
+from ipamc.review.runbook.renumber import renumber
+from ipamc.review.runbook.replace_node import replace_node
+from ipamc.review.runbook.restore import restore_etcd, restore_git
+from ipamc.review.runbook.upgrade import upgrade
+from ipamc.review.runbook.values import Runbook
+from ipamc.review.runbook.waves import Cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a user asks for."""
+
+    change: str
+    nodes: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    selector: str = ""
+    """In Calico's language; "": none."""
+    to: str = ""
+    cut: Cut
+    today: str
+    """ISO 8601 day in UTC."""
+
+
+class Unclear(Exception):  # noqa: N818 - a statement about the request, not a failure
+    """The request names something that is not there, or lacks something; the text says what."""
+
+
+class Impossible(Exception):  # noqa: N818 - a statement about the change, not a failure
+    """The change cannot be made as asked; the findings say why."""
+
+    def __init__(self, findings: tuple[Diagnostic, ...]) -> None:
+        super().__init__(findings)
+        self.findings = findings
+
+
+def requested(request: Request, plan: Plan, run: Commands) -> Runbook:
+    """Return the runbook of a change of a cluster as it is planned today. Raises Unclear and Impossible."""
+    return PLANNERS[request.change](request, plan, run)
+
+
+def _renumber(request: Request, plan: Plan, run: Commands) -> Runbook:
+    asked = _asked(request, plan)
+    found = _preview(plan.cluster, plan, request, parse_consent(renumber=asked))
+    return renumber(found, run, request.cut, asked=asked)
+
+
+def _asked(request: Request, plan: Plan) -> tuple[str, ...]:
+    """Return what `--renumber` is given."""
+    pools = [f"pool/{pool.name}" for pool in _pools(request, plan.cluster)]
+    chosen = replace(request, pools=())
+    nodes = _nodes(chosen, plan) if request.nodes or request.selector or not pools else ()
+    return (*pools, *nodes)
+
+
+def _mode(request: Request, plan: Plan, run: Commands) -> Runbook:
+    cluster = plan.cluster
+    if request.to not in set(Mode):
+        raise Unclear(f"--to {request.to or 'nothing'}: name the new mode: {', '.join(Mode)}")
+    mode = Mode(request.to)
+    if mode is cluster.mode:
+        raise Unclear(f"{cluster.name} is in {mode} mode already")
+    if (cluster.mode.value, mode.value) not in ONLINE and plan.held:
+        ways = [new for old, new in sorted(ONLINE) if old == cluster.mode.value]
+        raise Unclear(
+            f"{cluster.mode} to {mode}: no way is known in which nodes keep their blocks (ipamc explain IPC0543)"
+            + (f"; from {cluster.mode} nodes can go to {', '.join(ways)}" if ways else "")
+        )
+    patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
+    after = replace(cluster, mode=mode, patch_nodes=patch)  # type: ignore[arg-type]  # a Literal
+    then = Commands(after, run.folder, run.shared)
+    return mode_change(plan.lock, cluster, replace(plan, cluster=after), then, begun=False)
+
+
+def _dual_stack(request: Request, plan: Plan, run: Commands) -> Runbook:
+    if len(plan.cluster.families) > 1:
+        raise Unclear(f"{plan.cluster.name} has both families already")
+    return dual_stack(plan, run, request.cut, 10 - plan.cluster.families[0], begun=False)
+
+
+def _new_range(request: Request, plan: Plan, run: Commands) -> Runbook:
+    pools = _pools(request, plan.cluster)
+    if len(pools) != 1:
+        raise Unclear("name the pool that moves: --pool NAME, once")
+    block = _block(request.to)
+    pool = pools[0]
+    if block.family not in pool.families:
+        raise Unclear(f"pool {pool.name} has no IPv{block.family}: name a range of a family that it has")
+    size = pool.families[block.family].block_size
+    if size < block.prefix:
+        raise Unclear(f"{block} has no room for a /{size}, the block size of pool {pool.name}")
+    old = [str(each.block) for each in pool.families[block.family].ranges]
+    changed = with_range(plan.cluster, pool, block)
+    found = _preview(changed, plan, request, parse_consent(renumber=old))
+    return new_range(found, run, request.cut, pool, block)
+
+
+def _block(text: str) -> Block:
+    try:
+        return parse_block(text)
+    except CidrError as problem:
+        raise Unclear(f"--to {text or 'nothing'}: name the new range as a CIDR; {problem.reason}") from None
+
+
+def _decommission(request: Request, plan: Plan, run: Commands) -> Runbook:
+    return decommission(plan, run, request.cut, _nodes(request, plan), request.pools)
+
+
+def _replace_node(request: Request, plan: Plan, run: Commands) -> Runbook:
+    nodes = _nodes(request, plan)
+    if len(nodes) != 1:
+        raise Unclear("name the one node that is replaced: --node NODE; and its replacement: --to NODE")
+    new = request.to or nodes[0]
+    if problem := subdomain_problem(new):
+        raise Unclear(f"--to {new!r} cannot be the name of a node: it {problem}")
+    if new != nodes[0] and new in {node.name for node in plan.cluster.nodes}:
+        raise Unclear(
+            f"{new} is in the inventory already: a replacement gets the blocks of {nodes[0]} before its own"
+        )
+    return replace_node(plan, run, nodes[0], new)
+
+
+def _calico(request: Request, plan: Plan, run: Commands) -> Runbook:
+    if request.to == "distinct":
+        return calico_distinct(plan, run, request.cut)
+    if request.to:
+        raise Unclear(f"--to {request.to}: omit it to keep the blocks, or write --to distinct")
+    if not plan.cluster.own_pools:
+        raise Unclear(
+            "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import writes it; "
+            "or write --to distinct"
+        )
+    return calico(plan, run, request.cut)
+
+
+def _upgrade(request: Request, plan: Plan, run: Commands) -> Runbook:
+    parts = request.to.split(".")
+    if not (
+        len(parts) > 1 and all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts[:2])
+    ):
+        raise Unclear(f"--to {request.to or 'nothing'}: name a minor, such as 1.18")
+    to: Version = (int(parts[0]), int(parts[1]))
+    if not plan.cluster.cilium < to <= LAST:
+        shown = ".".join(map(str, LAST))
+        raise Unclear(
+            f"--to {request.to}: {plan.cluster.name} has {'.'.join(map(str, plan.cluster.cilium))}, and this ipamc knows "
+            f"minors up to {shown}"
+        )
+    return upgrade(run, to)
+
+
+def _nodes(request: Request, plan: Plan) -> tuple[str, ...]:
+    """Return the nodes that are named, selected, or hold a block of a pool that is named; sorted."""
+    known = {node.name: node for node in plan.cluster.nodes}
+    if unknown := set(request.nodes) - known.keys():
+        raise Unclear(f"{names(unknown)}: no such node in the inventory of {plan.cluster.name}")
+    found = set(request.nodes)
+    pools = {pool.name for pool in _pools(request, plan.cluster)}
+    found |= {node for node, lines in plan.held.items() if any(line.pool in pools for line in lines)}
+    if request.selector:
+        try:
+            selector = parse_calico(request.selector)
+        except SelectorError as problem:
+            raise Unclear(f"--selector: {problem}") from None
+        found |= {name for name, node in known.items() if selector.matches(node.labels, name)}
+    if not found:
+        raise Unclear("no node is meant: name some by --node, --pool or --selector")
+    return tuple(sorted(found))
+
+
+def _pools(request: Request, cluster: Cluster) -> list[Pool]:
+    if unknown := set(request.pools) - cluster.pools_by_name.keys():
+        raise Unclear(
+            f"{names(unknown)}: no such pool in {cluster.name}; it has {names(cluster.pools_by_name)}"
+        )
+    return [cluster.pools_by_name[name] for name in sorted(set(request.pools))]
+
+
+def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -> Plan:
+    found, findings = preview(cluster, plan.lock, consent, request.today)
+    if found is None:
+        raise Impossible(findings)
+    return found
+
+
+PLANNERS: Mapping[str, Callable[[Request, Plan, Commands], Runbook]] = {
+    "renumber": _renumber,
+    "mode": _mode,
+    "dual-stack": _dual_stack,
+    "new-range": _new_range,
+    "decommission": _decommission,
+    "replace-node": _replace_node,
+    "calico": _calico,
+    "upgrade": _upgrade,
+    "restore-git": lambda _, plan, run: restore_git(plan, run),
+    "restore-etcd": lambda _, plan, run: restore_etcd(plan, run),
+}
+"""By the name of the change."""

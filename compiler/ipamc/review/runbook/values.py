@@ -1,0 +1,109 @@
+"""What a runbook consists of: phases, waves of nodes, steps, and how to tell that a step worked."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Where(enum.StrEnum):
+    """Where a step is done."""
+
+    HERE = "here"
+    """In a shell in the top folder of the repository, with a kubeconfig that has the cluster's context."""
+    NODE = "node"
+    """In a shell on the node."""
+    PIPELINE = "pipeline"
+    """The pipeline runs the commands after a merge; without a pipeline, a person does, in a shell `here`."""
+    FORGE = "forge"
+    """A merge request is opened and merged; then the commands are run `here`."""
+    EDITOR = "editor"
+    """A file is edited as `Step.edit` says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """How to tell that a step worked."""
+
+    command: str
+    """Reads only."""
+    expect: str
+    """Everything that it prints to stdout, where one blank stands for any white space; "" is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step. What is of a user passes `shlex.quote` in commands, and is as in the input elsewhere."""
+
+    key: str
+    """A word for programs, which stays the same when titles change."""
+    title: str
+    """One clause, in the imperative."""
+    why: str = ""
+    nodes: tuple[str, ...] = ()
+    """The nodes that the step changes; () if it changes none."""
+    where: Where = Where.HERE
+    commands: tuple[str, ...] = ()
+    """Lines for a POSIX shell, one after the other; the step failed if one fails."""
+    edit: str = ""
+    """What to change in a file."""
+    only_if: str = ""
+    """When the step is needed; "" is always."""
+    check: Check | None = None
+    if_not: str = ""
+    """What to do if the step failed or the check prints something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """Steps for nodes that are taken together. A wave is finished before the next one begins."""
+
+    name: str = ""
+    """Of the label's value, if waves are made by label; "" in a phase that is not about nodes."""
+    nodes: tuple[str, ...] = ()
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A part of a change with a purpose of its own."""
+
+    title: str
+    waves: tuple[Wave, ...]
+    """At least one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runbook:
+    """The steps of one change of one cluster."""
+
+    cluster: str
+    change: str
+    """One of `CHANGES`."""
+    title: str
+    about: tuple[str, ...] = ()
+    """What to know before the first step: limits, and what the cluster does meanwhile."""
+    phases: tuple[Phase, ...]
+    way_back: str = ""
+    """How the whole change is undone."""
+
+
+CHANGES = {
+    "renumber": "nodes get other blocks, in waves",
+    "mode": "another ipam.mode, in which every node keeps its block",
+    "settings": "another operator, pinning or patchNodes",
+    "dual-stack": "a second IP family",
+    "new-range": "the nodes of a pool move to a new range",
+    "decommission": "a rack, a pool or some nodes leave for good",
+    "replace-node": "a machine is replaced, under the same or another name",
+    "calico": "from Calico to Cilium, node by node, each node with the blocks it has",
+    "upgrade": "Cilium, one minor after the other",
+    "restore-git": "etcd is lost, and git is there",
+    "restore-etcd": "etcd comes back from a backup that is older than the lock",
+}
+"""The changes that have a runbook, by name."""
+
+
+def alone(title: str, *steps: Step) -> Phase:
+    """Return a phase that is not about waves of nodes."""
+    return Phase(title=title, waves=(Wave(steps=steps),))
