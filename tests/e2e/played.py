@@ -1,0 +1,239 @@
+"""A runbook, played step by step as it is written: its JSON is read, and each command that it prints is run by a shell.
+
+What this machine has not is played: agents, kubelets, the forge's merge button, the pipeline that starts an operator.
+Nothing else is: git pushes to a real remote, kubectl and ipamc reach the real servers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ipamc.cli import VERBS
+from tests.e2e.api import CILIUM_NODES, NODES, Api, Object
+from tests.e2e.operator import Operator
+from tests.e2e.processes import Program
+from tests.e2e.proof import agent_starts
+from tests.e2e.site import Site
+from tests.e2e.test_ci_apply import flags
+from tests.support.pipelines import tools
+
+Edit = Callable[[Site], None]
+AGENT = "k8s-app=cilium"
+NOT_HERE = {f"ipamc {verb} " for verb in ("import", "audit")} - {f"ipamc {verb} " for verb in VERBS}
+"""Commands of verbs that this version does not have: they are played, or left out."""
+
+
+@dataclass
+class Player:
+    """A clone with a remote, the servers, and a log of what was run and what was played."""
+
+    site: Site
+    operator: Operator
+    folder: Path
+    edits: dict[str, Edit] = field(default_factory=dict)
+    """What a person writes into files, by the key of the step."""
+    conditions: set[str] = field(default_factory=set)
+    """Keys of conditional steps whose condition holds."""
+    ran: list[str] = field(default_factory=list)
+    played: list[str] = field(default_factory=list)
+    after: Callable[[], None] = lambda: None
+    """It is called after each step, with an assertion that must always hold."""
+    program: Program | None = None
+
+    def __post_init__(self) -> None:
+        """Make the repository, with the cluster on its main branch, and a remote."""
+        self.tools = tools(self.folder / "bin")
+        (self.tools / "kubectl").symlink_to(self.api.binaries / "kubectl")
+        kubeconfig = json.loads(self.api.kubeconfig.read_text())
+        kubeconfig["contexts"] = [{**kubeconfig["contexts"][0], "name": self.site.name}]
+        kubeconfig["current-context"] = "somewhere-else"
+        (self.folder / "kubeconfig").write_text(json.dumps(kubeconfig))
+        remote = self.folder / "origin.git"
+        self.sh(f"git init --quiet --bare --initial-branch=main {remote}")
+        self.sh(
+            "git init --quiet --initial-branch=main && git config user.name a && git config user.email a@example.org "
+            f"&& git add -A && git commit --quiet -m one && git remote add origin {remote} "
+            "&& git push --quiet origin main && git remote set-head origin main"
+        )
+
+    @property
+    def api(self) -> Api:
+        """The kube-apiserver."""
+        return self.site.api
+
+    def sh(self, command: str) -> str:
+        """Run a line as a person would paste it; return what it prints to stdout. Fails if it fails."""
+        environment = {
+            "PATH": f"{self.tools}:{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "KUBECONFIG": str(self.folder / "kubeconfig"),
+            "IPAMC_WAIT": "0.5",
+            "SOURCE_DATE_EPOCH": "1795219200",
+        }
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=self.site.work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def runbook(self, *options: str) -> dict[str, Any]:
+        """Ask for the one runbook that these options give."""
+        (found,) = self.runbooks(*options)
+        return found
+
+    def runbooks(self, *options: str) -> list[dict[str, Any]]:
+        """Ask for the runbooks of the cluster."""
+        said = self.sh(f"ipamc runbook {self.site.name} --output json {' '.join(options)}")
+        return list(json.loads(said)["runbooks"])
+
+    # The operator
+
+    def start_operator(self) -> None:
+        """Let the operator start, with the flags that are rendered."""
+        self.stop_operator()
+        self.program = self.operator.start(self.site.config, *self.site.arguments)
+        leads = "Leading the operator HA deployment"
+        program = self.program
+        program.until(lambda: leads in program.said(), "the operator leads")
+        self.operator.program = program
+
+    def stop_operator(self) -> None:
+        """End the operator."""
+        if self.program:
+            self.program.stop()
+        self.program = self.operator.program = None
+
+    def roll_out(self) -> None:
+        """Write the flags that are rendered, as Helm would, and start the operator."""
+        flags(self.api, self.site.config, *self.site.arguments)
+        self.start_operator()
+
+    # The steps
+
+    def play(self, runbook: Mapping[str, Any], *, phases: slice = slice(None)) -> None:
+        """Do every step of the phases, in their order."""
+        for phase in runbook["phases"][phases]:
+            for wave in phase["waves"]:
+                for step in wave["steps"]:
+                    self.step(step)
+
+    def step(self, step: Mapping[str, Any]) -> None:
+        """Do one step as it is written, and check it as it says."""
+        if step["only_if"] and step["key"] not in self.conditions:
+            return
+        getattr(self, f"_{step['where']}")(step)
+        if step["check"]:
+            self._check(step["check"])
+        self.after()
+
+    def _check(self, check: Mapping[str, str]) -> None:
+        command = check["command"]
+        if AGENT in command or "rollout status" in command or _missing(command):
+            self.played.append(command)
+            return
+        printed = self.sh(f"{command} || true")
+        assert printed.split() == check["expect"].split(), f"{command}\n{printed}\nexpected:\n{check['expect']}"
+        self.ran.append(command)
+
+    def _here(self, step: Mapping[str, Any]) -> None:
+        for command in step["commands"]:
+            self.command(command, step)
+
+    _pipeline = _here
+
+    def command(self, command: str, step: Mapping[str, Any]) -> None:
+        """Run a command, or play it."""
+        if command.startswith("helm "):
+            self.played.append(command)
+            if step["key"] in {"operator", "flags", "upgrade"}:
+                self.roll_out()
+            if step["key"] == "agents":
+                self.agents(self.names)
+            return
+        if _missing(command):
+            self.played.append(command)
+            if "import" in command:
+                self.site.export()
+            return
+        self.sh(command)
+        self.ran.append(command)
+        if AGENT in command and " delete pod " in command:
+            self.agents([command.rpartition("spec.nodeName=")[2]])
+        elif "rollout restart daemonset/cilium" in command:
+            self.agents(self.names)
+        elif "rollout restart deployment/cilium-operator" in command:
+            self.start_operator()
+
+    def _forge(self, step: Mapping[str, Any]) -> None:
+        branch = self.sh("git branch --show-current").strip()
+        assert branch in step["title"]
+        self.sh(f"git push --quiet origin {branch}:main")
+        self.played.append(f"merge {branch}")
+        self._here(step)
+
+    def _editor(self, step: Mapping[str, Any]) -> None:
+        assert step["key"] in self.edits, f"nobody edits: {step['title']}"
+        self.edits[step["key"]](self.site)
+        self.played.append(step["title"])
+        self._here(step)
+
+    def _node(self, step: Mapping[str, Any]) -> None:
+        self.played.append(step["title"])
+        if step["key"] in {"restart-kubelet", "start-kubelet", "join"}:
+            self.kubelets(step["nodes"])
+
+    # What is played
+
+    @property
+    def names(self) -> list[str]:
+        """The nodes that the server has."""
+        return sorted(self.api.items(NODES))
+
+    def kubelets(self, nodes: list[str]) -> None:
+        """Let kubelets register their Nodes, where these are not there."""
+        there = self.api.items(NODES)
+        self.api.create(NODES, *({"metadata": {"name": name}} for name in nodes if name not in there))
+
+    def agents(self, nodes: list[str]) -> None:
+        """Let agents start: each makes its CiliumNode where there is none, and asks for addresses."""
+        mode = self.site.cluster["ipam"]["mode"]
+        live, there = self.api.items(CILIUM_NODES), self.api.items(NODES)
+        for name in nodes:
+            if name not in live:
+                self.api.create(CILIUM_NODES, self._empty(name, there[name]))
+            elif mode != "kubernetes":
+                agent_starts(self.api, live[name], there, multi_pool=mode == "multi-pool")
+            if mode == "kubernetes":
+                cidrs = there[name]["spec"].get("podCIDRs", [])
+                self.api.change(
+                    f"{CILIUM_NODES}/{name}", lambda whole, cidrs=cidrs: whole["spec"].update(ipam={"podCIDRs": cidrs})
+                )
+
+    def _empty(self, name: str, node: Object) -> Object:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+        ipam: Object = {}
+        spec = self.site.cluster["ipam"]
+        if spec["mode"] == "multi-pool":
+            pool = f"default.{name}" if spec.get("pinning") == "node" else "default"
+            ipam = {"pools": {"requested": [{"pool": pool, "needed": {"ipv4-addrs": 16}}]}}
+        return {
+            "apiVersion": "cilium.io/v2",
+            "kind": "CiliumNode",
+            "metadata": {"name": name, "ownerReferences": [owner]},
+            "spec": {"ipam": ipam},
+        }
+
+
+def _missing(command: str) -> bool:
+    return any(command.startswith(word) for word in NOT_HERE)
