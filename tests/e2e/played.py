@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ipamc.cli import VERBS
-from tests.e2e.api import CILIUM_NODES, NODES, Api, Object
+from tests.e2e.api import CILIUM_NODES, NODES, POOLS, Api, Object
+from tests.e2e.objects import allocated
 from tests.e2e.operator import Operator
 from tests.e2e.processes import Program
 from tests.e2e.proof import agent_starts
@@ -143,7 +144,9 @@ class Player:
             self.played.append(command)
             return
         printed = self.sh(f"{command} || true")
-        assert printed.split() == check["expect"].split(), f"{command}\n{printed}\nexpected:\n{check['expect']}"
+        assert printed.split() == check["expect"].split(), (
+            f"{command}\n{printed}\nexpected:\n{check['expect']}"
+        )
         self.ran.append(command)
 
     def _here(self, step: Mapping[str, Any]) -> None:
@@ -164,7 +167,7 @@ class Player:
         if _missing(command):
             self.played.append(command)
             if "import" in command:
-                self.site.export()
+                self.refresh()
             return
         self.sh(command)
         self.ran.append(command)
@@ -174,6 +177,25 @@ class Player:
             self.agents(self.names)
         elif "rollout restart deployment/cilium-operator" in command:
             self.start_operator()
+
+    def refresh(self) -> None:
+        """Take the live Nodes over into the inventory, as a refresh does: those that are there, with their uids."""
+        live = self.api.items(NODES)
+
+        def change(document: Object) -> None:
+            if document["kind"] == "NodeInventory":
+                known = {node["name"]: node for node in document["nodes"]}
+                document["nodes"] = [
+                    {
+                        "name": name,
+                        "labels": known.get(name, {}).get("labels", {}),
+                        "uid": node["metadata"]["uid"],
+                    }
+                    for name, node in sorted(live.items())
+                ]
+
+        self.site.edit(change)
+        self.site.export()
 
     def _forge(self, step: Mapping[str, Any]) -> None:
         branch = self.sh("git branch --show-current").strip()
@@ -192,6 +214,8 @@ class Player:
         self.played.append(step["title"])
         if step["key"] in {"restart-kubelet", "start-kubelet", "join"}:
             self.kubelets(step["nodes"])
+        if step["key"] == "join":  # its agent does not wait for anybody
+            self.agents(step["nodes"])
 
     # What is played
 
@@ -212,12 +236,18 @@ class Player:
         for name in nodes:
             if name not in live:
                 self.api.create(CILIUM_NODES, self._empty(name, there[name]))
+            elif mode == "multi-pool" and not allocated(live[name]):
+                asks = self._empty(name, there[name])["spec"]["ipam"]
+                self.api.change(
+                    f"{CILIUM_NODES}/{name}", lambda whole, asks=asks: whole["spec"].update(ipam=asks)
+                )
             elif mode != "kubernetes":
                 agent_starts(self.api, live[name], there, multi_pool=mode == "multi-pool")
             if mode == "kubernetes":
                 cidrs = there[name]["spec"].get("podCIDRs", [])
                 self.api.change(
-                    f"{CILIUM_NODES}/{name}", lambda whole, cidrs=cidrs: whole["spec"].update(ipam={"podCIDRs": cidrs})
+                    f"{CILIUM_NODES}/{name}",
+                    lambda whole, cidrs=cidrs: whole["spec"].update(ipam={"podCIDRs": cidrs}),
                 )
 
     def _empty(self, name: str, node: Object) -> Object:
@@ -225,7 +255,8 @@ class Player:
         ipam: Object = {}
         spec = self.site.cluster["ipam"]
         if spec["mode"] == "multi-pool":
-            pool = f"default.{name}" if spec.get("pinning") == "node" else "default"
+            own = f"default.{name}"  # as its CiliumNodeConfig says, once it is there
+            pool = own if own in self.api.items(POOLS) else "default"
             ipam = {"pools": {"requested": [{"pool": pool, "needed": {"ipv4-addrs": 16}}]}}
         return {
             "apiVersion": "cilium.io/v2",

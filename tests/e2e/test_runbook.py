@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.api import CILIUM_NODES, NODES, POOLS, Api, Object
+from tests.e2e.api import (
+    CILIUM_NODES,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODE_CONFIGS,
+    NODES,
+    POOLS,
+    Api,
+    Object,
+)
 from tests.e2e.objects import allocated
 from tests.e2e.operator import Operator
 from tests.e2e.played import Player
@@ -49,7 +58,9 @@ def blocks(api: Api, mode: str) -> dict[str, list[str]]:
         }
     live = api.items(CILIUM_NODES)
     return {
-        name: allocated(node) if mode in {"pinned", "shared"} else list(node["spec"]["ipam"].get("podCIDRs", ()))
+        name: allocated(node)
+        if mode in {"pinned", "shared"}
+        else list(node["spec"]["ipam"].get("podCIDRs", ()))
         for name, node in live.items()
     }
 
@@ -78,7 +89,13 @@ def begin(api: Api, operator: Operator, tmp_path: Path) -> Iterator[Any]:
         ]
         if "kubernetes" in MODES[mode]["mode"]:
             documents[-1] = {"apiVersion": "v1", "kind": "List", "items": []}
-            api.create(NODES, *(({"metadata": {"name": name, "labels": {"rack": rack}}}) for name, rack in NODES_OF.items()))
+            api.create(
+                NODES,
+                *(
+                    ({"metadata": {"name": name, "labels": {"rack": rack}}})
+                    for name, rack in NODES_OF.items()
+                ),
+            )
         site = Site.made(api, tmp_path / "work", documents, operator.minor)
         if documents[-1]["kind"] == "List":
             site.export()
@@ -90,7 +107,9 @@ def begin(api: Api, operator: Operator, tmp_path: Path) -> Iterator[Any]:
         players.append(player)
         player.roll_out()
         if mode in {"pinned", "shared"}:
-            player.sh(f"kubectl --context=fleet apply --server-side --field-manager=ipamc-seeds -f {site.rendered}/seeds")
+            player.sh(
+                f"kubectl --context=fleet apply --server-side --field-manager=ipamc-seeds -f {site.rendered}/seeds"
+            )
         player.agents(player.names)
         if mode == "kubernetes":
             site.export()
@@ -152,3 +171,89 @@ def test_a_renumber_in_two_waves(begin: Any, mode: str) -> None:
     player.play(runbook)
     ends(player, mode, MOVED)
     assert player.runbooks() == []
+
+
+@pytest.mark.parametrize("mode", ALL)
+def test_a_machine_is_replaced_under_the_same_name(begin: Any, mode: str) -> None:
+    player = begin(mode)
+    player.conditions = {"cordon", "drain"}
+    player.play(player.runbook("--change replace-node --node b"))
+    ends(player, mode, BEFORE)
+
+
+@pytest.mark.parametrize("mode", ALL)
+def test_a_machine_is_replaced_under_another_name(begin: Any, mode: str) -> None:
+    player = begin(mode)
+    player.edits = {"forget-evidence": lambda _: None, "edit-inventory": e_for_b}
+    runbook = player.runbook("--change replace-node --node b --to e")
+    player.play(runbook)
+    ends(player, mode, {"a": BEFORE["a"], "c": BEFORE["c"], "d": BEFORE["d"], "e": BEFORE["b"]})
+
+
+def e_for_b(site: Site) -> None:
+    """Plan node e in the place of b."""
+
+    def change(document: Object) -> None:
+        if document["kind"] == "NodeInventory":
+            found = next(node for node in document["nodes"] if node["name"] == "b")
+            found.pop("uid", None)
+            found.update(name="e", planned=True)
+
+    site.edit(change)
+
+
+NEW = "10.7.0.0/24"
+
+
+def in_front(site: Site) -> None:
+    """Write the new range in front of the old one."""
+
+    def change(document: Object) -> None:
+        if document["kind"] == "IPPool" and document["metadata"]["name"] == "default":
+            document["spec"]["ipv4"]["cidrs"].insert(0, NEW)
+
+    site.edit(change)
+
+
+@pytest.mark.parametrize("mode", ALL)
+def test_a_pool_moves_to_a_new_range(begin: Any, mode: str) -> None:
+    """All nodes, in waves of two; the old range stays until its quarantine is over."""
+    player = begin(mode)
+    player.edits = {"edit-pool": in_front, "network": lambda _: None}
+    runbook = player.runbook(f"--change new-range --pool default --to {NEW} --wave-size 2")
+    player.play(runbook, phases=slice(0, 3))
+    ends(
+        player,
+        mode,
+        {"a": ["10.7.0.0/27"], "b": ["10.7.0.32/27"], "c": ["10.7.0.64/27"], "d": ["10.7.0.96/27"]},
+    )
+    assert {block for some in player.site.lock("quarantined").values() for _, block in some} == {
+        block for some in BEFORE.values() for block in some
+    }
+
+
+@pytest.mark.parametrize("mode", ALL)
+def test_a_rack_is_decommissioned(begin: Any, mode: str) -> None:
+    player = begin(mode)
+    player.play(player.runbook("""--change decommission --selector 'rack == "r2"'"""))
+    ends(player, mode, {"a": BEFORE["a"], "b": BEFORE["b"]})
+    assert sorted(player.site.lock("quarantined")) == ["c", "d"]
+
+
+@pytest.mark.parametrize("mode", ALL)
+def test_etcd_is_lost_and_git_is_there(begin: Any, mode: str) -> None:
+    """All objects go, and every Node comes back with another uid: each has the block that it had."""
+    player = begin(mode)
+    runbook = player.runbook("--change restore-git")
+    player.stop_operator()
+    player.api.delete(
+        NODES,
+        CILIUM_NODES,
+        POOLS,
+        *NODE_CONFIGS,
+        f"{CONFIG_MAPS}/cilium-config",
+        f"{DEPLOYMENTS}/cilium-operator",
+    )
+    player.edits = {key: lambda _: None for key in ("pause", "resume")}
+    player.play(runbook)
+    ends(player, mode, BEFORE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import count, names
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
@@ -87,11 +86,7 @@ def deleted(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
         nodes=tuple(nodes),
         commands=(
             run.kubectl("delete", "node", "--ignore-not-found", *nodes),
-            *(
-                ()
-                if run.cluster.mode is Mode.KUBERNETES
-                else (run.kubectl("delete", "ciliumnode", "--ignore-not-found", *nodes),)
-            ),
+            run.kubectl("delete", "ciliumnode", "--ignore-not-found", *nodes),
         ),
     )
 
@@ -101,9 +96,7 @@ def _left(run: Commands, nodes: Sequence[str]) -> Step:
         key="gone",
         title="Check that they are gone",
         check=Check(
-            command=run.kubectl("get", "nodes,ciliumnodes", "--ignore-not-found", "--output=name", *nodes)
-            if run.cluster.mode is not Mode.KUBERNETES
-            else run.kubectl("get", "nodes", "--ignore-not-found", "--output=name", *nodes),
+            command=run.kubectl("get", "nodes,ciliumnodes", "--ignore-not-found", "--output=name", *nodes),
             expect="",
         ),
         if_not="a kubelet or an agent still runs there: stop it, and delete the objects again",

@@ -146,7 +146,7 @@ def seeded(run: Commands, blocks: Mapping[str, Sequence[Line]]) -> Step:
         why="without its seed a node gets any block from the operator",
         nodes=tuple(sorted(blocks)),
         commands=tuple(
-            f"{run.kubectl('delete', 'ciliumnode', node)} && {run.seed(node, lines)}"
+            f"{run.kubectl('delete', 'ciliumnode', '--ignore-not-found', node)} && {run.seed(node, lines)}"
             for node, lines in sorted(blocks.items())
             if lines
         ),

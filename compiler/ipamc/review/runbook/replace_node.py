@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
@@ -21,7 +22,7 @@ from ipamc.review.runbook.common import (
     uncordoned,
 )
 from ipamc.review.runbook.decommission import deleted
-from ipamc.review.runbook.moved import is_made_anew, seeded
+from ipamc.review.runbook.moved import seeded
 from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
 
 
@@ -35,9 +36,15 @@ def replace_node(plan: Plan, run: Commands, old: str, new: str) -> Runbook:
             alone("Let the new machine join", *_joins(run, new), *_gets_block(run, new, lines)),
             *(
                 []
-                if is_made_anew(run.cluster)
+                if _has_uid(run.cluster)
                 else [alone("Bring the inventory up to date", *_inventory(run, new))]
             ),
+        )
+    elif run.cluster.own_pools:
+        steps = (
+            alone("Give its blocks to the new name", *_planned(run, old, new)),
+            alone("Let the new machine join", *_joins(run, new), *_ends(run, new, {new: lines})),
+            alone("Bring the inventory up to date", *_inventory(run, new)),
         )
     else:
         steps = (
@@ -89,14 +96,13 @@ def _joins(run: Commands, new: str) -> Iterator[Step]:
 
 def _gets_block(run: Commands, new: str, lines: tuple[Line, ...]) -> Iterator[Step]:
     cluster, blocks = run.cluster, {new: lines}
-    if is_made_anew(cluster):
+    if _has_uid(cluster):
         branch = f"runbook/{run.name}/replace-node"
         yield branched(run, branch)
         yield from merged(
             run, branch, f"{new} joined again", *refreshed(run), why="the new Node has another uid"
         )
-        yield applied(run)
-    elif cluster.shared_pools:
+    if cluster.shared_pools:
         yield seeded(run, blocks)
     elif cluster.operator_adopts:
         yield Step(
@@ -108,6 +114,8 @@ def _gets_block(run: Commands, new: str, lines: tuple[Line, ...]) -> Iterator[St
                 f"{run.kubectl('delete', 'ciliumnode', '--ignore-not-found', new)} && {run.apply} --repair",
             ),
         )
+    elif _has_uid(cluster):
+        yield applied(run)
     elif not cluster.own_pools:
         yield Step(
             key="apply",
@@ -119,12 +127,17 @@ def _gets_block(run: Commands, new: str, lines: tuple[Line, ...]) -> Iterator[St
     yield from _ends(run, new, blocks)
 
 
+def _has_uid(cluster: Cluster) -> bool:
+    """Return whether Nodes are rendered, with their uids."""
+    return cluster.patch_nodes != "none"
+
+
 def _ends(run: Commands, new: str, blocks: dict[str, tuple[Line, ...]]) -> Iterator[Step]:
+    if run.cluster.shared_pools or run.cluster.operator_adopts or run.cluster.own_pools:
+        yield from restarted(run, (new,))
     yield from shown(
         run, blocks, f"Look at the blocks of {new}", if_not="it waits for its blocks: apply again"
     )
-    if run.cluster.shared_pools or run.cluster.operator_adopts or run.cluster.own_pools:
-        yield from restarted(run, (new,))
     yield uncordoned(run, (new,))
 
 
@@ -133,6 +146,25 @@ def _inventory(run: Commands, new: str) -> Iterator[Step]:
     yield branched(run, branch)
     yield from merged(run, branch, f"{new} was replaced", *refreshed(run), why="the new Node has another uid")
     yield audited(run)
+
+
+def _planned(run: Commands, old: str, new: str) -> Iterator[Step]:
+    """Yield the steps for nodes with pools of their own: an agent that starts before its pool is there asks for another."""
+    branch = f"runbook/{run.name}/replace-node"
+    yield branched(run, branch)
+    yield Step(
+        key="edit-inventory",
+        title=f"In the inventory put {new} in the place of {old}, as a node that is planned",
+        why="its pool and its CiliumNodeConfig are then there before its agent starts",
+        where=Where.EDITOR,
+        edit=f"nodes:\n- name: {new}\n  planned: true\n  labels: those of {old}",
+    )
+    yield from merged(run, branch, f"{new} replaces {old}", run.lock("--rename", f"{old}={new}"))
+    yield applied(
+        run,
+        "--prune",
+        why=f"the pool of {old} has the same blocks, and goes before {new} asks for them",
+    )
 
 
 def _renamed(run: Commands, old: str, new: str, lines: tuple[Line, ...]) -> Iterator[Step]:
