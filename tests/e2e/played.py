@@ -11,6 +11,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.e2e.objects import allocated
 from tests.e2e.operator import Operator
 from tests.e2e.processes import Program
 from tests.e2e.proof import agent_starts
-from tests.e2e.site import Site
+from tests.e2e.site import Site, dumped, loaded
 from tests.e2e.test_ci_apply import flags
 from tests.support.pipelines import tools
 
@@ -166,8 +167,6 @@ class Player:
             return
         if _missing(command):
             self.played.append(command)
-            if "import" in command:
-                self.refresh()
             return
         self.sh(command)
         self.ran.append(command)
@@ -178,24 +177,21 @@ class Player:
         elif "rollout restart deployment/cilium-operator" in command:
             self.start_operator()
 
-    def refresh(self) -> None:
-        """Take the live Nodes over into the inventory, as a refresh does: those that are there, with their uids."""
-        live = self.api.items(NODES)
+    def refreshed(self) -> None:
+        """Take the live Nodes and CiliumNodes over into the inputs, and commit them to the trunk."""
+        get = "kubectl --context=NAME get nodes,ciliumnodes,pods,configmaps --all-namespaces --output=json"
+        name = self.site.name
+        self.sh(f"{get.replace('NAME', name)} > live.json && ipamc import {name} --refresh live.json")
+        self.sh(
+            f"ipamc compile {name} && git add clusters && git commit --quiet -m refreshed && git push --quiet origin main"
+        )
 
-        def change(document: Object) -> None:
-            if document["kind"] == "NodeInventory":
-                known = {node["name"]: node for node in document["nodes"]}
-                document["nodes"] = [
-                    {
-                        "name": name,
-                        "labels": known.get(name, {}).get("labels", {}),
-                        "uid": node["metadata"]["uid"],
-                    }
-                    for name, node in sorted(live.items())
-                ]
-
-        self.site.edit(change)
-        self.site.export()
+    def forget(self, names: list[str]) -> None:
+        """Remove CiliumNodes from the inputs."""
+        file = self.site.folder / "ciliumnodes.yaml"
+        (found,) = loaded(file.read_text())
+        found["items"] = [each for each in found["items"] if each["metadata"]["name"] not in names]
+        file.write_text(dumped([found]))
 
     def _forge(self, step: Mapping[str, Any]) -> None:
         branch = self.sh("git branch --show-current").strip()
@@ -205,8 +201,11 @@ class Player:
         self._here(step)
 
     def _editor(self, step: Mapping[str, Any]) -> None:
-        assert step["key"] in self.edits, f"nobody edits: {step['title']}"
-        self.edits[step["key"]](self.site)
+        if step["key"] == "forget-evidence":
+            self.forget([line.rpartition(" ")[2] for line in step["edit"].splitlines()])
+        else:
+            assert step["key"] in self.edits, f"nobody edits: {step['title']}"
+            self.edits[step["key"]](self.site)
         self.played.append(step["title"])
         self._here(step)
 
@@ -238,17 +237,12 @@ class Player:
                 self.api.create(CILIUM_NODES, self._empty(name, there[name]))
             elif mode == "multi-pool" and not allocated(live[name]):
                 asks = self._empty(name, there[name])["spec"]["ipam"]
-                self.api.change(
-                    f"{CILIUM_NODES}/{name}", lambda whole, asks=asks: whole["spec"].update(ipam=asks)
-                )
+                self.api.change(f"{CILIUM_NODES}/{name}", partial(_set_ipam, ipam=asks))
             elif mode != "kubernetes":
                 agent_starts(self.api, live[name], there, multi_pool=mode == "multi-pool")
             if mode == "kubernetes":
                 cidrs = there[name]["spec"].get("podCIDRs", [])
-                self.api.change(
-                    f"{CILIUM_NODES}/{name}",
-                    lambda whole, cidrs=cidrs: whole["spec"].update(ipam={"podCIDRs": cidrs}),
-                )
+                self.api.change(f"{CILIUM_NODES}/{name}", partial(_set_ipam, ipam={"podCIDRs": cidrs}))
 
     def _empty(self, name: str, node: Object) -> Object:
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
@@ -268,3 +262,7 @@ class Player:
 
 def _missing(command: str) -> bool:
     return any(command.startswith(word) for word in NOT_HERE)
+
+
+def _set_ipam(whole: Object, ipam: Object) -> None:
+    whole["spec"].update(ipam=ipam)

@@ -114,27 +114,38 @@ def moving(plan: Plan, run: Commands, pending: Blocks, cut: Cut) -> Phase:
 
 def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[Step]:
     nodes, branch = tuple(sorted(blocks)), f"runbook/{run.name}/renumber-wave-{number}"
-    anew = is_made_anew(run.cluster)
     yield cordoned(run, nodes)
     yield drained(run, nodes)
-    if anew:
-        yield from joined_again(run, nodes)
     yield branched(run, branch)
     yield from _forgotten(run, nodes)
-    settle = () if agents_read_nodes(run.cluster) else (run.lock("--settle", *nodes),)
     yield from merged(
         run,
         branch,
         f"{names(nodes)}: drained, move to the new blocks",
-        *(refreshed(run) if anew else ()),
-        *settle,
-        why="the refreshed inventory shows the new uids, which settles them" if not settle else "",
+        run.lock("--settle", *nodes),
+        why="first, because a Node that joins again gets what is rendered then, for good"
+        if is_made_anew(run.cluster)
+        else "",
     )
+    if is_made_anew(run.cluster):
+        yield from _joined_again(run, nodes, f"{branch}-joined")
     yield applied(
         run,
         if_not="it withholds a block while a pod of its node uses the old one: delete these pods, and run it again",
     )
     yield from _after_apply(plan, run, blocks)
+
+
+def _joined_again(run: Commands, nodes: tuple[str, ...], branch: str) -> Iterator[Step]:
+    yield from joined_again(run, nodes)
+    yield branched(run, branch)
+    yield from merged(
+        run,
+        branch,
+        f"{names(nodes)} joined again",
+        *refreshed(run),
+        why="a Node with another uid is rendered again; a job that refreshes the inventory may have done it",
+    )
 
 
 def _after_apply(plan: Plan, run: Commands, blocks: Blocks) -> Iterator[Step]:
@@ -183,10 +194,7 @@ def _settled(plan: Plan, run: Commands, nodes: Collection[str], cut: Cut) -> Pha
         blocks = {node: list(plan.held.get(node, ())) for node in some}
         steps = [cordoned(run, some), drained(run, some)]
         if is_made_anew(run.cluster):
-            branch = f"runbook/{run.name}/joined-again"
-            steps += joined_again(run, some)
-            steps.append(branched(run, branch))
-            steps += merged(run, branch, f"{names(some)} joined again", *refreshed(run))
+            steps += _joined_again(run, some, f"runbook/{run.name}/joined-again")
         steps.append(applied(run))
         found.append(Wave(name=name, nodes=some, steps=(*steps, *_after_apply(plan, run, blocks))))
     return Phase(title="Move the nodes that are settled already", waves=tuple(found))

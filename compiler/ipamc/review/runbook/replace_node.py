@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -42,7 +43,7 @@ def replace_node(plan: Plan, run: Commands, old: str, new: str) -> Runbook:
         )
     elif run.cluster.own_pools:
         steps = (
-            alone("Give its blocks to the new name", *_planned(run, old, new)),
+            alone("Give its blocks to the new name", *_planned(plan, run, old, new)),
             alone("Let the new machine join", *_joins(run, new), *_ends(run, new, {new: lines})),
             alone("Bring the inventory up to date", *_inventory(run, new)),
         )
@@ -148,16 +149,18 @@ def _inventory(run: Commands, new: str) -> Iterator[Step]:
     yield audited(run)
 
 
-def _planned(run: Commands, old: str, new: str) -> Iterator[Step]:
+def _planned(plan: Plan, run: Commands, old: str, new: str) -> Iterator[Step]:
     """Yield the steps for nodes with pools of their own: an agent that starts before its pool is there asks for another."""
     branch = f"runbook/{run.name}/replace-node"
     yield branched(run, branch)
+    yield Step(key="refresh", title=f"Take {old} out of the inventory", commands=refreshed(run))
+    labels = next((node.labels for node in plan.cluster.nodes if node.name == old), {})
     yield Step(
         key="edit-inventory",
-        title=f"In the inventory put {new} in the place of {old}, as a node that is planned",
+        title=f"Add {new} to the inventory ({run.where}/nodes.yaml), as a node that is planned",
         why="its pool and its CiliumNodeConfig are then there before its agent starts",
         where=Where.EDITOR,
-        edit=f"nodes:\n- name: {new}\n  planned: true\n  labels: those of {old}",
+        edit=f"nodes:\n- {json.dumps({'name': new, 'labels': dict(sorted(labels.items())), 'planned': True})}",
     )
     yield from merged(run, branch, f"{new} replaces {old}", run.lock("--rename", f"{old}={new}"))
     yield applied(

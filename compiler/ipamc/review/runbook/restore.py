@@ -146,9 +146,11 @@ def _nodes(plan: Plan, run: Commands) -> Iterator[Step]:
         run,
         branch,
         "the Nodes registered anew",
-        *refreshed(run),
-        why="they have other uids, and manifests with the old ones would be refused. Only uids may change in the plan",
-        if_not="it refuses nodes that have not registered: start their kubelets first, or keep their entries in the inventory",
+        quoted("git", "rm", "--quiet", "--ignore-unmatch", f"{run.where}/ciliumnodes.yaml"),
+        run.dump,
+        f"{run.refresh} --rebuilt",
+        why="they have other uids, and manifests with the old ones would be refused. Only uids may change in the plan. CiliumNodes of before are no evidence any more",
+        if_not="nodes that have not registered would leave: start their kubelets first, or take their lines of nodes.yaml back",
     )
 
 
