@@ -10,13 +10,20 @@ from ipamc.review.after_settle import after_settle
 from tests.support.builders import plan, pool
 
 POOL = pool("default", "10.0.0.0/24")
-RESTART = "kubectl -n kube-system delete pod -l k8s-app=cilium --field-selector spec.nodeName=n1"
-PODS = "kubectl delete pods -A --field-selector spec.nodeName=n1, once the agent is ready"
-UNCORDON = "kubectl uncordon n1"
-DELETE = "kubectl delete ciliumnode n1"
-APPLY = f"{DELETE} && ipamc ci apply built"
-FLAGS = "roll out cilium/ and restart the operator, if cluster-pool-ipv4-cidr changes"
-REFUSED = f"{APPLY}, if the apply is refused as a conflict"
+KUBECTL = "kubectl --context=built"
+RESTART = f"restart their agents: {KUBECTL} --namespace=kube-system delete pod --selector=k8s-app=cilium --field-selector=spec.nodeName=n1"
+PODS = f"start the pods again that a drain leaves, once the agents are ready: {KUBECTL} delete pods --all-namespaces --field-selector=spec.nodeName=n1"
+UNCORDON = f"let pods come back: {KUBECTL} uncordon n1"
+DELETE = f"delete their CiliumNodes: {KUBECTL} delete ciliumnode n1"
+APPLY = f"delete their CiliumNodes, and apply again: {KUBECTL} delete ciliumnode n1 && ipamc ci apply built"
+FLAGS = "roll out cilium/ and restart the operator; only if cluster-pool-ipv4-cidr changes"
+REFUSED = f"{APPLY}; only if the apply is refused as a conflict"
+JOINS = [
+    f"save the Nodes: {KUBECTL} get node n1 --output=yaml > n1.saved.yaml",
+    f"delete the Nodes: {KUBECTL} delete node n1",
+    "on the node: restart their kubelets: they join again: sudo systemctl restart kubelet",
+    "refresh the inventory: ",
+]
 
 
 @pytest.mark.parametrize(
@@ -25,22 +32,12 @@ REFUSED = f"{APPLY}, if the apply is refused as a conflict"
         (
             "kubernetes",
             {},
-            [
-                "kubectl delete node n1, and restart its kubelet",
-                "export the inventory again (kubectl get nodes -o yaml), then ipamc compile built, merge and apply",
-            ],
+            JOINS,
         ),
         (
             "cluster-pool",
             {"patch_nodes": "podCIDRs"},
-            [
-                "kubectl delete node n1, and restart its kubelet",
-                "export the inventory again (kubectl get nodes -o yaml), then ipamc compile built, merge and apply",
-                REFUSED,
-                RESTART,
-                PODS,
-                UNCORDON,
-            ],
+            [*JOINS, REFUSED, RESTART, PODS, UNCORDON],
         ),
         ("kubernetes", {"patch_nodes": "annotations"}, [RESTART, PODS, UNCORDON]),
         ("cluster-pool", {}, [REFUSED, RESTART, PODS, UNCORDON]),
@@ -50,21 +47,20 @@ REFUSED = f"{APPLY}, if the apply is refused as a conflict"
         (
             "multi-pool",
             {"pinning": "pool"},
-            [f"{DELETE}, and apply its document of rendered/seeds/ at once", RESTART, PODS, UNCORDON],
+            ["delete their CiliumNodes, and apply their seeds at once", RESTART, PODS, UNCORDON],
         ),
     ],
 )
 def test_the_steps_by_mode(mode: str, fields: dict[str, Any], commands: list[str]) -> None:
     first, *steps = after_settle(plan(mode, [POOL], {}, **fields), ["n1"])
-    assert first == "next: compile, merge and apply this:"
-    assert [step.partition(": ")[0] for step in steps] == [
-        f"{number}. {command}" for number, command in enumerate(commands, 1)
-    ]
+    assert first == "next: compile, merge and apply this; ipamc runbook built has all steps, with checks:"
+    numbered = [f"{number}. {command}" for number, command in enumerate(commands, 1)]
+    assert [step[: len(start)] for step, start in zip(steps, numbered, strict=True)] == numbered
 
 
 def test_several_nodes_have_the_steps_once() -> None:
     cluster = plan("cluster-pool", [POOL], {})
     first, *steps = after_settle(cluster, ["n1", "n2"])
-    assert "then for each of n1, n2:" in first
-    assert steps[-1] == "4. kubectl uncordon NODE"
+    assert "then for each of n1, n2; " in first
+    assert steps[-1] == "4. let pods come back: kubectl --context=built uncordon NODE"
     assert after_settle(cluster, []) == ()

@@ -108,8 +108,12 @@ def test_a_change_of_mode_has_an_order(before: Plan, after: Plan, order: list[st
     [
         (made(operator="adopt", pools=(A, SPARE)), made(pools=(A,)), "a bystander gives no blocks"),
         (made(pools=(A,)), made(operator="adopt", pools=(A, SPARE)), "an operator that adopts gives a block"),
-        (made("multi-pool"), made("multi-pool", pinning="none"), "CiliumNodeConfigs are to be deleted"),
-        (made("multi-pool", pinning="none"), made("multi-pool"), "CiliumNodeConfigs before agents restart"),
+        (made("multi-pool"), made("multi-pool", pinning="none"), "delete the CiliumNodeConfigs"),
+        (
+            made("multi-pool", pinning="none"),
+            made("multi-pool"),
+            "apply the CiliumNodeConfigs before agents restart",
+        ),
         (made(), made(patch_nodes="podCIDRs"), "for good"),
         (made(patch_nodes="podCIDRs"), made(), "Nodes keep the podCIDRs"),
         (made("kubernetes"), made("kubernetes", patch_nodes="annotations"), "annotations do not count"),
@@ -171,12 +175,12 @@ def test_nodes_that_move_have_steps() -> None:
     assert [step.split()[:2] for step in moved.steps[:3]] == [
         ["drain", "n1,"],
         ["merge,", "and"],
-        ["kubectl", "delete"],
+        ["delete", "their"],
     ]
-    assert moved.steps[-1] == "kubectl uncordon n1"
+    assert moved.steps[-1] == "let pods come back: kubectl --context=built uncordon n1"
     two = compared(made(), settled(n1="10.1.0.64/26", n2="10.2.0.64/26"))
     assert two.steps[0].startswith("drain n1, n2,")
-    assert two.steps[-1] == "kubectl uncordon NODE"
+    assert two.steps[-1] == "let pods come back: kubectl --context=built uncordon NODE"
     without_consent = compared(made(), made(held={**HELD, "n1": "10.1.0.64/26"}))
     assert without_consent.lines.vanished
     assert without_consent.steps == ()

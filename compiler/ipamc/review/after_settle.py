@@ -23,7 +23,7 @@ def after_settle(plan: Plan, nodes: Sequence[str]) -> tuple[str, ...]:
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
     steps = enumerate(after_apply(plan, node), 1)
     return (
-        f"next: compile, merge and apply this{each} (ipamc runbook {plan.cluster.name} has all steps, with checks):",
+        f"next: compile, merge and apply this{each}; ipamc runbook {plan.cluster.name} has all steps, with checks:",
         *(f"{number}. {step}" for number, step in steps),
     )
 
@@ -34,7 +34,7 @@ def after_apply(plan: Plan, node: str) -> Iterator[str]:
     run = Commands(cluster, shared=plan.operator_pools)
     if is_made_anew(cluster):
         yield from map(sentence, joined_again(run, (node,)))
-        yield f"{run.dump} && {run.refresh}, then {run.ipamc('compile', run.name)}, merge and apply: the new Node has another uid"
+        yield f"refresh the inventory: {run.dump} && {run.refresh}, then {run.ipamc('compile', run.name)}, merge and apply: the new Node has another uid"
     if agents_read_nodes(cluster):
         return
     yield from (

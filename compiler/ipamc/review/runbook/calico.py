@@ -1,4 +1,4 @@
-"""From Calico to Cilium, node by node: each node keeps its Calico blocks, or gets a block of a distinct range.
+"""From Calico to Cilium, node by node, where each node keeps its Calico blocks.
 
 What Calico does (libcalico-go/lib/ipam/ipam.go, autoAssign, findOrClaimBlock, AssignIP at 3.30; kube-controllers):
 - a pod gets an address of a block that is affine to its node; without a free one the node claims another block,
@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
+from ipamc.review.runbook.calico_shared import LABEL, given, removed
 from ipamc.review.runbook.commands import Commands, quoted
 from ipamc.review.runbook.common import (
     applied,
@@ -34,8 +35,6 @@ from ipamc.review.runbook.common import (
 from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
 from ipamc.review.runbook.waves import Cut, waves
 
-LABEL = "io.cilium.migration/cilium-default"
-"""The label of nodes that run Cilium, as in Cilium's own guide."""
 GROUP = "crd.projectcalico.org"
 CONFIG = f"ipamconfigs.{GROUP}"
 RESERVATIONS = f"ipreservations.{GROUP}"
@@ -65,7 +64,7 @@ def calico(plan: Plan, run: Commands, cut: Cut) -> Runbook:
             alone("Freeze Calico's IPAM", *_frozen(run)),
             alone("Install Cilium on no node", *_installed(run)),
             _nodes(plan, run, cut, nodes),
-            alone("Remove Calico, after the last node", *_removed(run)),
+            alone("Remove Calico, after the last node", *removed(run)),
         ),
         way_back="of a node: cordon and drain it, stop its pods as above, take the label away, delete its CiliumNode and "
         "then its IPReservation, reboot it. If Calico has released its blocks meanwhile, it gets none while "
@@ -110,7 +109,7 @@ def _frozen(run: Commands) -> Iterator[Step]:
         key="freeze",
         title="No new blocks, and no borrowing",
         why="from now on every address of a pod lies in a block that its node has",
-        commands=(_given(run, config, "--force-conflicts"),),
+        commands=(given(run, config, "--force-conflicts"),),
         check=Check(
             command=run.columns(
                 CONFIG, ("default",), "STRICT:.spec.strictAffinity", "AUTO:.spec.autoAllocateBlocks"
@@ -138,12 +137,11 @@ def _frozen(run: Commands) -> Iterator[Step]:
         check=run.audited,
         if_not="it names pods outside of their node's blocks: delete them, and look again. Go on only when there is none",
     )
-
-
-def _given(run: Commands, document: object, *options: str) -> str:
-    text = json.dumps(document, separators=(",", ":"))
-    apply = run.kubectl("apply", "--server-side", "--field-manager=ipamc-migration", *options, "--filename=-")
-    return f"printf '%s\\n' {quoted(text)} | {apply}"
+    yield Step(
+        key="print-again",
+        title="Print this runbook again: it now has every block",
+        commands=(run.ipamc("runbook", run.name, "--change", "calico"),),
+    )
 
 
 def _installed(run: Commands) -> Iterator[Step]:
@@ -276,7 +274,7 @@ def _reserved(run: Commands, blocks: dict[str, tuple[Line, ...]]) -> Step:
             "metadata": {"name": node},
             "spec": {"reservedCIDRs": cidrs},
         }
-        commands.append(_given(run, document))
+        commands.append(given(run, document))
         rows.append(f"{node} {','.join(cidrs)}")
     return Step(
         key="reserve",
@@ -291,118 +289,4 @@ def _reserved(run: Commands, blocks: dict[str, tuple[Line, ...]]) -> Step:
             expect="\n".join(rows),
         ),
         if_not="do not drain the node before this is so",
-    )
-
-
-def _removed(run: Commands) -> Iterator[Step]:
-    yield Step(
-        key="all-moved",
-        title="See that no node is left",
-        check=Check(
-            command=run.kubectl("get", "nodes", f"--selector={LABEL}!=true", "--output=name"), expect=""
-        ),
-        if_not="move them first",
-    )
-    yield Step(
-        key="remove-calico",
-        title="Delete Calico, with its CRDs and so its IPReservations, and enforce policies again",
-        why="nothing of Calico runs, so nothing gives addresses out of its books any more",
-        where=Where.EDITOR,
-        edit="delete what Calico was installed with; in Cilium's values remove nodeSelector and policyEnforcementMode",
-    )
-    yield audited(run)
-
-
-def calico_distinct(plan: Plan, run: Commands, cut: Cut) -> Runbook:
-    """Return the steps of Cilium's own guide: Cilium has a range that Calico has not, so the two may overlay."""
-    nodes = [node.name for node in plan.cluster.nodes if not node.planned]
-    label = f"{LABEL}=true"
-    found = []
-    for name, some in waves(plan.cluster, nodes, cut):
-        steps = (
-            cordoned(run, some),
-            drained(run, some),
-            Step(
-                key="label",
-                title="Label the nodes",
-                nodes=some,
-                commands=(run.kubectl("label", "nodes", *some, "--overwrite", label),),
-            ),
-            Step(
-                key="restart-agent",
-                title="Restart their agents: they write Cilium's CNI configuration",
-                nodes=some,
-                commands=tuple(run.restart_agent(node) for node in some),
-            ),
-            Step(key="reboot", title="Reboot them", where=Where.NODE, nodes=some, commands=("sudo reboot",)),
-            *(
-                Step(key="agent-ready", title=f"Wait for the agent of {node}", nodes=(node,), check=check)
-                for node, check in zip(some, run.ready_agents(some), strict=True)
-            ),
-            audited(run, "pods of these nodes have addresses of the new range"),
-            uncordoned(run, some),
-        )
-        found.append(Wave(name=name, nodes=some, steps=steps))
-    return Runbook(
-        cluster=run.name,
-        change="calico",
-        title=f"{run.name}: from Calico to Cilium, {count(len(nodes), 'node')}, on a distinct range",
-        about=(
-            (
-                "no range of the cluster's pools may overlap a pool of Calico; every pod gets another address, so firewalls and "
-                "BGP filters must know the new range"
-            ),
-            "both overlays run at the same time, on different ports (tunnelPort 8473 where Calico has VXLAN on 4789 or 8472)",
-            "this is the way of Cilium's guide (Documentation/installation/k8s-install-migration.rst), which was not tested with BGP",
-        ),
-        phases=(
-            alone("Install Cilium beside Calico", *_beside(run)),
-            Phase(title="Move the nodes, wave by wave", waves=tuple(found)),
-            alone("Remove Calico, after the last node", *_removed(run)),
-        ),
-        way_back="of a node: cordon and drain it, take the label away, remove /etc/cni/net.d/05-cilium.conflist on the node, reboot it",
-    )
-
-
-def _beside(run: Commands) -> Iterator[Step]:
-    cluster = run.cluster
-    defaults = {
-        "write-cni-conf-when-ready": "/host/etc/cni/net.d/05-cilium.conflist",
-        "custom-cni-conf": "false",
-        "cni-chaining-mode": "none",
-        "cni-exclusive": "true",
-    }
-    document = {
-        "apiVersion": "cilium.io/v2" if cluster.cilium >= (1, 16) else "cilium.io/v2alpha1",
-        "kind": "CiliumNodeConfig",
-        "metadata": {"namespace": cluster.namespace, "name": "cilium-default"},
-        "spec": {"nodeSelector": {"matchLabels": {LABEL: "true"}}, "defaults": defaults},
-    }
-    yield Step(
-        key="operator",
-        title="Install Cilium without a CNI configuration, and without policies",
-        commands=(
-            quoted(
-                "helm",
-                f"--kube-context={run.name}",
-                f"--namespace={cluster.namespace}",
-                "upgrade",
-                "--install",
-                "cilium",
-                "cilium/cilium",
-                f"--values={run.where}/rendered/cilium/helm-values.yaml",
-                "--set=cni.customConf=true",
-                "--set=cni.uninstall=false",
-                "--set=tunnelPort=8473",
-                "--set=policyEnforcementMode=never",
-                "--set=bpf.hostLegacyRouting=true",
-                "--set=operator.unmanagedPodWatcher.restart=false",
-            ),
-        ),
-    )
-    yield applied(run, why="a block for each node, before its agent asks for one")
-    yield Step(
-        key="node-config",
-        title="Let agents of labelled nodes write their CNI configuration",
-        commands=(_given(run, document),),
     )

@@ -8,6 +8,7 @@ without such an order are refused (`check.mode_change`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import Cluster, Mode
@@ -301,10 +302,10 @@ def _of_settings(before: Cluster, plan: Plan, run: Commands) -> Iterator[Step]:
         yield _blocks(
             plan, run, "Check that every node of the inventory has its block", "BLOCKS:.spec.ipam.podCIDRs[*]"
         )
-        yield flags(run)
+        yield replace(flags(run), why="agents do not restart")
     if before.operator_adopts and after.bystander:
         yield _listed("a bystander gives no blocks, and ipamc gives a block away that it does not know")
-        yield flags(run)
+        yield replace(flags(run), why="agents do not restart")
     if (before.pinning, after.pinning) == ("pool", "none"):
         yield Step(
             key="prune",

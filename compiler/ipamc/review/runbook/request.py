@@ -16,7 +16,8 @@ from ipamc.model.plan import Plan
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.selector.selector import parse_calico
-from ipamc.review.runbook.calico import calico, calico_distinct
+from ipamc.review.runbook.calico import calico
+from ipamc.review.runbook.calico_distinct import calico_distinct
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.decommission import decommission
 from ipamc.review.runbook.dual_stack import dual_stack
