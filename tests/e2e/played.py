@@ -27,6 +27,7 @@ from tests.support.pipelines import tools
 
 Edit = Callable[[Site], None]
 AGENT = "k8s-app=cilium"
+DAEMON_SETS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
 NOT_HERE = {f"ipamc {verb} " for verb in ("import", "audit")} - {f"ipamc {verb} " for verb in VERBS}
 """Commands of verbs that this version does not have: they are played, or left out."""
 
@@ -47,6 +48,8 @@ class Player:
     after: Callable[[], None] = lambda: None
     """It is called after each step, with an assertion that must always hold."""
     program: Program | None = None
+    absent: list[str] = field(default_factory=list)
+    """Nodes that a step does not name, because only an audit finds them."""
 
     def __post_init__(self) -> None:
         """Make the repository, with the cluster on its main branch, and a remote."""
@@ -119,7 +122,18 @@ class Player:
     def roll_out(self) -> None:
         """Write the flags that are rendered, as Helm would, and start the operator."""
         flags(self.api, self.site.config, *self.site.arguments)
+        self.daemon_set("cilium")
         self.start_operator()
+
+    def daemon_set(self, name: str) -> None:
+        """Make a DaemonSet, which no controller serves here."""
+        labels = {"app": name}
+        container = {"name": "a", "image": "none"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"selector": {"matchLabels": labels}, "template": template}
+        body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec}
+        if name not in self.api.items(DAEMON_SETS):
+            self.api.create(DAEMON_SETS, body)
 
     # The steps
 
@@ -165,7 +179,7 @@ class Player:
             if step["key"] == "agents":
                 self.agents(self.names)
             return
-        if _missing(command):
+        if _missing(command) or command.startswith("calicoctl "):
             self.played.append(command)
             return
         self.sh(command)
@@ -174,8 +188,10 @@ class Player:
             self.agents([command.rpartition("spec.nodeName=")[2]])
         elif "rollout restart daemonset/cilium" in command:
             self.agents(self.names)
-        elif "rollout restart deployment/cilium-operator" in command:
+        elif "rollout restart deployment/cilium-operator" in command or "--replicas=1" in command:
             self.start_operator()
+        elif "--replicas=0" in command:
+            self.stop_operator()
 
     def refreshed(self) -> None:
         """Take the live Nodes and CiliumNodes over into the inputs, and commit them to the trunk."""
@@ -212,8 +228,8 @@ class Player:
     def _node(self, step: Mapping[str, Any]) -> None:
         self.played.append(step["title"])
         if step["key"] in {"restart-kubelet", "start-kubelet", "join"}:
-            self.kubelets(step["nodes"])
-        if step["key"] == "join":  # its agent does not wait for anybody
+            self.kubelets(step["nodes"] or self.absent)
+        if step["key"] in {"join", "reboot"}:  # its agent does not wait for anybody
             self.agents(step["nodes"])
 
     # What is played

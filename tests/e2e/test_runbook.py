@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.api import (
     CILIUM_NODES,
     CONFIG_MAPS,
+    CRDS,
     DEPLOYMENTS,
     NODE_CONFIGS,
     NODES,
@@ -23,6 +24,7 @@ from tests.e2e.api import (
 from tests.e2e.objects import allocated
 from tests.e2e.operator import Operator
 from tests.e2e.played import Player
+from tests.e2e.processes import until
 from tests.e2e.proof import at_rest, handled_by_operator
 from tests.e2e.site import Site
 from tests.support.fleet import cluster, inventory, pool
@@ -77,7 +79,7 @@ def begin(api: Api, operator: Operator, tmp_path: Path) -> Iterator[Any]:
     """Return what makes a cluster of four nodes that run with the blocks of their lock."""
     players: list[Player] = []
 
-    def made(mode: str, **more: Any) -> Player:
+    def made(mode: str, *, runs: bool = True, **more: Any) -> Player:
         if mode in {"pinned", "shared"} and operator.version < (1, 15):
             pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
         spare = pool("spare", ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": 27}, unlisted=True)
@@ -92,9 +94,12 @@ def begin(api: Api, operator: Operator, tmp_path: Path) -> Iterator[Any]:
         last.rename(site.folder / "nodes.yaml")  # where a refresh writes it
         site.join()
         site.compile()
-        site.apply()
         player = Player(site, operator, tmp_path)
         players.append(player)
+        player.after = lambda: disjoint(api, mode)
+        if not runs:
+            return player
+        site.apply()
         player.roll_out()
         if mode in {"pinned", "shared"}:
             player.sh(
@@ -103,7 +108,6 @@ def begin(api: Api, operator: Operator, tmp_path: Path) -> Iterator[Any]:
         player.agents(player.names)
         rest(player)
         player.refreshed()
-        player.after = lambda: disjoint(api, mode)
         rest(player)
         assert blocks(api, mode) == locked(player)
         return player
@@ -243,3 +247,139 @@ def test_etcd_is_lost_and_git_is_there(begin: Any, mode: str) -> None:
     player.edits = {key: lambda _: None for key in ("pause", "resume")}
     player.play(runbook)
     ends(player, mode, BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("old", "mode"),
+    [
+        ("kubernetes", "cluster-pool"),
+        ("bystander", "kubernetes"),
+        ("bystander", "multi-pool"),
+        ("adopt", "kubernetes"),
+    ],
+)
+def test_another_mode(begin: Any, operator: Operator, old: str, mode: str) -> None:
+    """Every node keeps its block, and agents of both modes read the same one at every step."""
+    if mode == "multi-pool" and operator.version < (1, 15):
+        pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
+    player = begin(old)
+
+    def set_mode(site: Site) -> None:
+        ipam = {"mode": mode, **({"pinning": "none"} if mode == "multi-pool" else {})}
+        site.edit(
+            lambda document: document["spec"].update(ipam=ipam) if document["kind"] == "Cluster" else None
+        )
+        for file in site.folder.glob("*.yaml"):
+            if "unlisted" in file.read_text():
+                file.unlink()
+
+    player.edits = {"edit-mode": set_mode, "list-strangers": lambda _: None}
+    player.play(player.runbook(f"--change mode --to {mode}"))
+    new = {"cluster-pool": "bystander", "kubernetes": "kubernetes", "multi-pool": "shared"}[mode]
+    ends(player, new, BEFORE)
+
+
+def second_family(site: Site) -> None:
+    """Write IPv6 into the Cluster and the pool."""
+
+    def change(document: Object) -> None:
+        if document["kind"] == "Cluster":
+            document["spec"]["ipFamilies"] = ["IPv4", "IPv6"]
+        if document["kind"] == "IPPool" and not document["spec"].get("unlisted"):
+            document["spec"]["ipv6"] = {"cidrs": ["fd00::/116"], "blockSize": 122}
+
+    site.edit(change)
+
+
+SIXES = {"a": "fd00::/122", "b": "fd00::40/122", "c": "fd00::80/122", "d": "fd00::c0/122"}
+
+
+@pytest.mark.parametrize("mode", ["kubernetes", "annotations", "bystander", "crd"])
+def test_a_second_family(begin: Any, mode: str) -> None:
+    player = begin(mode)
+    player.edits = {"edit-families": second_family}
+    player.play(player.runbook("--change dual-stack"), phases=slice(0, 1))
+    player.play(player.runbook("--base HEAD~1"))
+    ends(player, mode, {name: [*some, SIXES[name]] for name, some in BEFORE.items()})
+
+
+@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "adopt", "crd", "pinned"])
+def test_etcd_comes_back_from_a_backup(begin: Any, api: Api, mode: str) -> None:
+    """Since the backup a was renumbered, and e joined: a's objects are older than the lock, and e is not there."""
+    player = begin(mode)
+    old = player.api.items(CILIUM_NODES)["a"]
+    player.api.create(NODES, {"metadata": {"name": "e", "labels": {"rack": "r1"}}})
+    player.refreshed()
+    player.sh("ipamc ci apply fleet")
+    player.agents(["e"])
+    expected = {**BEFORE, "e": ["10.0.0.128/27"]}
+    if mode != "kubernetes":  # a Node with other podCIDRs would come back with another uid
+        player.play(player.runbook("--change renumber --node a"))
+        expected["a"] = ["10.0.0.160/27"]
+        if mode != "pinned":
+            api.change(f"{CILIUM_NODES}/a", lambda whole: whole["spec"].update(ipam=old["spec"]["ipam"]))
+    api.delete(f"{NODES}/e", f"{CILIUM_NODES}/e")
+    player.edits = {key: lambda _: None for key in ("pause", "resume")}
+    player.conditions = {"restart-kubelet"}
+    player.absent = ["e"]
+    player.play(player.runbook("--change restore-etcd"))
+    player.agents(["e"])
+    ends(player, mode, expected)
+
+
+CALICO = ("ippools", "ipamblocks", "blockaffinities", "ipreservations", "ipamconfigs")
+KINDS = ("IPPool", "IPAMBlock", "BlockAffinity", "IPReservation", "IPAMConfig")
+
+
+def test_from_calico_to_cilium(begin: Any, api: Api) -> None:
+    """Calico's kinds are there, and nothing of Calico runs: its rules are played in tests/review/test_runbook_calico.py."""
+    player = begin("pinned", runs=False)
+    for plural, kind in zip(CALICO, KINDS, strict=True):
+        api.delete(f"{CRDS}/{plural}.crd.projectcalico.org")
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        names = {"plural": plural, "kind": kind, "singular": kind.lower()}
+        spec = {"group": "crd.projectcalico.org", "scope": "Cluster", "names": names, "versions": [version]}
+        metadata = {"name": f"{plural}.crd.projectcalico.org"}
+        api.create(
+            CRDS,
+            {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": metadata,
+                "spec": spec,
+            },
+        )
+    until(
+        lambda: (
+            api.kubectl("get", ",".join(f"{each}.crd.projectcalico.org" for each in CALICO)).returncode == 0
+        ),
+        "kubectl knows Calico's kinds",
+    )
+    player.daemon_set("calico-node")
+    player.edits = {"remove-calico": lambda _: None}
+    player.play(player.runbook("--change calico --wave-size 2"))
+    ends(player, "pinned", BEFORE)
+    reserved = api.items("/apis/crd.projectcalico.org/v1/ipreservations")
+    assert {name: each["spec"]["reservedCIDRs"] for name, each in reserved.items()} == BEFORE
+    for plural in CALICO:
+        api.delete(f"{CRDS}/{plural}.crd.projectcalico.org")
+
+
+def test_an_upgrade_changes_no_block(begin: Any, operator: Operator) -> None:
+    """Programs stay what they are here: git and the objects go through two minors."""
+    player = begin("bystander")
+    _, minor = operator.version
+    numbers = iter((minor + 1, minor + 2))
+
+    def next_version(site: Site) -> None:
+        version = f"1.{next(numbers)}"
+        site.edit(
+            lambda document: (
+                document["spec"]["cilium"].update(version=version) if document["kind"] == "Cluster" else None
+            )
+        )
+
+    player.edits = {"edit-version": next_version}
+    player.play(player.runbook(f"--change upgrade --to 1.{minor + 2}"))
+    ends(player, "bystander", BEFORE)

@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 import pytest
@@ -158,8 +159,8 @@ class World:
         for _ in range(self.random.randrange(8)):
             node = self.random.choice(NODES)
             happens: list[Callable[[], None]] = [
-                lambda node=node: self.start(node),
-                lambda node=node: self.start(node, daemon=True),
+                partial(self.start, node),
+                partial(self.start, node, daemon=True),
                 self.collect,
             ]
             if self.pods and self.random.random() < 0.4:

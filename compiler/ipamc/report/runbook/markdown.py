@@ -28,7 +28,7 @@ def _runbook(runbook: Runbook) -> Iterator[str]:
     yield f"# {_text(runbook.title)}"
     yield ""
     for about in runbook.about:
-        yield f"- {_text(about)}"
+        yield f"- {_sentence(about)}"
     if runbook.about:
         yield ""
     numbers = itertools.count(1)

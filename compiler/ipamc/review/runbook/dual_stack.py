@@ -74,8 +74,8 @@ def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
         *merged(run, branch, f"IPv{family} for every node"),
         Step(
             key="print-again",
-            title="Print this runbook again, without --change: it then has the new blocks",
-            commands=(run.ipamc("runbook", run.name),),
+            title="Print this runbook again, as what is under way: it then has the new blocks, and the rest of the steps",
+            commands=(run.ipamc("runbook", run.name, "--base", "HEAD~1"),),
         ),
     )
 

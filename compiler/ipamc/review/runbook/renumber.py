@@ -11,6 +11,7 @@ from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import (
+    FEW,
     applied,
     audited,
     branched,
@@ -57,7 +58,7 @@ def renumber(
         cluster=run.name,
         change="renumber",
         title=f"Renumber {count(len(nodes), 'node')} of {run.name}",
-        about=tuple(_about(run, pending, asked)),
+        about=tuple(_about(plan, run, pending, asked)),
         phases=tuple(phases),
         way_back="before a wave is settled: uncordon its nodes, and cancel their pending blocks by a merge of "
         f"{run.lock('--release', 'NODE')}. After that a node goes on with its new block; its old one is in quarantine, "
@@ -65,12 +66,21 @@ def renumber(
     )
 
 
-def _about(run: Commands, pending: Blocks, asked: Sequence[str]) -> Iterator[str]:
+def _about(plan: Plan, run: Commands, pending: Blocks, asked: Sequence[str]) -> Iterator[str]:
     if asked and pending:
         yield "the blocks below are those that the lock gives today; after the first merge print this runbook again, without --change"
+    yield from _moves(plan, pending)
     yield "a pending block is reserved and rendered nowhere, so other changes may be merged and applied between any two steps"
     if run.cluster.shared_pools:
         yield "in this mode Cilium's operator gives the blocks: a seed is taken only if it is there before the agent asks"
+
+
+def _moves(plan: Plan, pending: Blocks) -> Iterator[str]:
+    one = plan.cluster.mode.one_block
+    for node, lines in sorted(pending.items()) if len(pending) <= FEW else ():
+        keys = {line.key(one_block=one) for line in lines}
+        old = [str(line.block) for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
+        yield f"{node} moves from {', '.join(old) or 'no block'} to {', '.join(str(line.block) for line in lines)}"
 
 
 def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
