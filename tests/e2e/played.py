@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +28,8 @@ from tests.support.pipelines import tools
 
 Edit = Callable[[Site], None]
 AGENT = "k8s-app=cilium"
+PATIENCE = 20
+"""Seconds in which a check must come true; a person has a minute."""
 DAEMON_SETS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
 NOT_HERE = {f"ipamc {verb} " for verb in ("import", "audit")} - {f"ipamc {verb} " for verb in VERBS}
 """Commands of verbs that this version does not have: they are played, or left out."""
@@ -158,10 +161,10 @@ class Player:
         if AGENT in command or "rollout status" in command or _missing(command):
             self.played.append(command)
             return
-        printed = self.sh(f"{command} || true")
-        assert printed.split() == check["expect"].split(), (
-            f"{command}\n{printed}\nexpected:\n{check['expect']}"
-        )
+        end = time.monotonic() + PATIENCE
+        while (printed := self.sh(f"{command} || true")).split() != check["expect"].split():
+            assert time.monotonic() < end, f"{command}\n{printed}\nexpected:\n{check['expect']}"
+            time.sleep(0.5)
         self.ran.append(command)
 
     def _here(self, step: Mapping[str, Any]) -> None:
@@ -229,6 +232,7 @@ class Player:
         self.played.append(step["title"])
         if step["key"] in {"restart-kubelet", "start-kubelet", "join"}:
             self.kubelets(step["nodes"] or self.absent)
+            self.agents(self.absent)  # they have run all the time
         if step["key"] in {"join", "reboot"}:  # its agent does not wait for anybody
             self.agents(step["nodes"])
 

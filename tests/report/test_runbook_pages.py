@@ -43,7 +43,6 @@ PAGES = {
         "Another `ipam.mode`, in which every node keeps its block",
     ),
     "dual-stack": ("cluster-pool --change dual-stack", "A second IP family"),
-    "dual-stack-kubernetes": ("host-scope --change dual-stack", "The same in kubernetes mode"),
     "new-range": (
         "zones --change new-range --pool beijing --to 100.163.0.0/20",
         "The nodes of a pool move to a new range",

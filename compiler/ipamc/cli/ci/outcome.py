@@ -9,7 +9,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.review.live.blocks import Live
 from ipamc.review.live.config import Assumed
 from ipamc.review.live.drift import drift
-from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, cidrs, name_of, node_of, parsed
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, Object, cidrs, name_of, node_of, parsed
 from ipamc.review.live.verdict import Verdict, Written, judge
 from ipamc.workspace.kubectl import Kube
 
@@ -28,7 +28,7 @@ def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flag
     }
     return Written(
         before={node: str(status["error"]) for node, status in before.items() if status.get("error")},
-        nodes={node_of(document) for document in changed},
+        nodes={node_of(document) for document in changed if document["kind"] != NODE},
         pools={name_of(document) for document in changed if document["kind"] == POOL},
         own_pools={name_of(document) for document in every if document["kind"] == POOL and node_of(document)},
         given={

@@ -29,7 +29,7 @@ class Written:
     before: Mapping[str, str] = field(default_factory=dict)
     """The operator's errors before the apply, by node."""
     nodes: Collection[str] = ()
-    """The nodes of which this run changed an object."""
+    """The nodes of which this run changed an object that the operator allocates by; it reads no Node for that."""
     pools: Collection[str] = ()
     """The CiliumPodIPPools that this run changed."""
     own_pools: Collection[str] = ()

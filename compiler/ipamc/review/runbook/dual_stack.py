@@ -13,15 +13,11 @@ from ipamc.review.runbook.common import (
     applied,
     audited,
     branched,
-    cordoned,
-    drained,
     merged,
-    refreshed,
     restarted_pods,
     shown,
 )
 from ipamc.review.runbook.mode_change import BEFORE, agents, flags
-from ipamc.review.runbook.moved import is_made_anew, joined_again
 from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
 from ipamc.review.runbook.waves import Cut, waves
 
@@ -33,8 +29,6 @@ def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool)
     """
     cluster = plan.cluster
     phases = [] if begun else [_proposed(run, cluster, family)]
-    if is_made_anew(cluster):
-        phases.append(_made_anew(plan, run, cut, begun=begun))
     phases.append(
         alone("Give every node its block, then tell the agents", *_rolled_out(plan, run, family, begun=begun))
     )
@@ -43,18 +37,16 @@ def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool)
         cluster=run.name,
         change="dual-stack",
         title=f"{run.name}: IPv{family} beside IPv{10 - family}",
-        about=tuple(_about(cluster, family)),
+        about=tuple(_about(family)),
         phases=tuple(phases),
         way_back=f"until the flags are rolled out, revert the merge request and leave the blocks of IPv{family} where they "
         f"are. After that set enable-ipv{family} to false and restart the agents; pods keep what they have until they restart",
     )
 
 
-def _about(cluster: Cluster, family: int) -> Iterator[str]:
+def _about(family: int) -> Iterator[str]:
     yield f"the nodes need addresses of IPv{family}, and kube-apiserver, kube-controller-manager and kube-proxy service ranges of both families: that is not ipamc's"
     yield f"a pod has one address of each family only after it was started again; until then it has no IPv{family}"
-    if is_made_anew(cluster):
-        yield "podCIDRs of a Node cannot be extended, so every Node is deleted and joins again; it keeps the block that it has"
 
 
 def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
@@ -80,44 +72,21 @@ def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
     )
 
 
-def _made_anew(plan: Plan, run: Commands, cut: Cut, *, begun: bool) -> Phase:
-    found = []
-    running = [node.name for node in plan.cluster.nodes if not node.planned]
-    for number, (name, nodes) in enumerate(waves(plan.cluster, running, cut), 1):
-        branch = f"runbook/{run.name}/dual-stack-wave-{number}"
-        steps = [
-            cordoned(run, nodes),
-            drained(run, nodes),
-            *joined_again(run, nodes),
-            branched(run, branch),
-            *merged(run, branch, f"{names(nodes)} joined again", *refreshed(run)),
-            applied(run, BEFORE),
-            *(
-                shown(run, _held(plan, nodes), "Look at the blocks of the new Nodes", if_not="apply again")
-                if begun
-                else ()
-            ),
-        ]
-        found.append(Wave(name=name, nodes=nodes, steps=tuple(steps)))
-    return Phase(title="Let the Nodes join again, wave by wave", waves=tuple(found))
-
-
 def _held(plan: Plan, nodes: tuple[str, ...]) -> dict[str, tuple[Line, ...]]:
     return {node: plan.held.get(node, ()) for node in nodes}
 
 
 def _rolled_out(plan: Plan, run: Commands, family: int, *, begun: bool) -> Iterator[Step]:
     cluster = plan.cluster
-    if not is_made_anew(cluster):
-        yield applied(run, BEFORE, why="agents that are told to use a family wait for ever for a block of it")
-        running = tuple(node.name for node in cluster.nodes if not node.planned)
-        if begun and cluster.mode is not Mode.MULTI_POOL:
-            yield from shown(
-                run,
-                _held(plan, running),
-                "Check that every node has a block of each family",
-                if_not="stop: an agent without a block of each family does not start. Apply again",
-            )
+    yield applied(run, BEFORE, why="agents that are told to use a family wait for ever for a block of it")
+    running = tuple(node.name for node in cluster.nodes if not node.planned)
+    if begun and cluster.mode is not Mode.MULTI_POOL:
+        yield from shown(
+            run,
+            _held(plan, running),
+            "Check that every node has a block of each family",
+            if_not="stop: an agent without a block of each family does not start. Apply again",
+        )
     yield flags(run)
     yield agents(run, f"they use IPv{family} from now on; running pods keep their addresses")
     yield audited(run)

@@ -121,7 +121,7 @@ def _before_flags(run: Commands, what: str, why: str) -> Step:
         title=f"{what} before the flags",
         why=why,
         commands=step.commands,
-        if_not=step.if_not,
+        if_not=f"{step.if_not}. Before the flags, 'allocator not configured for the requested CIDR' of our own blocks is what an operator that adopts says",
     )
 
 

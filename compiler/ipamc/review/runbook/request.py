@@ -22,6 +22,7 @@ from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.decommission import decommission
 from ipamc.review.runbook.dual_stack import dual_stack
 from ipamc.review.runbook.mode_change import mode_change
+from ipamc.review.runbook.moved import is_made_anew
 from ipamc.review.runbook.new_range import new_range
 from ipamc.review.runbook.preview import preview, with_range
 from ipamc.review.runbook.renumber import renumber
@@ -100,6 +101,12 @@ def _mode(request: Request, plan: Plan, run: Commands) -> Runbook:
 def _dual_stack(request: Request, plan: Plan, run: Commands) -> Runbook:
     if len(plan.cluster.families) > 1:
         raise Unclear(f"{plan.cluster.name} has both families already")
+    if is_made_anew(plan.cluster):
+        raise Unclear(
+            "podCIDRs of a Node cannot be extended, so no node could get its second block while others run: first go to "
+            f"cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block (ipamc runbook {run.name} "
+            "--change mode --to cluster-pool), then ask again"
+        )
     return dual_stack(plan, run, request.cut, 10 - plan.cluster.families[0], begun=False)
 
 

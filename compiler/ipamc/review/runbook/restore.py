@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.model.cluster import Mode
+from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands, quoted
 from ipamc.review.runbook.common import (
@@ -169,11 +170,9 @@ def _all_blocks(plan: Plan, run: Commands) -> Iterator[Step]:
             commands=(run.seeds(f"{run.where}/rendered/seeds/"),),
             if_not="a conflict: an agent runs already. Stop it, delete that CiliumNode, and apply again",
         )
-    running = {node.name for node in cluster.nodes if not node.planned}
-    held = {node: lines for node, lines in plan.held.items() if lines and node in running}
     yield from shown(
         run,
-        held,
+        _running(plan),
         "Check that every node has its blocks",
         if_not="stop: do not start the agents before this is so",
     )
@@ -229,7 +228,7 @@ def restore_etcd(plan: Plan, run: Commands) -> Runbook:
             alone("Restore, with the operator off", *_restored(run)),
             alone("Compare with git", *_compared(run)),
             alone("Bring the cluster forward to git", *_forward(plan, run)),
-            alone("Let the operator and the pipelines go on", *_resumed(run)),
+            alone("Let the operator and the pipelines go on", *_resumed(plan, run)),
         ),
         way_back="stop the operator again, and repeat from the audit on: applies can be repeated",
     )
@@ -304,15 +303,16 @@ def _forward(plan: Plan, run: Commands) -> Iterator[Step]:
     yield applied(
         run,
         if_not="an object is withheld where another CiliumNode still shows its addresses: that one is from the backup. Run it "
-        "again; if two nodes exchange blocks, delete the CiliumNode of one that is drained",
+        "again; if two nodes exchange blocks, delete the CiliumNode of one that is drained. An error of the operator that is older than the restore goes away only when it runs again",
     )
-    running = {node.name for node in plan.cluster.nodes if not node.planned}
-    held = {node: lines for node, lines in plan.held.items() if lines and node in running}
-    if not run.cluster.shared_pools:
+    if run.cluster.mode is not Mode.MULTI_POOL:
         yield from shown(
-            run, held, "Check that every node has its blocks", if_not="apply again, with the operator off"
+            run,
+            _running(plan),
+            "Check that every node has its blocks",
+            if_not="apply again, with the operator off",
         )
-    else:
+    elif run.cluster.shared_pools:
         yield Step(
             key="seeds",
             title="Drain the nodes whose blocks changed since the backup, and seed them anew",
@@ -322,13 +322,26 @@ def _forward(plan: Plan, run: Commands) -> Iterator[Step]:
         )
 
 
-def _resumed(run: Commands) -> Iterator[Step]:
+def _running(plan: Plan) -> dict[str, tuple[Line, ...]]:
+    """Return the held lines of the nodes that run."""
+    running = {node.name for node in plan.cluster.nodes if not node.planned}
+    return {node: lines for node, lines in plan.held.items() if lines and node in running}
+
+
+def _resumed(plan: Plan, run: Commands) -> Iterator[Step]:
     yield Step(
         key="operator-on",
         title="Start the operator",
         commands=(run.of_cilium("scale", "deployment/cilium-operator", "--replicas=1"),),
         if_not="stop it again when an audit finds a block of two nodes",
     )
+    if run.cluster.own_pools:
+        yield from shown(
+            run,
+            _running(plan),
+            "Check that every node has its blocks again: it can get no others",
+            if_not="a node whose agent has not asked yet has none: restart its agent",
+        )
     yield audited(run)
     yield Step(
         key="resume",

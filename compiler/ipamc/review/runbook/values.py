@@ -23,7 +23,7 @@ class Where(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """How to tell that a step worked."""
+    """How to tell that a step worked; it may take a minute to come true."""
 
     command: str
     """Reads only."""
