@@ -1,4 +1,4 @@
-"""Runbooks as JSON: phases, waves, steps, each step with commands and a check."""
+"""Runbooks for programs, as schemas/runbook.output.json describes them."""
 
 from __future__ import annotations
 

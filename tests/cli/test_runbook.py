@@ -1,0 +1,215 @@
+"""`ipamc runbook`: what is under way, told from a real repository, and what a user may ask for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipamc.cli import main
+from ipamc.cli.runbook import CHANGES
+from ipamc.review.runbook.request import PLANNERS
+from ipamc.review.runbook.values import CHANGES as ALL
+from ipamc.workspace import disk
+
+ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: lab}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+"""
+POOLS = """\
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: default}
+spec:
+  ipv4: {cidrs: [10.0.0.0/24], blockSize: 27}
+"""
+NODES = """\
+apiVersion: ipamc/v1alpha1
+kind: NodeInventory
+nodes:
+- {name: n1, uid: u1, labels: {topology.kubernetes.io/zone: a}}
+- {name: n2, uid: u2, labels: {topology.kubernetes.io/zone: b}}
+- {name: n3, uid: u3, labels: {topology.kubernetes.io/zone: b}}
+"""
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], check=True, capture_output=True)
+
+
+def commit(message: str) -> None:
+    git("add", "-A")
+    git("-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-q", "-m", message)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a cluster of three nodes, compiled and committed."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "clusters" / "lab"
+    folder.mkdir(parents=True)
+    for file, text in (("cluster.yaml", CLUSTER), ("ippools.yaml", POOLS), ("nodes.yaml", NODES)):
+        (folder / file).write_text(text)
+    git("init", "-q", "-b", "main")
+    assert main(["compile"]) == 0
+    commit("one")
+    return folder
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def asked(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> list[dict[str, Any]]:
+    """Return the runbooks that are printed."""
+    capsys.readouterr()
+    assert main(["runbook", "lab", "--output", "json", *options]) == code
+    return list(json.loads(capsys.readouterr().out)["runbooks"])
+
+
+def nodes(runbook: dict[str, Any], phase: int = -1) -> list[list[str]]:
+    return [wave["nodes"] for wave in runbook["phases"][phase]["waves"]]
+
+
+@pytest.mark.usefixtures("lab")
+def test_nothing_is_under_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked(capsys) == []
+    assert main(["runbook", "lab"]) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert (
+        "nothing is under way that an apply alone cannot do; --change has the steps of renumber, mode"
+        in said.err
+    )
+
+
+@pytest.mark.usefixtures("lab")
+def test_pending_lines_are_under_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lock", "lab", "--renumber", "n1", "--renumber", "n2", "--renumber", "n3"]) == 0
+    assert main(["compile", "lab"]) == 0
+    commit("reserve")
+    (found,) = asked(capsys, "--by", "zone")
+    assert (found["change"], nodes(found)) == ("renumber", [["n1"], ["n2", "n3"]])
+    assert [phase["title"] for phase in found["phases"]] == ["Move the nodes, wave by wave"]
+    assert "n1 moves from 10.0.0.0/27 to 10.0.0.96/27" in found["about"]
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_settled_renumber_is_under_way_until_it_was_applied(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was applied last is the base, where git knows it; --base names another one."""
+    assert main(["lock", "lab", "--renumber", "n1"]) == 0
+    assert main(["lock", "lab", "--settle", "n1"]) == 0
+    assert main(["compile", "lab"]) == 0
+    commit("settled")
+    assert asked(capsys) == []  # the disk is as it is compiled
+    (found,) = asked(capsys, "--base", "HEAD~1")
+    assert (found["change"], nodes(found)) == ("renumber", [["n1"]])
+    assert found["phases"][0]["title"] == "Move the nodes that are settled already"
+    git("update-ref", "refs/ipamc/applied/lab", "HEAD~1")
+    assert asked(capsys) == [found]
+    git("update-ref", "refs/ipamc/applied/lab", "HEAD")
+    assert asked(capsys) == []
+
+
+def test_another_mode_is_under_way_before_and_after_its_consent(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(lab / "cluster.yaml", "mode: cluster-pool", "mode: multi-pool, pinning: none")
+    (found,) = asked(capsys)
+    assert (found["change"], found["title"]) == ("mode", "lab: cluster-pool to multi-pool")
+    assert main(["lock", "lab", "--mode"]) == 0
+    assert main(["compile", "lab"]) == 0
+    commit("mode")
+    assert asked(capsys) == []
+    assert asked(capsys, "--base", "HEAD~1") == [found]
+    keys = [step["key"] for step in found["phases"][0]["waves"][0]["steps"]]
+    assert keys == ["apply", "seeds", "shown", "flags", "agents", "audit"]
+
+
+def test_the_plan_says_the_same_steps(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One source: the sentences of a plan are the titles, commands and reasons of the runbook's steps."""
+    edit(lab / "cluster.yaml", "mode: cluster-pool", "mode: kubernetes")
+    assert main(["lock", "lab", "--mode"]) == 0
+    (found,) = asked(capsys, "--base", "HEAD")
+    assert main(["plan", "lab", "--base", "HEAD", "--format", "json"]) == 0
+    (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
+    titles = [
+        step["title"].lower() for step in found["phases"][0]["waves"][0]["steps"] if step["key"] != "audit"
+    ]
+    said = [step.lower() for step in cluster["steps"][1:]]
+    assert [title for title, step in zip(titles, said, strict=True) if title not in step] == []
+
+
+def test_a_family_a_minor_and_a_rename_are_under_way(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(lab / "cluster.yaml", '"1.18"', '"1.20"')
+    edit(lab / "cluster.yaml", "ipam:", "ipFamilies: [IPv4, IPv6]\n  ipam:")
+    edit(
+        lab / "ippools.yaml",
+        "blockSize: 27}",
+        "blockSize: 27}\n  ipv6: {cidrs: ['fd00::/116'], blockSize: 122}",
+    )
+    edit(lab / "nodes.yaml", "name: n3, uid: u3", "name: n4, uid: u4")
+    assert main(["lock", "lab", "--rename", "n3=n4"]) == 0
+    found = asked(capsys, "--base", "HEAD")
+    assert [each["change"] for each in found] == ["upgrade", "dual-stack", "replace-node"]
+    assert [phase["title"] for phase in found[0]["phases"]] == ["1.18 to 1.19", "1.19 to 1.20"]
+    assert found[2]["title"] == "Replace n3 of lab by n4"
+
+
+def test_it_writes_nothing(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in sorted(lab.rglob("*")) if path.is_file()}
+    for options in (["--change", "renumber", "--node", "n1"], ["--change", "restore-git"], []):
+        asked(capsys, *options)
+    assert {path: path.read_bytes() for path in sorted(lab.rglob("*")) if path.is_file()} == before
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--node", "n1"], "are for --change"),
+        (["--change", "mode", "--base", "HEAD"], "omit one"),
+        (["--change", "renumber", "--node", "n9"], "n9: no such node"),
+        (["--change", "move"], "is not one of"),
+        (["--wave-size", "0"], "0 is not in the range"),
+    ],
+)
+def test_a_wrong_request_is_a_usage_error(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runbook", "lab", *options]) == 64
+    assert said in capsys.readouterr().err
+
+
+def test_a_refused_input_is_a_finding(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(lab / "ippools.yaml", "10.0.0.0/24", "10.0.0.1/24")
+    assert main(["runbook", "lab"]) == 1
+    assert "error[IPC0201]" in capsys.readouterr().err
+
+
+def test_a_change_without_room_is_a_finding_with_its_place(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(lab / "ippools.yaml", "10.0.0.0/24", "10.0.0.0/25")
+    assert main(["runbook", "lab", "--change", "renumber", "--pool", "default"]) == 1
+    assert "clusters/lab/" in capsys.readouterr().err
+
+
+def test_every_change_that_may_be_asked_for_has_a_planner() -> None:
+    schema = json.loads(disk.assets("schemas")["runbook.output.json"])
+    assert tuple(PLANNERS) == CHANGES
+    assert list(ALL) == schema["$defs"]["runbook"]["properties"]["change"]["enum"]
+    assert set(ALL) - set(CHANGES) == {"settings"}

@@ -1,0 +1,305 @@
+"""Runbooks: who is in which wave, in which order things are done in each mode, and what reaches a shell."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipamc.model.plan import Plan
+from ipamc.report.runbook import json as runbook_json
+from ipamc.report.runbook import markdown as runbook_markdown
+from ipamc.review.runbook.commands import Commands
+from ipamc.review.runbook.moved import labels_of
+from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
+from ipamc.review.runbook.values import CHANGES, Runbook, Step
+from ipamc.review.runbook.waves import Cut, waves
+from ipamc.workspace.disk import assets
+from tests.support.builders import node, plan, pool
+
+ZONE = "topology.kubernetes.io/zone"
+SCHEMA = json.loads(assets("schemas")["runbook.output.json"])
+NAMES = tuple(f"n{number:02}" for number in range(1, 7))
+HELD = {name: f"10.0.{number}.0/26" for number, name in enumerate(NAMES)}
+MODES: dict[str, tuple[str, dict[str, Any]]] = {
+    "kubernetes": ("kubernetes", {}),
+    "annotations": ("kubernetes", {"patch_nodes": "annotations"}),
+    "bystander": ("cluster-pool", {}),
+    "patched": ("cluster-pool", {"patch_nodes": "podCIDRs"}),
+    "adopt": ("cluster-pool", {"operator": "adopt"}),
+    "crd": ("crd", {}),
+    "pinned": ("multi-pool", {"pinning": "node"}),
+    "shared": ("multi-pool", {"pinning": "pool"}),
+    "none": ("multi-pool", {"pinning": "none"}),
+}
+ASKED: dict[str, dict[str, Any]] = {
+    "renumber": {"nodes": NAMES[:4]},
+    "mode": {"to": "multi-pool"},
+    "dual-stack": {},
+    "new-range": {"pools": ("default",), "to": "10.7.0.0/16"},
+    "decommission": {"nodes": NAMES[3:]},
+    "replace-node": {"nodes": NAMES[:1], "to": "n99"},
+    "calico": {"to": "distinct"},
+    "upgrade": {"to": "1.20"},
+    "restore-git": {},
+    "restore-etcd": {},
+}
+"""A request of each kind."""
+
+
+def made(mode: str = "bystander", **more: Any) -> Plan:
+    word, fields = MODES[mode]
+    nodes = [node(name, {ZONE: f"z{number % 2}"}) for number, name in enumerate(NAMES)]
+    return plan(word, [pool("default", "10.0.0.0/16")], HELD, nodes=nodes, **{**fields, **more})
+
+
+def ask(change: str, plan: Plan, folder: str = "", cut: Cut = Cut(size=2), **asked: Any) -> Runbook:  # noqa: B008 - frozen
+    request = Request(change=change, cut=cut, today="2026-11-22", **(asked or ASKED[change]))
+    return requested(request, plan, Commands(plan.cluster, folder, plan.operator_pools))
+
+
+def steps(runbook: Runbook) -> Iterator[Step]:
+    return (step for phase in runbook.phases for wave in phase.waves for step in wave.steps)
+
+
+def keys(runbook: Runbook, phase: int = -1, wave: int = 0) -> list[str]:
+    return [step.key for step in runbook.phases[phase].waves[wave].steps]
+
+
+# Waves.
+
+
+@pytest.mark.parametrize(
+    ("cut", "expected"),
+    [
+        (Cut(), [("", (name,)) for name in NAMES]),  # a tenth of six nodes is one
+        (Cut(size=4), [("", NAMES[:4]), ("", NAMES[4:])]),
+        (Cut(by="zone"), [("z0", NAMES[::2]), ("z1", NAMES[1::2])]),
+        (
+            Cut(by=ZONE, size=2),
+            [("z0", ("n01", "n03")), ("z0", ("n05",)), ("z1", ("n02", "n04")), ("z1", ("n06",))],
+        ),
+        (Cut(by="rack"), [("without rack", NAMES)]),
+    ],
+)
+def test_waves(cut: Cut, expected: list[tuple[str, tuple[str, ...]]]) -> None:
+    assert list(waves(made().cluster, set(NAMES), cut)) == expected
+
+
+# A renumber.
+
+
+def test_all_targets_are_reserved_before_the_first_node_moves() -> None:
+    first, moves = ask("renumber", made()).phases
+    (reserve,) = (
+        command
+        for wave in first.waves
+        for step in wave.steps
+        for command in step.commands
+        if "--renumber" in command
+    )
+    assert shlex.split(reserve) == [
+        "ipamc",
+        "lock",
+        "built",
+        *(word for name in NAMES[:4] for word in ("--renumber", name)),
+    ]
+    assert [wave.nodes for wave in moves.waves] == [("n01", "n02"), ("n03", "n04")]
+
+
+BRANCH = ["branch", "propose", "merge"]
+JOINS = ["save-node", "delete-node", "restart-kubelet", "label-node", *BRANCH]
+AGENTS = ["restart-agent", "agent-ready", "agent-ready", "restart-pods"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "between"),
+    [
+        ("kubernetes", [*JOINS, "apply"]),
+        ("annotations", ["apply", *AGENTS]),
+        ("bystander", ["apply", "delete-ciliumnode", *AGENTS]),
+        ("patched", [*JOINS, "apply", "delete-ciliumnode", *AGENTS]),
+        ("adopt", ["apply", "roll-out", "delete-ciliumnode", *AGENTS]),
+        ("crd", ["apply", "delete-ciliumnode", *AGENTS]),
+        ("pinned", ["apply", "delete-ciliumnode", *AGENTS]),
+        ("shared", ["apply", "seed", *AGENTS]),
+    ],
+)
+def test_the_order_of_a_wave(mode: str, between: list[str]) -> None:
+    """Settled before a Node is deleted: one that joins again gets for good what is rendered then."""
+    end = ["shown", "audit"] if mode == "kubernetes" else ["shown", "audit", "uncordon"]
+    assert keys(ask("renumber", made(mode))) == ["cordon", "drain", *BRANCH, *between, *end]
+
+
+def test_the_blocks_of_a_check_are_those_that_the_lock_gives() -> None:
+    (shown,) = (
+        step.check for step in ask("renumber", made()).phases[-1].waves[0].steps if step.key == "shown"
+    )
+    assert shown
+    assert shown.expect == "n01 10.0.0.64/26\nn02 10.0.0.128/26"
+
+
+def test_without_room_the_findings_say_so() -> None:
+    full = plan("cluster-pool", [pool("default", "10.0.0.0/26")], {"n1": "10.0.0.0/26"})
+    with pytest.raises(Impossible) as refused:
+        ask("renumber", full, nodes=("n1",))
+    assert refused.value.findings
+
+
+# What holds for all.
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("change", ASKED)
+def test_every_runbook_can_be_done(change: str, mode: str) -> None:
+    """Each command is a line of a shell, each node is in one wave of a phase, and every step says something."""
+    try:
+        runbook = ask(change, made(mode))
+    except Unclear:
+        return  # not in this mode, as the tests below say
+    assert runbook.change in CHANGES
+    lines = [line for step in steps(runbook) for line in step.commands]
+    lines += [step.check.command for step in steps(runbook) if step.check]
+    done = subprocess.run(["bash", "-n"], input="\n".join(lines), text=True, check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert all("\n" not in line for line in lines)
+    for phase in runbook.phases:
+        counted = Counter(name for wave in phase.waves for name in wave.nodes)
+        assert set(counted.values()) <= {1}
+        for wave in phase.waves:
+            assert {name for step in wave.steps for name in step.nodes} <= {*wave.nodes, *NAMES, "n99"}
+    for step in steps(runbook):
+        assert (
+            step.commands
+            or step.edit
+            or step.check
+            or step.why
+            or step.key in {"note", "control-plane", "join", "roll-out", "ghosts"}
+        ), step
+    jsonschema.validate(json.loads(runbook_json.render("built", [runbook])), SCHEMA)
+    shown = runbook_markdown.render([runbook])
+    assert all(line in shown for line in lines)
+
+
+def test_of_many_nodes_the_audit_is_the_check() -> None:
+    names = [f"m{number:03}" for number in range(60)]
+    held = {name: f"10.{number}.0.0/26" for number, name in enumerate(names)}
+    large = plan("cluster-pool", [pool("default", "10.0.0.0/8")], held)
+    runbook = ask("renumber", large, nodes=tuple(names), cut=Cut(size=60))
+    assert "shown" not in keys(runbook)
+    assert "audit" in keys(runbook)
+    assert max(map(len, (step.why for step in steps(runbook)))) < 1000
+
+
+# What is hostile reaches a shell as one word.
+
+
+HOSTILE = st.text(st.sampled_from("a'\"`$();|&<> \\\t*~#!{}[]é"), min_size=1, max_size=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(value=HOSTILE, folder=HOSTILE, name=HOSTILE)
+def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: str) -> None:
+    """Names and labels like these are refused on reading; the commands do not rely on it."""
+    made = plan(
+        "kubernetes",
+        [pool("default", "10.0.0.0/16")],
+        {name: ["10.0.0.0/26", "pending 10.0.1.0/26"]},
+        nodes=[node(name, {"rack": value})],
+    )
+    run = Commands(made.cluster, folder)
+    (label,) = labels_of(run, (name,))
+    assert shlex.split(label) == [
+        "kubectl",
+        "--context=built",
+        "label",
+        "node",
+        name,
+        "--overwrite",
+        f"rack={value}",
+    ]
+    assert shlex.split(run.drain(name))[3] == name
+    assert shlex.split(run.commit("x")[1]) == ["git", "add", folder]
+    assert shlex.split(run.restart_agent(name))[-1] == f"--field-selector=spec.nodeName={name}"
+    assert shlex.split(run.dump)[-1] == "built.live.json"
+    seed = shlex.split(run.seed(name, ()))
+    assert json.loads(seed[2])["metadata"]["name"] == name
+
+
+def test_markdown_shows_text_as_it_is() -> None:
+    made = plan(
+        "cluster-pool",
+        [pool("default", "10.0.0.0/16")],
+        {"n1": "10.0.0.0/26"},
+        nodes=[node("n1", {"rack": "<b>*x*"})],
+    )
+    shown = runbook_markdown.render([ask("decommission", made, cut=Cut(by="rack"), nodes=("n1",))])
+    assert r"\<b\>\*x\*" in shown
+
+
+# Requests.
+
+
+@pytest.mark.parametrize(
+    ("change", "mode", "asked", "said"),
+    [
+        ("renumber", "bystander", {"nodes": ("gone",)}, "no such node"),
+        ("renumber", "bystander", {}, "no node is meant"),
+        ("renumber", "bystander", {"selector": "zone =="}, "--selector"),
+        ("renumber", "bystander", {"pools": ("gone",)}, "no such pool in built; it has default"),
+        ("mode", "bystander", {"to": "bridge"}, "name the new mode"),
+        ("mode", "bystander", {"to": "cluster-pool"}, "is in cluster-pool mode already"),
+        ("mode", "crd", {"to": "cluster-pool"}, "IPC0543"),
+        ("dual-stack", "kubernetes", {"to": ""}, "first go to cluster-pool mode"),
+        ("new-range", "bystander", {"pools": ("default",), "to": "10.7.0.1/24"}, "host bits"),
+        ("new-range", "bystander", {"pools": ("default",), "to": "fd00::/64"}, "has no IPv6"),
+        ("new-range", "bystander", {"pools": ("default",), "to": "10.7.0.0/27"}, "no room for a /26"),
+        ("new-range", "bystander", {"to": "10.7.0.0/24"}, "name the pool"),
+        ("replace-node", "bystander", {"nodes": ("n01", "n02")}, "the one node"),
+        ("replace-node", "bystander", {"nodes": ("n01",), "to": "n02"}, "is in the inventory already"),
+        ("replace-node", "bystander", {"nodes": ("n01",), "to": "$(x)"}, "cannot be the name of a node"),
+        ("calico", "bystander", {"to": ""}, "multi-pool mode with pinning: node"),
+        ("calico", "pinned", {"to": "10.0.0.0/8"}, "--to distinct"),
+        ("upgrade", "bystander", {"to": "1.17"}, "built has 1.18"),
+        ("upgrade", "bystander", {"to": "1.21"}, "minors up to 1.20"),
+        ("upgrade", "bystander", {"to": "latest"}, "name a minor"),
+    ],
+)
+def test_a_request_that_cannot_be_meant(change: str, mode: str, asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(Unclear, match=re.escape(said)):
+        ask(change, made(mode), **(asked or {"to": ""}))
+
+
+def test_nodes_pools_and_selectors_add_up() -> None:
+    runbook = ask("decommission", made(), cut=Cut(size=9), nodes=("n02",), selector=f'{ZONE} == "z0"')
+    assert runbook.phases[0].waves[0].nodes == ("n01", "n02", "n03", "n05")
+
+
+# Upgrades.
+
+
+def test_what_a_minor_no_longer_has_is_replaced_before_it_runs() -> None:
+    old = made(version="1.15", bgp="metallb")
+    phases = ask("upgrade", old, to="1.18").phases
+    assert [phase.title for phase in phases] == ["1.15 to 1.16", "1.16 to 1.17", "1.17 to 1.18"]
+    order = [[step.key for step in phase.waves[0].steps] for phase in phases]
+    assert order[1].index("before") < order[1].index("upgrade") < order[1].index("edit-version")
+    assert "before" not in order[0] + order[2]
+
+
+def test_a_minor_says_what_it_changes_for_the_mode() -> None:
+    (first,) = ask("upgrade", made("pinned", version="1.15"), to="1.16").phases
+    (note,) = (step.why for step in first.waves[0].steps if step.key == "note")
+    assert "CiliumNodeConfig is stored as `cilium.io/v2`" in note
+    (first,) = ask("upgrade", made("bystander", version="1.18"), to="1.19").phases
+    (note,) = (step.why for step in first.waves[0].steps if step.key == "note")
+    assert "undoes a change" in note
