@@ -27,7 +27,8 @@ from ipamc.review.runbook.new_range import new_range
 from ipamc.review.runbook.preview import preview, with_range
 from ipamc.review.runbook.renumber import renumber
 from ipamc.review.runbook.replace_node import replace_node
-from ipamc.review.runbook.restore import restore_etcd, restore_git
+from ipamc.review.runbook.restore_etcd import restore_etcd
+from ipamc.review.runbook.restore_git import restore_git
 from ipamc.review.runbook.upgrade import upgrade
 from ipamc.review.runbook.values import Runbook
 from ipamc.review.runbook.waves import Cut

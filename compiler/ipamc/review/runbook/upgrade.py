@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.model.cilium.features import LAST, Capability
+from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Version
 from ipamc.review.runbook.commands import Commands, quoted
 from ipamc.review.runbook.common import applied, audited, branched, merged
 from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Where, alone
 
-BGP = {
-    Capability.METALLB: "bgp: control-plane with a CiliumBGPPeeringPolicy, whose exportPodCIDR announces the same blocks",
-    Capability.BGP_PEERING_POLICY: "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has",
+INSTEAD = {
+    "METALLB": (
+        "metallb",
+        "bgp: control-plane with a CiliumBGPPeeringPolicy, whose exportPodCIDR announces the same blocks",
+    ),
+    "BGP_PEERING_POLICY": (
+        "control-plane",
+        "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has",
+    ),
 }
-"""What takes the place of something that a minor no longer has."""
+"""By the name of a capability that a minor no longer has: the value of `bgp` that uses it, and what takes its place."""
 
 
 def upgrade(run: Commands, to: Version) -> Runbook:
@@ -71,18 +77,15 @@ def rows(cluster: Cluster, minor: int) -> tuple[tuple[Row, ...], tuple[Row, ...]
 
 def _before(cluster: Cluster, minor: int) -> Iterator[Step]:
     """Yield what must be changed before a minor runs that no longer has it."""
-    uses = {
-        Capability.METALLB: cluster.bgp == "metallb",
-        Capability.BGP_PEERING_POLICY: cluster.bgp == "control-plane",
-    }
     for row in rows(cluster, minor)[1]:
-        if uses.get(row.capability):
+        used_by, instead = INSTEAD.get(row.capability.name, ("", ""))
+        if cluster.bgp == used_by:
             yield Step(
                 key="before",
                 title=f"Before 1.{minor} runs, replace {row.capability.value.partition(',')[0]}",
                 why=f"1.{minor} no longer has it, and would announce nothing",
                 where=Where.EDITOR,
-                edit=BGP[row.capability],
+                edit=instead,
                 if_not="compare the routes that the routers have, before and after",
             )
 
