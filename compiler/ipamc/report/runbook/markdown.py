@@ -86,7 +86,7 @@ def _step(number: int, step: Step) -> Iterator[str]:
             yield f"{indent}It must print nothing."
     if step.if_not:
         yield ""
-        yield f"{indent}If not: {_text(step.if_not)}."
+        yield f"{indent}If not: {_ended(_text(step.if_not))}"
     yield ""
 
 
@@ -103,7 +103,11 @@ def _block(indent: str, language: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    return f"{_text(f'{text[0].upper()}{text[1:]}')}."
+    return _ended(_text(f"{text[0].upper()}{text[1:]}"))
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _text(text: str) -> str:

@@ -21,7 +21,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.calico_shared import LABEL, given, removed
-from ipamc.review.runbook.commands import Commands, quoted
+from ipamc.review.runbook.commands import STOP_PODS, Commands
 from ipamc.review.runbook.common import (
     applied,
     audited,
@@ -145,7 +145,6 @@ def _frozen(run: Commands) -> Iterator[Step]:
 
 
 def _installed(run: Commands) -> Iterator[Step]:
-    cluster = run.cluster
     term = {"matchExpressions": [{"key": LABEL, "operator": "NotIn", "values": ["true"]}]}
     affinity = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -172,20 +171,15 @@ def _installed(run: Commands) -> Iterator[Step]:
         title="Install Cilium, with agents on labelled nodes only",
         why="an agent takes addresses of its node's blocks for itself, so it must not run beside Calico",
         commands=(
-            quoted(
-                "helm",
-                f"--kube-context={run.name}",
-                f"--namespace={cluster.namespace}",
-                "upgrade",
+            run.helm(
                 "--install",
-                "cilium",
-                "cilium/cilium",
-                f"--values={run.where}/rendered/cilium/helm-values.yaml",
+                run.values,
                 f"--set-string=nodeSelector.{LABEL.replace('.', chr(92) + '.')}=true",
                 "--set=policyEnforcementMode=never",
                 "--set=operator.unmanagedPodWatcher.restart=false",
                 "--set=cni.exclusive=true",
                 "--set=routingMode=native",
+                version=run.read_at,
             ),
         ),
         check=Check(
@@ -203,7 +197,7 @@ def _nodes(plan: Plan, run: Commands, cut: Cut, nodes: Sequence[str]) -> Phase:
         steps = (
             cordoned(run, some),
             _reserved(run, blocks),
-            drained(run, some),
+            drained(run, some, "pods start elsewhere, on Calico or on Cilium"),
             Step(
                 key="stop-pods",
                 title="On each node stop the kubelet and all pods that are left, and take Calico's CNI configuration away",
@@ -212,7 +206,7 @@ def _nodes(plan: Plan, run: Commands, cut: Cut, nodes: Sequence[str]) -> Phase:
                 nodes=some,
                 commands=(
                     "sudo systemctl stop kubelet",
-                    "sudo crictl pods --quiet | xargs --no-run-if-empty sudo crictl rmp --force",
+                    STOP_PODS,
                     "sudo rm --force /etc/cni/net.d/10-calico.conflist /etc/cni/net.d/calico-kubeconfig",
                 ),
                 if_not="a pod that cannot be removed goes with the reboot: reboot now, before the next step, with the kubelet disabled",

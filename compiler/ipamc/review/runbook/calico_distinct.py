@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ipamc.model.diagnostics import count
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.calico_shared import LABEL, given, removed
-from ipamc.review.runbook.commands import Commands, quoted
+from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import applied, audited, cordoned, drained, uncordoned
 from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
 from ipamc.review.runbook.waves import Cut, waves
@@ -21,7 +21,7 @@ def calico_distinct(plan: Plan, run: Commands, cut: Cut) -> Runbook:
     for name, some in waves(plan.cluster, nodes, cut):
         steps = (
             cordoned(run, some),
-            drained(run, some),
+            drained(run, some, "pods start elsewhere, on Calico or on Cilium"),
             Step(
                 key="label",
                 title="Label the nodes",
@@ -82,21 +82,16 @@ def _beside(run: Commands) -> Iterator[Step]:
         key="operator",
         title="Install Cilium without a CNI configuration, and without policies",
         commands=(
-            quoted(
-                "helm",
-                f"--kube-context={run.name}",
-                f"--namespace={cluster.namespace}",
-                "upgrade",
+            run.helm(
                 "--install",
-                "cilium",
-                "cilium/cilium",
-                f"--values={run.where}/rendered/cilium/helm-values.yaml",
+                run.values,
                 "--set=cni.customConf=true",
                 "--set=cni.uninstall=false",
                 "--set=tunnelPort=8473",
                 "--set=policyEnforcementMode=never",
                 "--set=bpf.hostLegacyRouting=true",
                 "--set=operator.unmanagedPodWatcher.restart=false",
+                version=run.read_at,
             ),
         ),
     )

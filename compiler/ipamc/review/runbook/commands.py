@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import can, pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
@@ -24,6 +25,8 @@ SEEDS = "ipamc-seeds"
 """The field manager of seeds. Under the one of the tree, the seeds would take a CiliumNode's podCIDRs away."""
 TRUNK = "origin/HEAD"
 _DOT = r"\."
+STOP_PODS = "sudo crictl pods --quiet | xargs --no-run-if-empty sudo crictl rmp --force"
+"""Stops all pods of a node; its kubelet must be stopped before, or it starts them again."""
 
 
 def quoted(*words: str) -> str:
@@ -192,6 +195,27 @@ class Commands:
     def seeds(self, path: str) -> str:
         """Return how seeds are applied: once, by a field manager of their own, and never by force."""
         return self.kubectl("apply", "--server-side", f"--field-manager={SEEDS}", f"--filename={path}")
+
+    # helm
+
+    def helm(self, *words: str, version: str = "") -> str:
+        """Return a call of helm on the release `cilium`; `version` is that of the chart, "" the one that is installed."""
+        where = (f"--kube-context={self.name}", f"--namespace={self.cluster.namespace}")
+        call = quoted("helm", *where, "upgrade", *words, "cilium", "cilium/cilium")
+        if version:
+            return f"{call} --version={version}"
+        found = quoted("helm", *where, "list", "--filter=^cilium$", "--output=yaml")
+        return f'{call} --version="$({found} | sed -n "s/.*chart: cilium-//p")"'
+
+    @property
+    def values(self) -> str:
+        """The option that gives Helm what is rendered."""
+        return f"--values={self.where}/rendered/cilium/helm-values.yaml"
+
+    @property
+    def read_at(self) -> str:
+        """The patch level of the cluster's minor whose source ipamc was written by."""
+        return READ_AT[self.cluster.cilium[1]]
 
     # What the cluster shows
 

@@ -44,13 +44,18 @@ def merged(
 
 
 def applied(
-    run: Commands, *options: str, if_not: str = "", why: str = "", check: Check | None = None
+    run: Commands,
+    *options: str,
+    by_hand: bool = False,
+    if_not: str = "",
+    why: str = "",
+    check: Check | None = None,
 ) -> Step:
-    """Return the step of an apply."""
-    by_hand = bool(options)
+    """Return the step of an apply. With options, and where pipelines are paused, a person does it."""
+    by_hand |= bool(options)
     return Step(
         key="apply",
-        title=f"Apply it by hand, {options[0].removeprefix('--').replace('-', ' ')}"
+        title=" ".join(("Apply it by hand" + (", with" if options else ""), *options))
         if by_hand
         else "Let the pipeline apply it",
         why=why,
@@ -100,12 +105,14 @@ def cordoned(run: Commands, nodes: Sequence[str]) -> Step:
     )
 
 
-def drained(run: Commands, nodes: Sequence[str]) -> Step:
+def drained(
+    run: Commands, nodes: Sequence[str], why: str = "pods get addresses of the new block only when they start"
+) -> Step:
     """Return the step that drains nodes, one after the other."""
     return Step(
         key="drain",
         title="Drain them, one after the other",
-        why="pods get addresses of the new block only when they start",
+        why=why,
         nodes=tuple(nodes),
         commands=tuple(run.drain(node) for node in nodes),
         if_not="a PodDisruptionBudget may forbid an eviction: kubectl says which pod. Start another replica "

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ipamc.model.diagnostics import count, names
 from ipamc.model.plan import Plan
-from ipamc.review.runbook.commands import Commands
+from ipamc.review.runbook.commands import STOP_PODS, Commands
 from ipamc.review.runbook.common import (
     applied,
     audited,
@@ -60,7 +60,12 @@ def _gone(plan: Plan, run: Commands, cut: Cut, nodes: Sequence[str]) -> Phase:
         Wave(
             name=name,
             nodes=some,
-            steps=(cordoned(run, some), drained(run, some), *deleted(run, some), _left(run, some)),
+            steps=(
+                cordoned(run, some),
+                drained(run, some, "their pods start elsewhere"),
+                *deleted(run, some),
+                _left(run, some),
+            ),
         )
         for name, some in waves(plan.cluster, [node for node in nodes if node in running], cut)
     ]
@@ -73,11 +78,11 @@ def deleted(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
     """Yield the steps that stop machines, and delete their Nodes and CiliumNodes."""
     yield Step(
         key="stop-kubelet",
-        title="Stop the kubelets for good, or switch the machines off",
+        title="Switch the machines off, or stop their kubelets and pods for good",
         why="a kubelet that starts again makes its Node anew; and no pod may use the block when it is given to others",
         where=Where.NODE,
         nodes=tuple(nodes),
-        commands=("sudo systemctl disable --now kubelet",),
+        commands=("sudo systemctl disable --now kubelet", STOP_PODS),
     )
     yield Step(
         key="delete-node",
@@ -117,7 +122,7 @@ def forgotten(plan: Plan, run: Commands, nodes: Sequence[str]) -> Phase:
             *refreshed(run),
             run.lock("--leave", *nodes),
             why="the consent names each node, because many that leave at once look like a truncated inventory",
-            if_not="a node that is still in the inventory cannot leave: was its Node deleted?",
+            if_not="a node that is still in the inventory cannot leave: delete its Node first",
         ),
         Step(
             key="quarantined",

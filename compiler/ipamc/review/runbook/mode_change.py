@@ -14,7 +14,7 @@ from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Plan
-from ipamc.review.runbook.commands import Commands, quoted
+from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import FEW, applied, audited, branched, merged
 from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Where, alone
 
@@ -244,20 +244,7 @@ def flags(run: Commands) -> Step:
         return Step(
             key="flags",
             title="Then the flags: helm upgrade with rendered/cilium/helm-values.yaml and rollOutCiliumPods: false; the operator restarts by itself",
-            commands=(
-                quoted(
-                    "helm",
-                    f"--kube-context={run.name}",
-                    f"--namespace={cluster.namespace}",
-                    "upgrade",
-                    "cilium",
-                    "cilium/cilium",
-                    "--reuse-values",
-                    f"--values={where}/helm-values.yaml",
-                    "--set=rollOutCiliumPods=false",
-                )
-                + ' --version="$CILIUM_VERSION"',
-            ),
+            commands=(run.helm("--reuse-values", run.values, "--set=rollOutCiliumPods=false"),),
             if_not=f"helm --namespace={cluster.namespace} rollback cilium, and look at what it says",
         )
     if cluster.managed_by == "kustomize":

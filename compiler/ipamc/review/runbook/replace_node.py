@@ -70,7 +70,7 @@ def replace_node(plan: Plan, run: Commands, old: str, new: str) -> Runbook:
 def _away(run: Commands, old: str, *, same: bool) -> Iterator[Step]:
     alive = "the old machine still runs"
     yield replace(cordoned(run, (old,)), title=f"Cordon {old}", only_if=alive, check=None)
-    yield replace(drained(run, (old,)), title=f"Drain {old}", only_if=alive)
+    yield replace(drained(run, (old,), "their pods start elsewhere"), title=f"Drain {old}", only_if=alive)
     yield from deleted(run, (old,))
     if same and run.cluster.shared_pools:
         yield Step(

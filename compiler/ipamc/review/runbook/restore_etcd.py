@@ -114,6 +114,7 @@ def _forward(plan: Plan, run: Commands) -> Iterator[Step]:
     )
     yield applied(
         run,
+        by_hand=True,
         if_not="an object is withheld where another CiliumNode still shows its addresses: that one is from the backup. Run it "
         "again; if two nodes exchange blocks, delete the CiliumNode of one that is drained. An error of the operator that is older than the restore goes away only when it runs again",
     )

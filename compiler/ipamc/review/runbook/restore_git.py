@@ -20,7 +20,10 @@ from ipamc.review.runbook.moved import labels_of
 from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
 
 NO_WAY_BACK = "there is nothing to go back to; until the agents start, every step can be repeated"
-KUBELETS = "sudo systemctl stop kubelet"
+KUBELETS = (
+    "sudo systemctl stop kubelet",
+    "sudo crictl pods --label=k8s-app=cilium --quiet | xargs --no-run-if-empty sudo crictl rmp --force",
+)
 
 
 def restore_git(plan: Plan, run: Commands) -> Runbook:
@@ -50,10 +53,10 @@ def restore_git(plan: Plan, run: Commands) -> Runbook:
 def _quiet(run: Commands) -> Iterator[Step]:
     yield Step(
         key="stop-kubelet",
-        title="Stop the kubelets of all nodes",
-        why="pods go on, and nobody registers before Cilium's flags are there",
+        title="Stop the kubelets and Cilium's agents of all nodes",
+        why="pods go on. An agent that reaches an empty apiserver makes its CiliumNode anew, and asks for any block",
         where=Where.NODE,
-        commands=(KUBELETS,),
+        commands=KUBELETS,
     )
     yield paused(run)
     yield Step(
@@ -88,23 +91,14 @@ def _control_plane(run: Commands) -> Iterator[Step]:
     commands: tuple[str, ...] = ()
     if cluster.managed_by == "helm":
         commands = (
-            quoted(
-                "helm",
-                f"--kube-context={run.name}",
-                f"--namespace={cluster.namespace}",
-                "upgrade",
-                "--install",
-                "cilium",
-                "cilium/cilium",
-                "--values=YOUR-VALUES.yaml",
-                f"--values={run.where}/rendered/cilium/helm-values.yaml",
-                "--set=agent=false",
+            run.helm(
+                "--install", "--values=YOUR-VALUES.yaml", run.values, "--set=agent=false", version=run.read_at
             ),
         )
     yield Step(
         key="operator",
         title="Install Cilium without its agents",
-        why="the operator registers the CRDs, and the flags are there before anybody reads them",
+        why="the operator registers the CRDs, and the flags are there before anybody reads them. Take the patch level that ran",
         where=Where.HERE if commands else Where.EDITOR,
         commands=commands,
         edit="" if commands else "ConfigMap, RBAC and Deployment cilium-operator, without DaemonSet cilium",
@@ -159,7 +153,8 @@ def _all_blocks(plan: Plan, run: Commands) -> Iterator[Step]:
     cluster = plan.cluster
     yield applied(
         run,
-        why="cilium/ first, then shard by shard",
+        by_hand=True,
+        why="it takes the order that matters: cilium/, then shard by shard",
         if_not="it waits for CRDs, or the flags are not as rendered: see the steps before",
     )
     if cluster.mode is Mode.MULTI_POOL:
@@ -180,16 +175,7 @@ def _all_blocks(plan: Plan, run: Commands) -> Iterator[Step]:
 
 def _agents(run: Commands) -> Iterator[Step]:
     cluster = run.cluster
-    helm = quoted(
-        "helm",
-        f"--kube-context={run.name}",
-        f"--namespace={cluster.namespace}",
-        "upgrade",
-        "cilium",
-        "cilium/cilium",
-        "--reuse-values",
-        "--set=agent=true",
-    )
+    helm = run.helm("--reuse-values", "--set=agent=true")
     yield Step(
         key="agents",
         title="Start the agents",

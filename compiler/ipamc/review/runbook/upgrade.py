@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Version
-from ipamc.review.runbook.commands import Commands, quoted
+from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import applied, audited, branched, merged
 from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Where, alone
 
@@ -105,19 +105,7 @@ def _programs(run: Commands, minor: int) -> Iterator[Step]:
     cluster = run.cluster
     commands: tuple[str, ...] = ()
     if cluster.managed_by == "helm":
-        commands = (
-            quoted(
-                "helm",
-                f"--kube-context={run.name}",
-                f"--namespace={cluster.namespace}",
-                "upgrade",
-                "cilium",
-                "cilium/cilium",
-                f"--version={READ_AT[minor]}",
-                "--reset-then-reuse-values",
-                f"--values={run.where}/rendered/cilium/helm-values.yaml",
-            ),
-        )
+        commands = (run.helm("--reset-then-reuse-values", run.values, version=READ_AT[minor]),)
         why = (
             f"{READ_AT[minor]} is the release whose source ipamc was written by; take the newest patch level"
         )
