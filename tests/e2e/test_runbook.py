@@ -166,6 +166,18 @@ def test_a_renumber_in_two_waves(begin: Any, mode: str) -> None:
     assert player.runbooks() == []
 
 
+@pytest.mark.parametrize("mode", ["kubernetes", "annotations", "bystander", "crd", "pinned"])
+def test_nodes_that_somebody_settled_already(begin: Any, mode: str) -> None:
+    """The lock was settled and merged, and nothing was done with the nodes: what is under way says what is left."""
+    player = begin(mode)
+    for consent in ("--renumber a --renumber c", "--settle a --settle c"):
+        options = consent.split()
+        player.sh(f"ipamc lock fleet {' '.join(options)} && ipamc compile fleet && git add clusters")
+        player.sh("git commit --quiet -m settled && git push --quiet origin main")
+    player.play(player.runbook("--base HEAD~1 --wave-size 1"))
+    ends(player, mode, MOVED)
+
+
 @pytest.mark.parametrize("mode", ALL)
 def test_a_machine_is_replaced_under_the_same_name(begin: Any, mode: str) -> None:
     player = begin(mode)

@@ -18,7 +18,8 @@ def branched(run: Commands, branch: str) -> Step:
         key="branch",
         title="Begin a branch at the trunk",
         commands=run.branch(branch),
-        if_not="commit or stash what the work tree has, and try again",
+        if_not="commit or stash what the work tree has, and try again. If a branch of this name is pushed already, somebody works "
+        "on this change: look at it, and delete it when it is done",
     )
 
 

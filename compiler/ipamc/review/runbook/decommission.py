@@ -111,10 +111,24 @@ def _left(run: Commands, nodes: Sequence[str]) -> Step:
 def forgotten(plan: Plan, run: Commands, nodes: Sequence[str]) -> Phase:
     """Return the phase in which nodes leave the inventory, with consent, and leave their blocks in quarantine."""
     branch = f"runbook/{run.name}/decommission"
+    planned = sorted({node.name for node in plan.cluster.nodes if node.planned} & set(nodes))
     lines = sum(len(plan.held.get(node, ())) for node in nodes)
     return alone(
         "Take them out of the inventory",
         branched(run, branch),
+        *(
+            [
+                Step(
+                    key="edit-inventory",
+                    title=f"Remove the planned nodes {', '.join(planned)} from the inventory",
+                    why="a refresh keeps what is planned",
+                    where=Where.EDITOR,
+                    edit="\n".join(f"remove: {node}" for node in planned),
+                )
+            ]
+            if planned
+            else []
+        ),
         *merged(
             run,
             branch,

@@ -200,11 +200,11 @@ def _forgotten(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
 def _settled(plan: Plan, run: Commands, nodes: Collection[str], cut: Cut) -> Phase:
     """Return the phase for nodes whose renumber is settled in the lock, and that are still to move."""
     found = []
-    for name, some in waves(plan.cluster, nodes, cut):
+    for number, (name, some) in enumerate(waves(plan.cluster, nodes, cut), 1):
         blocks = {node: list(plan.held.get(node, ())) for node in some}
         steps = [cordoned(run, some), drained(run, some)]
         if is_made_anew(run.cluster):
-            steps += _joined_again(run, some, f"runbook/{run.name}/joined-again")
+            steps += _joined_again(run, some, f"runbook/{run.name}/joined-again-{number}")
         steps.append(applied(run))
         found.append(Wave(name=name, nodes=some, steps=(*steps, *_after_apply(plan, run, blocks))))
     return Phase(title="Move the nodes that are settled already", waves=tuple(found))

@@ -143,7 +143,7 @@ def _ends(run: Commands, new: str, blocks: dict[str, tuple[Line, ...]]) -> Itera
 
 
 def _inventory(run: Commands, new: str) -> Iterator[Step]:
-    branch = f"runbook/{run.name}/replace-node"
+    branch = f"runbook/{run.name}/replaced-node"
     yield branched(run, branch)
     yield from merged(run, branch, f"{new} was replaced", *refreshed(run), why="the new Node has another uid")
     yield audited(run)

@@ -25,7 +25,7 @@ from ipamc.review.runbook.mode_change import mode_change
 from ipamc.review.runbook.moved import is_made_anew
 from ipamc.review.runbook.new_range import new_range
 from ipamc.review.runbook.preview import preview, with_range
-from ipamc.review.runbook.renumber import renumber
+from ipamc.review.runbook.renumber import pending_of, renumber
 from ipamc.review.runbook.replace_node import replace_node
 from ipamc.review.runbook.restore_etcd import restore_etcd
 from ipamc.review.runbook.restore_git import restore_git
@@ -69,6 +69,8 @@ def requested(request: Request, plan: Plan, run: Commands) -> Runbook:
 def _renumber(request: Request, plan: Plan, run: Commands) -> Runbook:
     asked = _asked(request, plan)
     found = _preview(plan.cluster, plan, request, parse_consent(renumber=asked))
+    if not pending_of(found):
+        raise Unclear("no node would move: these are at their pins, or planned")
     return renumber(found, run, request.cut, asked=asked)
 
 
