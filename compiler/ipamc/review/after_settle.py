@@ -34,7 +34,7 @@ def after_apply(plan: Plan, node: str) -> Iterator[str]:
     run = Commands(cluster, shared=plan.operator_pools)
     if is_made_anew(cluster):
         yield from map(sentence, joined_again(run, (node,)))
-        yield f"refresh the inventory: {run.dump} && {run.refresh}, then {run.ipamc('compile', run.name)}, merge and apply: the new Node has another uid"
+        yield f"refresh the inventory: {run.dump_nodes} && {run.refresh}, then {run.ipamc('compile', run.name)}, merge and apply: the new Node has another uid"
     if agents_read_nodes(cluster):
         return
     yield from (

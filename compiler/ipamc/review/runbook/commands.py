@@ -11,9 +11,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.support import READ_AT
-from ipamc.model.cilium.versions import can, pod_cidr_annotation
+from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
 from ipamc.render.targets.cilium_node import Allocated, allocated
@@ -220,18 +219,14 @@ class Commands:
     # What the cluster shows
 
     @property
-    def kinds(self) -> str:
-        """The kinds that a dump has; one that the cluster does not know would fail the whole command."""
-        of_cilium = ["ciliumnodes"]
-        if can(self.cluster.cilium, Capability.MULTI_POOL):
-            of_cilium += ["ciliumpodippools", "ciliumnodeconfigs"]
-        return ",".join(("nodes", *of_cilium, "ciliumendpoints", "pods", "configmaps"))
-
-    @property
     def dump(self) -> str:
         """How the live cluster is dumped into `dump_file`."""
-        get = self.kubectl("get", self.kinds, "--all-namespaces", "--output=json")
-        return f"{get} > {quoted(self.dump_file)}"
+        return self.ipamc("ci", "dump", self.name, "--output", self.dump_file)
+
+    @property
+    def dump_nodes(self) -> str:
+        """How Nodes and CiliumNodes, which a refresh reads, are dumped into `dump_file`."""
+        return self.ipamc("ci", "dump", self.name, "--for", "refresh", "--output", self.dump_file)
 
     @property
     def dump_calico(self) -> str:

@@ -91,7 +91,7 @@ def audited(run: Commands, why: str = "") -> Step:
 
 def refreshed(run: Commands) -> tuple[str, ...]:
     """Return the commands that take the live Nodes over into the inventory."""
-    return run.dump, run.refresh
+    return run.dump_nodes, run.refresh
 
 
 def cordoned(run: Commands, nodes: Sequence[str]) -> Step:

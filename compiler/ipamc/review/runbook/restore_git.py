@@ -142,7 +142,7 @@ def _nodes(plan: Plan, run: Commands) -> Iterator[Step]:
         branch,
         "the Nodes registered anew",
         quoted("git", "rm", "--quiet", "--ignore-unmatch", f"{run.where}/ciliumnodes.yaml"),
-        run.dump,
+        run.dump_nodes,
         f"{run.refresh} --rebuilt",
         why="they have other uids, and manifests with the old ones would be refused. Only uids may change in the plan. CiliumNodes of before are no evidence any more",
         if_not="nodes that have not registered would leave: start their kubelets first, or take their lines of nodes.yaml back",
