@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import test_import_calico as calico_cluster
 from tests.e2e.api import (
     CILIUM_NODES,
     CONFIG_MAPS,
-    CRDS,
     DEPLOYMENTS,
     NODE_CONFIGS,
     NODES,
@@ -25,9 +25,9 @@ from tests.e2e.api import (
 from tests.e2e.objects import allocated
 from tests.e2e.operator import Operator
 from tests.e2e.played import Player
-from tests.e2e.processes import until
 from tests.e2e.proof import at_rest, handled_by_operator
 from tests.e2e.site import Site
+from tests.e2e.test_import_calico import with_calico  # noqa: F401 - a fixture
 from tests.support.fleet import cluster, inventory, pool
 
 EIGHT = {"cidrs": ["10.0.0.0/24"], "blockSize": 27}
@@ -348,43 +348,35 @@ def test_etcd_comes_back_from_a_backup(begin: Any, api: Api, mode: str) -> None:
     ends(player, mode, expected)
 
 
-CALICO = ("ippools", "ipamblocks", "blockaffinities", "ipreservations", "ipamconfigs")
-KINDS = ("IPPool", "IPAMBlock", "BlockAffinity", "IPReservation", "IPAMConfig")
+def test_from_calico_to_cilium(with_calico: Api, operator: Operator, tmp_path: Path) -> None:  # noqa: F811 - a fixture
+    """What a real apiserver has of Calico is imported, and 24 nodes move in waves of eight.
 
-
-def test_from_calico_to_cilium(begin: Any, api: Api) -> None:
-    """Calico's kinds are there, and nothing of Calico runs: its rules are played in tests/review/test_runbook_calico.py."""
-    player = begin("pinned", runs=False)
-    for plural, kind in zip(CALICO, KINDS, strict=True):
-        api.delete(f"{CRDS}/{plural}.crd.projectcalico.org")
-        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-        names = {"plural": plural, "kind": kind, "singular": kind.lower()}
-        spec = {"group": "crd.projectcalico.org", "scope": "Cluster", "names": names, "versions": [version]}
-        metadata = {"name": f"{plural}.crd.projectcalico.org"}
-        api.create(
-            CRDS,
-            {
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "CustomResourceDefinition",
-                "metadata": metadata,
-                "spec": spec,
-            },
-        )
-    until(
-        lambda: (
-            api.kubectl("get", ",".join(f"{each}.crd.projectcalico.org" for each in CALICO)).returncode == 0
-        ),
-        "kubectl knows Calico's kinds",
-    )
+    Nothing of Calico runs: its rules are played in tests/review/test_runbook_calico.py.
+    """
+    if operator.version < (1, 15):
+        pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
+    api = with_calico
+    site = Site(api, tmp_path / "work", "lab", operator.minor)
+    site.work.mkdir()
+    calico_cluster.running(api)
+    options = ("--cilium-version", operator.minor, "--managed-by", "helm")
+    site.run("import", "lab", calico_cluster.dump(site, "dump.json"), *options)
+    player = Player(site, operator, tmp_path)
     player.daemon_set("calico-node")
     player.edits = {"remove-calico": lambda _: None}
-    player.play(player.runbook("--change calico --wave-size 2"))
-    ends(player, "pinned", BEFORE)
-    reserved = api.items("/apis/crd.projectcalico.org/v1/ipreservations")
-    assert {name: each["spec"]["reservedCIDRs"] for name, each in reserved.items()} == BEFORE
-    for plural in CALICO:
-        api.delete(f"{CRDS}/{plural}.crd.projectcalico.org")
+    player.after = lambda: disjoint(api, "pinned")
+    try:
+        player.play(player.runbook("--change calico --wave-size 8"))
+        rest(player)
+        assert calico_cluster.held(site) == calico_cluster.given()
+        assert {name: sorted(some) for name, some in blocks(api, "pinned").items()} == calico_cluster.given()
+        reserved = api.items("/apis/crd.projectcalico.org/v1/ipreservations")
+        reserved.pop("routers")
+        assert {
+            name: sorted(each["spec"]["reservedCIDRs"]) for name, each in reserved.items()
+        } == calico_cluster.given()
+    finally:
+        player.stop_operator()
 
 
 def test_an_upgrade_changes_no_block(begin: Any, operator: Operator) -> None:

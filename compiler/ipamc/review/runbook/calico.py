@@ -122,11 +122,12 @@ def _frozen(run: Commands) -> Iterator[Step]:
     yield from merged(
         run,
         branch,
-        "the blocks that Calico has given out",
+        "the blocks that Calico has given out, frozen",
         run.dump_calico,
         run.refresh,
-        why="blocks that were claimed since the import are taken in; after the freeze no more are claimed",
-        if_not="a block of two nodes, or outside every pool, must be decided first",
+        why="what Calico shows after the freeze must be what the lock holds; from now on no more blocks are claimed",
+        if_not="IPC0513: Calico made a block for a node after the import. Nothing was applied yet, so delete "
+        f"{run.where}, and import again: {run.ipamc('import', run.name, run.dump_file)}",
     )
     yield Step(
         key="restart-borrowers",

@@ -86,7 +86,7 @@ class Commands:
         return (
             self.ipamc("compile", self.name),
             quoted("git", "add", self.where),
-            quoted("git", "commit", "--message", f"{self.name}: {message}"),
+            f"git diff --cached --quiet || {quoted('git', 'commit', '--message', f'{self.name}: {message}')}",
             "git push --set-upstream origin HEAD",
         )
 

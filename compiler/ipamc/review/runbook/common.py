@@ -37,6 +37,7 @@ def merged(
     yield Step(
         key="merge",
         title=f"Open a merge request for {branch}, read its plan, and merge it",
+        why="if nothing changed, there is nothing to merge",
         where=Where.FORGE,
         commands=run.merged,
         check=run.same_as(branch),
