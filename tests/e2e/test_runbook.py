@@ -292,6 +292,23 @@ def test_another_mode(begin: Any, operator: Operator, old: str, mode: str) -> No
     ends(player, new, BEFORE)
 
 
+def test_another_mode_node_by_node(begin: Any, operator: Operator) -> None:
+    """To pools of each node's own, where agents start without pods, in two waves: found by what is under way."""
+    if operator.version < (1, 15):
+        pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
+    player = begin("bystander")
+    ipam = {"mode": "multi-pool", "pinning": "node"}
+    player.site.edit(
+        lambda document: document["spec"].update(ipam=ipam) if document["kind"] == "Cluster" else None
+    )
+    player.sh("ipamc lock fleet --mode && ipamc compile fleet && git add clusters")
+    player.sh("git commit --quiet -m mode && git push --quiet origin main")
+    runbook = player.runbook("--base HEAD~1 --by rack")
+    assert [wave["nodes"] for wave in runbook["phases"][1]["waves"]] == [["a", "b"], ["c", "d"]]
+    player.play(runbook)
+    ends(player, "pinned", BEFORE)
+
+
 def second_family(site: Site) -> None:
     """Write IPv6 into the Cluster and the pool."""
 

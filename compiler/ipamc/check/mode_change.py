@@ -1,7 +1,7 @@
 """Rules about another `spec.ipam.mode` while nodes hold blocks.
 
 Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
-objects are there before the flags (tests/e2e/test_mode_change.py, `review.diff.steps`).
+objects are there before the flags (tests/e2e/test_mode_change.py, `review.runbook.order`).
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.review.after_settle import after_apply
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.mode_change import order
 from ipamc.review.runbook.moved import agents_read_nodes
+from ipamc.review.runbook.order import order
 from ipamc.review.runbook.sentences import sentence
 
 

@@ -17,7 +17,7 @@ from ipamc.review.runbook.common import (
     restarted_pods,
     shown,
 )
-from ipamc.review.runbook.mode_change import BEFORE, agents, flags
+from ipamc.review.runbook.order import BEFORE, agents, flags
 from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
 from ipamc.review.runbook.waves import Cut, waves
 

@@ -10,7 +10,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import applied, branched, merged
-from ipamc.review.runbook.mode_change import flags
+from ipamc.review.runbook.order import flags
 from ipamc.review.runbook.renumber import moving, pending_of
 from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
 from ipamc.review.runbook.waves import Cut

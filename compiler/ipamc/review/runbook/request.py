@@ -98,7 +98,7 @@ def _mode(request: Request, plan: Plan, run: Commands) -> Runbook:
     patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
     after = replace(cluster, mode=mode, patch_nodes=patch)  # type: ignore[arg-type]  # a Literal
     then = Commands(after, run.folder, run.shared)
-    return mode_change(plan.lock, cluster, replace(plan, cluster=after), then, begun=False)
+    return mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut, begun=False)
 
 
 def _dual_stack(request: Request, plan: Plan, run: Commands) -> Runbook:

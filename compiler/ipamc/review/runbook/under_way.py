@@ -10,7 +10,8 @@ from ipamc.model.plan import Origin, Plan
 from ipamc.review.diff import ClusterBase, Difference
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.dual_stack import dual_stack
-from ipamc.review.runbook.mode_change import mode_change, order
+from ipamc.review.runbook.mode_change import mode_change
+from ipamc.review.runbook.order import order
 from ipamc.review.runbook.renumber import pending_of, renumber
 from ipamc.review.runbook.replace_node import replace_node
 from ipamc.review.runbook.upgrade import upgrade
@@ -35,7 +36,7 @@ def _found(
     if before and before.cilium < plan.cluster.cilium:
         yield upgrade(_of(run, before), plan.cluster.cilium)
     if order(lock, before, plan, run):
-        yield mode_change(lock, before, plan, run, begun=True)
+        yield mode_change(lock, before, plan, run, cut, begun=True)
     elif added := _new_family(lock, before, plan):
         yield dual_stack(plan, run, cut, added, begun=True)
     settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
