@@ -24,7 +24,7 @@ from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.values import CHANGES, Runbook, Step
 from ipamc.review.runbook.waves import Cut, waves
 from ipamc.workspace.disk import assets
-from tests.support.builders import node, plan, pool
+from tests.support.builders import node, plan, pool, read, rendered
 
 ZONE = "topology.kubernetes.io/zone"
 SCHEMA = json.loads(assets("schemas")["runbook.output.json"])
@@ -146,6 +146,19 @@ def test_the_blocks_of_a_check_are_those_that_the_lock_gives() -> None:
     )
     assert shown
     assert shown.expect == "n01 10.0.0.64/26\nn02 10.0.0.128/26"
+
+
+@pytest.mark.parametrize("mode", ["pinned", "shared"])
+def test_a_seed_is_the_one_that_is_rendered(mode: str) -> None:
+    pools = [pool("default", "10.0.0.0/16", allow_first=True)]
+    word, fields = MODES[mode]
+    seeded = plan(word, pools, HELD, version="1.20", **fields)
+    run = Commands(seeded.cluster, "", seeded.operator_pools)
+    wanted = {each["metadata"]["name"]: each for each in read(rendered(seeded)["seeds/000.yaml"])}
+    assert {
+        name: json.loads(shlex.split(run.seed(name, lines))[2]) for name, lines in seeded.held.items()
+    } == wanted
+    assert "allowFirstIP" in str(wanted)
 
 
 def test_without_room_the_findings_say_so() -> None:

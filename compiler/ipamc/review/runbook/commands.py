@@ -181,7 +181,10 @@ class Commands:
 
     def seed(self, node: str, lines: Sequence[Line]) -> str:
         """Return how a node's seed is applied; it is the one that is rendered."""
-        pools = [{"pool": pool, "cidrs": list(cidrs)} for pool, cidrs in self._allocated(node, lines)]
+        pools = [
+            {"pool": pool, "cidrs": list(cidrs), **dict.fromkeys(allowed, True)}
+            for pool, cidrs, allowed in self._allocated(node, lines)
+        ]
         document = {
             "apiVersion": "cilium.io/v2",
             "kind": "CiliumNode",
@@ -284,7 +287,7 @@ class Commands:
         """Return blocks as the API shows them."""
         cluster, some = self.cluster, tuple(sorted(lines, key=lambda line: line.block))
         if cluster.mode is Mode.MULTI_POOL:
-            return ",".join(block for _, blocks in self._allocated(node, some) for block in blocks)
+            return ",".join(block for _, blocks, _ in self._allocated(node, some) for block in blocks)
         if cluster.mode is Mode.KUBERNETES:
             blanks = cluster.patch_nodes == "annotations"
             return (" " if blanks else ",").join(texts(pod_cidrs(cluster, some)))
