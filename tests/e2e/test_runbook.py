@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ipamc.model.cilium.features import LAST
 from tests.e2e import test_import_calico as calico_cluster
 from tests.e2e.api import (
     CILIUM_NODES,
@@ -398,8 +399,10 @@ def test_from_calico_to_cilium(with_calico: Api, operator: Operator, tmp_path: P
 
 def test_an_upgrade_changes_no_block(begin: Any, operator: Operator) -> None:
     """Programs stay what they are here: git and the objects go through two minors."""
-    player = begin("bystander")
     _, minor = operator.version
+    if minor + 2 > LAST[1]:
+        pytest.skip("the second minor is one that nobody knows yet")
+    player = begin("bystander")
     numbers = iter((minor + 1, minor + 2))
 
     def next_version(site: Site) -> None:
