@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import tests.e2e.test_adopt
+import tests.e2e.test_audit
 import tests.e2e.test_controller_manager
 import tests.e2e.test_evidence
 import tests.e2e.test_import

@@ -30,6 +30,7 @@ NO_SERVER_HERE = {
     "IPC0566": "allowFirstIP is new in 1.20, whose operator does not build here",
     "IPC0541": "the agent refuses it at start; no agent runs here",
     "IPC0542": "the agent announces; no agent runs here",
+    "IPC0932": "it is about several minors in one cluster; one operator runs here",
     "IPC0826": "node-ipam-controller does not run here",
     "IPC0827": "node-ipam-controller does not run here",
     "IPC0854": "Calico does not run here",

@@ -17,6 +17,7 @@ from tests.e2e.objects import cilium_node, ip_pool
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.proof import agents_start, apply_seeds, at_rest, handled_by_operator
+from tests.e2e.rules import shows
 from tests.e2e.site import Site
 from tests.e2e.test_clusters import fleet
 from tests.e2e.test_config import DEPLOYMENT
@@ -202,6 +203,7 @@ def pods_go(api: Api, *names: str) -> None:
     until(lambda: not set(names or api.items(PODS)) & api.items(PODS).keys(), "the pods are gone")
 
 
+@shows("IPC0910", "IPC0920", "IPC0922", "IPC0926", "IPC0930", "IPC0941", "IPC0943", "IPC0945")
 @pytest.mark.parametrize("kind", MODES)
 def test_a_cluster_that_was_applied_has_no_problems_and_what_is_done_to_it_is_found(
     api: Api, operator: Operator, tmp_path: Path, kind: str

@@ -87,7 +87,7 @@ def listed(api: Api, operator: Operator, work: Path, *pools: Object) -> Site:
 # --allocate-node-cidrs=true, in kubernetes mode.
 
 
-@shows("IPC0504")
+@shows("IPC0504", "IPC0931")
 def test_it_sets_the_pod_cidrs_of_a_node_that_joins_at_once_and_ours_are_refused(
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:
@@ -232,7 +232,7 @@ def test_told_not_to_it_sets_nothing(api: Api, operator: Operator, tmp_path: Pat
 # The other modes.
 
 
-@shows("IPC0506", "IPC0817")
+@shows("IPC0506", "IPC0817", "IPC0951")
 @pytest.mark.parametrize("ipam", [{}, {"operator": "adopt"}], ids=["bystander", "adopt"])
 def test_in_cluster_pool_mode_its_pod_cidrs_mean_nothing(
     api: Api, operator: Operator, tmp_path: Path, ipam: dict[str, str]

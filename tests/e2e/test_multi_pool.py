@@ -242,7 +242,7 @@ def test_one_block_on_two_nodes(api: Api, operator: Operator) -> None:
     assert (allocated(live["a"]), allocated(live["b"])) == (["10.0.0.0/27"], [])
 
 
-@shows("IPC0410")
+@shows("IPC0410", "IPC0913")
 def test_a_block_in_no_range(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default", "10.0.0.0/24"))
     assert allocated(with_operator(api, operator, CONFIG, seed("a", "default", "10.9.0.0/27"))["a"]) == []

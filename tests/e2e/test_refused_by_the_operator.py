@@ -153,7 +153,7 @@ def test_two_blocks_of_a_family_are_adopted_and_the_agent_uses_the_first(
     )
 
 
-@shows("IPC0513")
+@shows("IPC0513", "IPC0911", "IPC0912", "IPC0970")
 def test_another_block_for_a_running_node(api: Api, operator: Operator) -> None:
     with operator.running(CLUSTER_POOL_26):
         api.create(CILIUM_NODES, cilium_node("a", "10.0.0.0/26"))

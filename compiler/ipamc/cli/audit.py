@@ -9,7 +9,7 @@ import click
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
 from ipamc.cli.options import Revision, cluster_argument
-from ipamc.cli.terminal import progress, say
+from ipamc.cli.terminal import progress, show
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
 
     Tells what is pending, edited by hand, missing, stale and foreign; two nodes with one block; routes that
     lead to the wrong node; nodes that wait for a block; pods outside their node's blocks; and more: `ipamc
-    explain IPC0910` and all other codes of IPC09.
+    explain IPC0910` and all other codes of IPC09. Findings go to stderr, their number to stdout.
     """
     from ipamc.report.findings import format_of
     from ipamc.review.audit.audit import number_of_problems
@@ -64,7 +64,7 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
     print_findings(found, style)
     number = number_of_problems(found)
     if not format_of(style).document:
-        say(f"found {count(number, 'problem')}")
+        show(f"found {count(number, 'problem')}\n")
     return REFUSED if number else DONE
 
 

@@ -80,7 +80,7 @@ def _moves(plan: Plan, pending: Blocks) -> Iterator[str]:
     for node, lines in sorted(pending.items()) if len(pending) <= FEW else ():
         keys = {line.key(one_block=one) for line in lines}
         old = [str(line.block) for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
-        yield f"{node} moves from {', '.join(old) or 'no block'} to {', '.join(str(line.block) for line in lines)}"
+        yield f"node {node} moves from {', '.join(old) or 'no block'} to {', '.join(str(line.block) for line in lines)}"
 
 
 def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
