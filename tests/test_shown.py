@@ -11,6 +11,7 @@ import tests.e2e.test_evidence
 import tests.e2e.test_import
 import tests.e2e.test_mode_change
 import tests.e2e.test_multi_pool
+import tests.e2e.test_nodes
 import tests.e2e.test_published_pools
 import tests.e2e.test_refused_by_the_apiserver
 import tests.e2e.test_refused_by_the_operator

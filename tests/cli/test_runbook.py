@@ -104,7 +104,7 @@ def test_pending_lines_are_under_way(capsys: pytest.CaptureFixture[str]) -> None
     (found,) = asked(capsys, "--by", "zone")
     assert (found["change"], nodes(found)) == ("renumber", [["n1"], ["n2", "n3"]])
     assert [phase["title"] for phase in found["phases"]] == ["Move the nodes, wave by wave"]
-    assert "n1 moves from 10.0.0.0/27 to 10.0.0.96/27" in found["about"]
+    assert "node n1 moves from 10.0.0.0/27 to 10.0.0.96/27" in found["about"]
 
 
 @pytest.mark.usefixtures("lab")

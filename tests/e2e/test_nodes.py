@@ -19,6 +19,7 @@ from tests.e2e.proof import (
     holds,
     node_blocks,
 )
+from tests.e2e.rules import shows
 from tests.e2e.site import Site
 from tests.support.fleet import cluster, inventory, pool
 
@@ -173,6 +174,7 @@ def test_unless_nodes_are_created_on_purpose(api: Api, operator: Operator, tmp_p
 # Re-created.
 
 
+@shows("IPC0921")
 def test_a_node_that_is_re_created_gets_its_block_back(api: Api, operator: Operator, tmp_path: Path) -> None:
     site = listed(api, operator, tmp_path)
     before = node_blocks(site)

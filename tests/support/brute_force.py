@@ -25,10 +25,14 @@ class BruteForce:
     refused: set[tuple[str, str]] = field(default_factory=set)
 
     def waited(self, line: Line) -> bool:
-        """Tell whether a line left so long ago that its addresses may be given again."""
+        """Tell whether a line left so long ago that its addresses may be given again.
+
+        A block from which a node is moved today is in use until that was applied.
+        """
         days = self.cluster.quarantine_days
         return (
             bool(line.since)
+            and not (line.moved and line.since == self.today)
             and days is not None
             and date.fromisoformat(line.since) + timedelta(days=days) <= date.fromisoformat(self.today)
         )
