@@ -163,7 +163,8 @@ class Player:
             return
         end = time.monotonic() + PATIENCE
         while (printed := self.sh(f"{command} || true")).split() != check["expect"].split():
-            assert time.monotonic() < end, f"{command}\n{printed}\nexpected:\n{check['expect']}"
+            said = "" if time.monotonic() < end else self.sh(f"{command} 2>&1 || true")
+            assert time.monotonic() < end, f"{command}\n{said or printed}\nexpected:\n{check['expect']}"
             time.sleep(0.5)
         self.ran.append(command)
 
@@ -187,6 +188,7 @@ class Player:
             return
         self.sh(command)
         self.ran.append(command)
+        self.agents_of_nodes(command)
         if AGENT in command and " delete pod " in command:
             self.agents([command.rpartition("spec.nodeName=")[2]])
         elif "rollout restart daemonset/cilium" in command:
@@ -263,6 +265,19 @@ class Player:
             if mode == "kubernetes":
                 cidrs = there[name]["spec"].get("podCIDRs", [])
                 self.api.change(f"{CILIUM_NODES}/{name}", partial(_set_ipam, ipam={"podCIDRs": cidrs}))
+
+    def agents_of_nodes(self, command: str) -> None:
+        """Play what agents and the garbage collector do in kubernetes mode about Nodes that join again.
+
+        A CiliumNode goes with its Node; the agent of one that joins waits for podCIDRs, and then writes them.
+        """
+        if self.site.cluster["ipam"]["mode"] != "kubernetes":
+            return
+        if " delete node " in command:
+            self.api.delete(*(f"{CILIUM_NODES}/{name}" for name in command.split(" delete node ")[1].split()))
+        elif command.startswith("ipamc ci apply "):
+            live, there = self.api.items(CILIUM_NODES), self.api.items(NODES)
+            self.agents([name for name in there if name not in live and there[name]["spec"].get("podCIDRs")])
 
     def _empty(self, name: str, node: Object) -> Object:
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}

@@ -92,7 +92,8 @@ def _of_cause(scene: Scene, seen: SeenCiliumNode, cause: str) -> str:
             return "note"
         if _UNKNOWN(cause):
             # The agent uses the block all the same; nobody else gets it, unless the operator hands out by itself.
-            return "note" if scene.cluster.bystander else "warning"
+            alone = scene.cluster.bystander or scene.cluster.mode in {Mode.KUBERNETES, Mode.CRD}
+            return "note" if alone else "warning"
         return "warning" if scene.holders[block] > 1 else "note"
     if _EMPTY(cause) and scene.cluster.mode is Mode.MULTI_POOL:
         return "error" if _asks_for_more(scene, seen) else "note"

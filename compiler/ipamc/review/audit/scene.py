@@ -187,6 +187,12 @@ class Scene:
         """Return the CiliumEndpoints by namespace and name."""
         return {(endpoint.namespace, endpoint.name): endpoint for endpoint in self.dump.endpoints}
 
+    @property
+    def before_cilium(self) -> bool:
+        """Whether the cluster runs Calico, and nothing of Cilium yet: nothing of ours can be in it."""
+        cilium = self.config_map or self.dump.cilium_nodes or AGENT in self.pods_of
+        return bool(self.dump.calico_blocks) and not cilium
+
     def agent_ran(self, node: str) -> bool:
         """Tell whether the dump proves that Cilium's agent ran on a node."""
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)

@@ -178,10 +178,13 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     """
     for kind, some in _by_kind(dict.fromkeys(objects)):
         known = kind in scene.dump.kinds
-        make = error if known else warning
-        unknown = (
-            "" if known else f": the dump has no {kind} at all, so they may only not have been asked for"
-        )
+        make = error if known else note if scene.before_cilium else warning
+        if known:
+            unknown = ""
+        elif scene.before_cilium:
+            unknown = ": the cluster runs Calico, and nothing of Cilium yet"
+        else:
+            unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
         yield Found(
             make(
                 "IPC0943",
