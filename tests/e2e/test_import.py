@@ -14,6 +14,8 @@ from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
 from tests.e2e.site import Site
+from tests.e2e.test_ci_apply import apply
+from tests.e2e.test_pipelines import Pipeline
 
 NUMBER = 200
 KINDS = "nodes,ciliumnodes,pods,cm,deployments"
@@ -162,6 +164,16 @@ def test_a_running_cluster_is_taken_over(api: Api, operator: Operator, site: Sit
     assert "unchanged" in site.run("import", "lab", file)
     assert "0 renumbered; unchanged" in site.compile("--locked")
     with operator.running(CONFIGS[mode]):
+        # As it is imported, nothing is to be repaired, and no object is written; Nodes get the guards of Argo CD and Flux.
+        paths = (
+            (CILIUM_NODES, POOLS, CONFIG_MAPS)
+            if mode == "kubernetes"
+            else (NODES, CILIUM_NODES, POOLS, CONFIG_MAPS)
+        )
+        untouched = live(api, paths)
+        pipeline = Pipeline(site, site.work / "pipeline")
+        apply(pipeline, "--repair", "--before-flags", target="lab")
+        assert live(api, paths) == untouched
         # The first apply makes ipamc an owner of fields, and changes none of them; the second one changes no object.
         site.apply()
         assert specs(api) == before

@@ -44,7 +44,7 @@ spec:
 
 NODES = """\
 # yaml-language-server: $schema=../{schemas}/nodeinventory.schema.json
-# Or put the output of 'kubectl get nodes,ciliumnodes -o yaml' here: in a cluster that runs, the CiliumNodes tell which blocks its nodes have.
+# A cluster that runs has blocks already: delete this folder, and run 'ipamc import {name} DUMP', which writes all of it. See ipamc import --help.
 apiVersion: ipamc/v1alpha1
 kind: NodeInventory
 nodes: []
