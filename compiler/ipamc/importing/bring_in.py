@@ -26,7 +26,7 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
-from ipamc.model.diagnostics import Diagnostic, Log, Refused, Span
+from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
 from ipamc.model.overlap_index import OverlapIndex
 
@@ -66,7 +66,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     draft = log.keep(_with_excluded(dump, draft, facts))
     cilium = options.cilium or facts.cilium
     if cilium is None:
-        raise Refused((*log.diagnostics, rules.version_unknown(_at(dump))))
+        raise Refused((*log.diagnostics, rules.version_unknown(dump.at)))
     if (
         facts.bgp == "metallb"
         and draft.mode is Mode.CLUSTER_POOL
@@ -74,7 +74,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     ):
         draft = replace(draft, spec={**draft.spec, "patchNodes": "podCIDRs"})
     if not options.managed_by and not facts.managed_by:
-        log.add([rules.owner_unknown(facts.config_at or _at(dump))])
+        log.add([rules.owner_unknown(facts.config_at or dump.at)])
     managed_by = options.managed_by or facts.managed_by or "helm"
     wanted = frozenset({*LABELS, *options.labels, *draft.label_keys})
     texts = {
@@ -96,7 +96,7 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
     modes = [mode.value for mode in Mode]
     if facts.config_at is None:
         if dump.cilium_nodes and options.mode is None:
-            yield rules.mode_unknown(_at(dump))
+            yield rules.mode_unknown(dump.at)
     elif options.mode is None and facts.mode not in modes:
         yield rules.mode_not_ours(facts.config_at, facts.mode, modes)
     elif options.mode is not None and facts.mode in modes and facts.mode != options.mode:
@@ -139,7 +139,7 @@ def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[
     inside = set()
     for block, why in others:
         for part, pool in ranges.over(block):
-            found.append(rules.inside_pool(_at(dump), block, why, pool, part))
+            found.append(rules.inside_pool(dump.at, block, why, pool, part))
             reserved.setdefault(pool, []).append(max(block, part, key=lambda one: one.prefix))
             inside.add(block)
     excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in inside))
@@ -149,7 +149,3 @@ def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[
 
 def _reserving(pool: DraftPool, blocks: list[Block]) -> DraftPool:
     return replace(pool, reserved=tuple(outermost([*pool.reserved, *blocks]))) if blocks else pool
-
-
-def _at(dump: Dump) -> Span:
-    return Span(dump.files[0] if dump.files else "")

@@ -9,12 +9,12 @@ from typing import Any
 
 from ipamc.importing import rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool
-from ipamc.importing.facts import Facts, covers
+from ipamc.importing.facts import Facts
 from ipamc.importing.ranges import ranges_around, usual_size
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import Mode, OperatorRole
-from ipamc.model.diagnostics import At, Diagnostic, Span
+from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenCiliumNode, SeenNode, SeenNodeConfig
 
 OUTSIDE = "outside"
@@ -96,7 +96,7 @@ def _one_block(
     masks: Mapping[int, int],
 ) -> Draft:
     """Return the draft of a mode with one pool: its ranges, and those of blocks outside of them."""
-    at, families, blocks = _at(dump), shell.families, shell.blocks
+    at, families, blocks = dump.at, shell.families, shell.blocks
     others = [Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips]
     others += [item.block for item in facts.excluded]
     decisions: list[Diagnostic] = []
@@ -113,7 +113,11 @@ def _one_block(
     tops = outermost(given)
     strangers = [block for block in outermost(every) if index_around(tops, block) is None]
     if strangers:
-        nodes = [name for name, some in blocks.items() if any(covers(strangers, block) for block, _ in some)]
+        nodes = [
+            name
+            for name, some in blocks.items()
+            if any(index_around(strangers, block) is not None for block, _ in some)
+        ]
         decisions.append(rules.outside_ranges(at, strangers, nodes, OUTSIDE))
         sizes = {
             family: max(block.prefix for block in strangers if block.family == family)
@@ -283,7 +287,7 @@ def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
 
 def about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
     """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block."""
-    at = _at(dump)
+    at = dump.at
     if draft.mode is not Mode.KUBERNETES:
         left = [
             node.name
@@ -300,10 +304,6 @@ def about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
     ]
     if waiting:
         yield rules.without_block(at, waiting)
-
-
-def _at(dump: Dump) -> At:
-    return Span(dump.files[0] if dump.files else "")
 
 
 _BY_MODE: Mapping[Mode, Callable[[Dump, Facts, tuple[int, ...]], Draft]] = {

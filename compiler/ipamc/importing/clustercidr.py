@@ -194,11 +194,7 @@ def _outside(
     if not lost:
         return ()
     outside = [block for block, _ in lost]
-    found.append(
-        rules.outside_ranges(
-            Span(dump.files[0]), sorted(outside), sorted({name for _, name in lost}), OUTSIDE
-        )
-    )
+    found.append(rules.outside_ranges(dump.at, sorted(outside), sorted({name for _, name in lost}), OUTSIDE))
     by_family = {
         family: tuple(aggregated(block for block in outside if block.family == family)) for family in (4, 6)
     }

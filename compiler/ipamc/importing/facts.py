@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ipamc.importing.draft import DraftRange
-from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block, readable_blocks
+from ipamc.model.address_sets import aligned, outermost
+from ipamc.model.cidr import Block, CidrError, parse_block, readable_blocks
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
 from ipamc.model.diagnostics import Span
 from ipamc.model.dump import Dump, SeenObject
@@ -247,7 +247,7 @@ def _of_load_balancers(item: SeenObject) -> Iterator[Block]:
         ends = [_host(entry.get(key)) for key in ("start", "stop")]
         first, last = ends[0], ends[1] or ends[0]
         if first and last and first.family == last.family and first.first <= last.first:
-            yield from _between(first, last)
+            yield from aligned(first.family, first.first, last.first + 1)
 
 
 def _host(text: Any) -> Block | None:
@@ -256,25 +256,9 @@ def _host(text: Any) -> Block | None:
     return next(readable_blocks([f"{text}/{128 if ':' in text else 32}"]), None)
 
 
-def _between(first: Block, last: Block) -> Iterator[Block]:
-    """Yield the fewest aligned blocks from one address to another."""
-    start, bits = first.first, BITS[first.family]
-    while start <= last.first:
-        size = (start & -start).bit_length() - 1 if start else bits
-        while size and start + (1 << size) - 1 > last.first:
-            size -= 1
-        yield Block(first.family, start, bits - size)
-        start += 1 << size
-
-
 def _network(text: str) -> Block | None:
     """Return the network of `192.0.2.7/24`, as calico-node writes a node's own address."""
     try:
         return parse_block(text, pods=False) if text else None
     except CidrError as problem:
         return next(readable_blocks([problem.better] if problem.rule == "host bits" else []), None)
-
-
-def covers(ranges: Iterable[Block], block: Block) -> bool:
-    """Tell whether one of some ranges has a whole block."""
-    return any(around.contains(block) for around in ranges)

@@ -10,7 +10,7 @@ from ipamc.importing import calico, rules
 from ipamc.importing.files import CILIUM_NODES, NODES
 from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
-from ipamc.model.diagnostics import Diagnostic, Log, Span
+from ipamc.model.diagnostics import Diagnostic, Log
 from ipamc.model.dump import Dump
 from ipamc.model.selector.find_key import find_keys
 
@@ -55,7 +55,7 @@ def refresh(
     # podCIDRs of Nodes may be left over.
     blocks = log.keep(calico.shown(dump, cluster))
     if cluster.cilium_nodes and not (dump.cilium_nodes or blocks) and cluster.mode is not Mode.KUBERNETES:
-        log.add([rules.no_cilium_nodes(_at(dump), CILIUM_NODES, len(cluster.cilium_nodes))])
+        log.add([rules.no_cilium_nodes(dump.at, CILIUM_NODES, len(cluster.cilium_nodes))])
     return {
         NODES: inventory_text(dump, wanted, planned),
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
@@ -81,10 +81,10 @@ def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterat
     if is_of_another(cluster, dump) and not rebuilt:
         known = sorted(node.name for node in cluster.nodes if not node.planned)
         yield rules.other_cluster(
-            _at(dump), cluster.name, known, [f"{node.name} {node.uid}" for node in dump.nodes]
+            dump.at, cluster.name, known, [f"{node.name} {node.uid}" for node in dump.nodes]
         )
     elif past.limit and dump.newest and dump.newest < past.limit:
-        yield rules.older_dump(_at(dump), dump.newest, past.committed, NODES)
+        yield rules.older_dump(dump.at, dump.newest, past.committed, NODES)
 
 
 def is_of_another(cluster: Cluster, dump: Dump) -> bool:
@@ -114,7 +114,3 @@ def _planned(node: Node) -> Mapping[str, Any]:
     if node.max_pods:
         found["maxPods"] = node.max_pods
     return {**found, "planned": True}
-
-
-def _at(dump: Dump) -> Span:
-    return Span(dump.files[0] if dump.files else "")

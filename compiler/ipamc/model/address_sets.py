@@ -113,7 +113,7 @@ def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
     """
     family = block.family
     for first, end in gaps(block, sorted(other for other in without if other.overlaps(block))):
-        yield from _aligned(family, first, end)
+        yield from aligned(family, first, end)
 
 
 def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -126,12 +126,12 @@ def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
         if block.family == family and block.first <= end:
             end = max(end, block.last + 1)
             continue
-        yield from _aligned(family, first, end)
+        yield from aligned(family, first, end)
         family, first, end = block.family, block.first, block.last + 1
-    yield from _aligned(family, first, end)
+    yield from aligned(family, first, end)
 
 
-def _aligned(family: int, first: int, end: int) -> Iterator[Block]:
+def aligned(family: int, first: int, end: int) -> Iterator[Block]:
     """Yield the largest aligned blocks of a run of addresses, of which `end` is not one."""
     while first < end:
         size = largest_aligned(first, end)

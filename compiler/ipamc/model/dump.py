@@ -213,6 +213,11 @@ class Dump:
     newest: str = ""
     """The latest time that an object tells of, RFC 3339 in UTC: the dump is not older. "": unknown."""
 
+    @property
+    def at(self) -> Span:
+        """Return the place of the dump as a whole: its first file."""
+        return Span(self.files[0] if self.files else "")
+
     @cached_property
     def nodes_by_name(self) -> Mapping[str, SeenNode]:
         """Return the Nodes by name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -15,6 +14,7 @@ from ipamc.review.audit.tree import Tree
 from ipamc.review.live.objects import POOL, Object, identity
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.environment import utc
 from ipamc.workspace.rendered import (
     CONFIG_MAP,
     KUSTOMIZATION,
@@ -80,7 +80,7 @@ def load_sides(folder: str, applied: str | None) -> Sides:
         git=here,
         applied=there,
         changed=_changed(folder),
-        applied_at=_text(git.committed(commit.top, commit.commit)) if commit else "",
+        applied_at=utc(git.committed(commit.top, commit.commit)) if commit else "",
     )
 
 
@@ -107,11 +107,7 @@ def _changed(folder: str) -> str:
     if top is None:
         return ""
     second = git.last_change(top, (PurePosixPath(below(top, folder)) / disk.LOCK).as_posix())
-    return "" if second is None else _text(second)
-
-
-def _text(second: int) -> str:
-    return f"{datetime.datetime.fromtimestamp(second, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return "" if second is None else utc(second)
 
 
 def tree_of(texts: Mapping[str, bytes], shown: str, revision: str, parsed: Parsed) -> Tree:

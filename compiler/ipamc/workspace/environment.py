@@ -33,6 +33,11 @@ def today() -> str:
         raise Trouble(f"SOURCE_DATE_EPOCH is {epoch}, after the year 9999") from None
 
 
+def utc(second: int) -> str:
+    """Return a second since 1970 as RFC 3339 in UTC, as objects of Kubernetes have it: it sorts as text."""
+    return f"{datetime.datetime.fromtimestamp(second, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def program(name: str) -> str | None:
     """Return where a program is on the PATH; None where it is not.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 
 from ipamc.importing import rules
@@ -10,6 +9,7 @@ from ipamc.importing.files import NODES
 from ipamc.importing.refresh import SLACK, Past
 from ipamc.model.diagnostics import Refused, Span
 from ipamc.workspace import disk, git
+from ipamc.workspace.environment import utc
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.revision import below
 
@@ -44,8 +44,4 @@ def past_of(folder: str) -> Past:
     second = git.last_change(top, f"{below(top, folder)}/{NODES}")
     if second is None:
         return Past()
-    return Past(committed=_text(second), limit=_text(second - SLACK))
-
-
-def _text(second: int) -> str:
-    return datetime.datetime.fromtimestamp(second, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Past(committed=utc(second), limit=utc(second - SLACK))

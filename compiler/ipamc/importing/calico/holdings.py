@@ -70,7 +70,7 @@ def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     ]
     found: list[Diagnostic] = []
     if not dump.calico_blocks:
-        found.append(rules.no_blocks(Span(dump.files[0]), claims=len(affinities)))
+        found.append(rules.no_blocks(dump.at, claims=len(affinities)))
     claims = [*_of_blocks(alive, affinities), *_of_affinities(alive, affinities, found)]
     found += _nested(alive, claims)
     known = [claim for claim in claims if claim.node in dump.nodes_by_name]

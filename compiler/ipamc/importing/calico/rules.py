@@ -319,7 +319,7 @@ def not_frozen(dump: Dump, config: Mapping[str, Any]) -> Iterator[Diagnostic]:
     resource = "ipamconfigs.crd.projectcalico.org" if crd else "ipamconfigurations.projectcalico.org"
     yield warning(
         "IPC0862",
-        Span(dump.files[0]),
+        dump.at,
         "Calico may still make blocks and borrow addresses, so this dump is true for a moment only",
         help="before the first node moves: calicoctl ipam configure --strictaffinity=true, and kubectl patch "
         f"""{resource} default --type=merge -p '{{"spec":{{"autoAllocateBlocks":false}}}}'; then dump and import""",

@@ -10,7 +10,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Mode
-from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
 from ipamc.model.dump import Dump, SeenCiliumNode
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
@@ -41,7 +41,7 @@ def no_use(dump: Dump) -> Iterator[Diagnostic]:
     if not sources(dump):
         yield error(
             "IPC0610",
-            Span(dump.files[0]),
+            dump.at,
             "nothing in the dump tells which addresses are in use: it has no CiliumEndpoints and no Pods",
             help=f"run {DUMP}",
         )
@@ -59,7 +59,7 @@ def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
     if held and not there:
         yield error(
             "IPC0611",
-            Span(dump.files[0]),
+            dump.at,
             f"the dump has none of the {count(len(held), 'node')} of the lock: {names(node.name for node in held)}",
             help="use a dump of this cluster",
         )
@@ -166,7 +166,7 @@ def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
     if days > DAYS:
         yield error(
             "IPC0613",
-            Span(dump.files[0]),
+            dump.at,
             f"the dump is {days:,} days old: its latest time is {dump.newest}",
             help=f"run {DUMP} again",
         )

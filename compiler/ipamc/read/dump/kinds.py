@@ -25,9 +25,8 @@ from ipamc.read.dump import shapes
 from ipamc.read.dump.calico import read_affinity, read_calico_block
 from ipamc.read.dump.items import Item
 from ipamc.read.dump.reader import Reader
-from ipamc.read.kinds.node import RawAmounts
+from ipamc.read.kinds.node import OF_CILIUM, pods
 
-_OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
 _REST_OF_ITEM = b'\n            "spec": {'
 """No text inside JSON has a line break, so this is the item's own key in a list that is printed with four blanks."""
 _APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
@@ -69,7 +68,7 @@ def read_node(raw: shapes.Node, item: Item, reader: Reader) -> SeenNode:
         kubelet=reader.text((status.node_info or shapes.NodeInfo()).kubelet_version),
         ready=any(condition.type == "Ready" and condition.status == "True" for condition in conditions),
         cilium_runs=any(condition.reason == "CiliumIsUp" for condition in conditions)
-        or any(key.startswith(_OF_CILIUM) for key in annotations),
+        or any(key.startswith(OF_CILIUM) for key in annotations),
         unschedulable=bool(spec.unschedulable),
         created=metadata.creation_timestamp or "",
         deleting=bool(metadata.deletion_timestamp),
@@ -245,12 +244,6 @@ def read_other(raw: shapes.Other, item: Item, reader: Reader) -> SeenObject:
         kind=item.kind,
         value={"apiVersion": item.api_version, "kind": item.kind, **value},
     )
-
-
-def pods(amounts: RawAmounts | None) -> int:
-    """Return a number of pods; 0 where it is no whole number."""
-    text = str(amounts.pods) if amounts and amounts.pods is not None else ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 class Kind(NamedTuple):

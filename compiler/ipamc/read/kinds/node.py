@@ -14,7 +14,7 @@ from ipamc.read import rules
 from ipamc.read.kinds.base import Foreign, ForeignMetadata
 from ipamc.read.values import Reading
 
-_OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
+OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
 """Prefixes of the annotations that agents write to Nodes, from 1.13 on and before."""
 _PODS = re.compile(r"\+?([0-9]{1,9})(k?)").fullmatch
 
@@ -83,7 +83,7 @@ def read_node(raw: RawNode, at: Place, reading: Reading) -> Iterator[Node]:
         at=at,
         uid=metadata.uid or "",
         pod_cidrs=reading.blocks(cidrs, at, "spec", field_name) if cidrs else (),
-        max_pods=_pods(status.allocatable) or _pods(status.capacity),
+        max_pods=pods(status.allocatable) or pods(status.capacity),
         internal_ips=tuple(_addresses(status.addresses or [], at, reading)),
         live=True,
         running=_is_running(metadata, status),
@@ -99,7 +99,7 @@ def _is_running(metadata: RawMetadata, status: RawStatus) -> bool:
     return any(
         (condition.type == "Ready" and condition.status == "True") or condition.reason == "CiliumIsUp"
         for condition in status.conditions or ()
-    ) or any(key.startswith(_OF_CILIUM) for key in metadata.annotations or ())
+    ) or any(key.startswith(OF_CILIUM) for key in metadata.annotations or ())
 
 
 def _addresses(addresses: list[RawAddress], at: Place, reading: Reading) -> Iterator[tuple[int, int]]:
@@ -112,7 +112,7 @@ def _addresses(addresses: list[RawAddress], at: Place, reading: Reading) -> Iter
                 reading.found.append(rules.not_cidr(place, problem.reason, problem.better))
 
 
-def _pods(amounts: RawAmounts | None) -> int:
+def pods(amounts: RawAmounts | None) -> int:
     """Return a number of pods, written as a number or as text; 0 for any other spelling."""
     match = _PODS(str(amounts.pods)) if amounts and amounts.pods is not None else None
     return int(match[1]) * (1000 if match[2] else 1) if match else 0

@@ -36,7 +36,7 @@ def other_cluster(scene: Scene) -> Iterator[Diagnostic]:
     name = scene.cluster.name
     yield error(
         "IPC0901",
-        live[node.name].at if node else scene.top,
+        live[node.name].at if node else scene.dump.at,
         f"this is no dump of {name}: none of {count(len(listed), 'node')} is in it, but {names(live)}"
         if node is None
         else f"this is no dump of {name}: each node has another uid there, as {node.name} has {live[node.name].uid or 'none'}",
@@ -59,7 +59,7 @@ def older_dump(scene: Scene, changed: str, applied_at: str) -> Iterator[Diagnost
     older than the lock, this is a note: what is pending may have been applied by now.
     """
     newest = scene.dump.newest
-    at = scene.top
+    at = scene.dump.at
     since = applied_at or changed
     if _is_before(newest, since):
         what = f"what was applied last ({scene.applied.revision})" if scene.applied else scene.lock.path
@@ -131,7 +131,7 @@ def not_in_the_dump(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG00
         yield Found(
             note(
                 "IPC0904",
-                scene.top,
+                scene.dump.at,
                 f"the dump lacks {', '.join(missing)}; not checked: {'; '.join(_WITHOUT[kind] for kind in missing)}",
                 help=f"run {DUMP}",
             )

@@ -69,7 +69,7 @@ def other_keys(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - e
         yield Found(
             make(
                 "IPC0933",
-                scene.config_map.at if scene.config_map else scene.top,
+                scene.config_map.at if scene.config_map else scene.dump.at,
                 f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}"
                 + (f"; {len(other)} keys: {names(other)}" if other[1:] else ""),
                 also=[Related(Span(f"{scene.git.shown}/cilium/configmap.yaml"), "rendered here")],
@@ -100,7 +100,7 @@ def _at_flags(scene: Scene, item: Difference) -> Span:
         found: Object | None = scene.deployment or pod
     else:
         found = scene.config_map
-    return found.at if found is not None else scene.top
+    return found.at if found is not None else scene.dump.at
 
 
 def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - as above
@@ -127,7 +127,7 @@ def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: 
     yield Found(
         make(
             "IPC0931",
-            said.at if said else scene.top,
+            said.at if said else scene.dump.at,
             f"kube-controller-manager sets podCIDRs{of} on new Nodes (--{ALLOCATE}=true): {words}",
             also=[Related(scene.cluster.field("spec", "ipam", "mode"), f"{scene.cluster.mode} mode")],
             help=f"set --{ALLOCATE}=false in /etc/kubernetes/manifests/kube-controller-manager.yaml on each control-plane node",

@@ -127,12 +127,7 @@ class Scene:
         if self.shows_nodes and other is not None:
             return other.at
         found = one or other
-        return found.at if found else self.top
-
-    @property
-    def top(self) -> Span:
-        """The dump as a whole: its first file."""
-        return Span(self.dump.files[0] if self.dump.files else "")
+        return found.at if found else self.dump.at
 
     def object_of(self, node: str) -> str:
         """Return the identity of the object that gives a node its blocks."""

@@ -190,7 +190,7 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
                 "IPC0943",
                 scene.git.at(some[0]),
                 f"missing: {_objects(some)} not in the dump: {names(map(_short, some))}{unknown}",
-                also=[Related(scene.top, "the dump")],
+                also=[Related(scene.dump.at, "the dump")],
                 help=f"ipamc ci apply {scene.cluster.name} --repair",
             ),
             {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
