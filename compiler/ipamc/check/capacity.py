@@ -51,18 +51,25 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
     pools = {pool.name: pool for pool in plan.cluster.pools}
+    rooms: dict[tuple[str, int, int], int] = {}  # 100,000 nodes have blocks of a few sizes
     for node in plan.cluster.nodes:
-        lines = plan.held.get(node.name, ())
+        lines = plan.held.get(node.name)
         if not node.max_pods or not lines:
             continue
         for family in plan.cluster.families:
             mine = [line for line in lines if line.block.family == family]
-            room = sum(usable_of(plan.cluster, line) for line in mine)
-            usage = pools[mine[0].pool].usage if mine and mine[0].pool in pools else None
-            if usage and usage.most > len(mine):  # it gets more when it uses them
-                room += (usage.most - len(mine)) * usable_of(plan.cluster, mine[0])
+            room = 0
+            for line in mine:
+                key = line.pool, family, line.block.prefix
+                if key not in rooms:
+                    rooms[key] = usable_of(plan.cluster, line)
+                room += rooms[key]
             if mine and room < node.max_pods:
-                short[mine[0].pool, family].append((node, room))
+                usage = pools[mine[0].pool].usage if mine[0].pool in pools else None
+                if usage and usage.most > len(mine):  # it gets more when it uses them
+                    room += (usage.most - len(mine)) * usable_of(plan.cluster, mine[0])
+                if room < node.max_pods:
+                    short[mine[0].pool, family].append((node, room))
     for (name, family), nodes in sorted(short.items()):
         way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
         node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))

@@ -249,6 +249,8 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     A pin applies when a node gets a block; a node that holds another block keeps it. `ipamc lock --renumber
     NODE` moves it to its pin.
     """
+    if not any(pool.pins for pool in plan.cluster.pools):
+        return
     inventory = {node.name for node in plan.cluster.nodes}
     pending: dict[str, list[Block]] = defaultdict(list)
     for line in plan.lock.lines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.address_sets import overlaps
 from ipamc.model.cluster import Cluster, Mode
@@ -168,6 +168,14 @@ def two_held(
                 also=[Related(row_at(path, before[0], rows[before[0] - 1]), f"{before[1].block} is here")],
                 help=MERGE_AGAIN,
             )
+
+
+def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:
+    """Tell whether `two_held` has something to say about lines."""
+    if not mode.one_block or len({line.node for line in lines}) == len(lines):
+        return False
+    keys = [(line.node, line.block.family, line.state) for line in lines if line.in_use]
+    return len(set(keys)) < len(keys)
 
 
 def not_canonical(path: str, number: int, row: bytes, canonical: bytes) -> Diagnostic:

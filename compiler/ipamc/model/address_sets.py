@@ -40,6 +40,15 @@ def overlaps(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tup
             outer, outer_family, outer_end = item, family, first + (1 << (BITS[family] - prefix))
 
 
+def disjoint(blocks: Iterable[Block]) -> bool:
+    """Tell whether no two of some blocks share an address. O(n log n)."""
+    return next(overlaps(blocks, _itself), None) is None
+
+
+def _itself(block: Block) -> Block:
+    return block
+
+
 def nested(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tuple[T, Sequence[T]]]:
     """Yield each item by address, with the items around it, the largest first. O(n log n).
 

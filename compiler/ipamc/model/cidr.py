@@ -11,6 +11,9 @@ from ipamc.model.wording import shown
 
 BITS = {4: 32, 6: 128}
 
+_LENGTHS = {str(length): length for length in range(8, 33)}
+"""Prefix lengths of IPv4 blocks that pods may have, as they are written."""
+
 _STRICT_V4 = re.compile(
     r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})/(0|[1-9]\d?)", re.ASCII
 ).fullmatch
@@ -19,8 +22,12 @@ _PLAIN_V4 = re.compile(
     r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})", re.ASCII
 ).fullmatch
 
-_SECOND_LOOK = frozenset({0, 127, 169})
-"""First octets of blocks that may be forbidden: this network, loopback, link-local."""
+_SECOND_LOOK = frozenset({0, 127, 169, *range(224, 256)})
+"""First octets of blocks that may be forbidden: this network, loopback, link-local, multicast and above."""
+
+_ALL_OF_IPV4 = (1 << 32) - 1
+_OCTETS = tuple(map(str, range(256)))
+_NUMBERS = {octet: number for number, octet in enumerate(_OCTETS)}
 
 # Addresses that no pod can have. Calico refuses link-local for pools (libcalico-go validator); the others are
 # not unicast, or never leave a host.
@@ -63,7 +70,8 @@ class Block(NamedTuple):
         return self.family == other.family and self.first <= other.first and other.last <= self.last
 
     def __str__(self) -> str:
-        return f"{address_text(self.family, self.first)}/{self.prefix}"
+        family, first, prefix = self
+        return f"{address_text(family, first)}/{prefix}"
 
 
 CidrRule = Literal["syntax", "host bits", "mapped", "not for pods"]
@@ -85,7 +93,8 @@ class CidrError(ValueError):
 def address_text(family: int, number: int) -> str:
     """Print an address: dotted decimal, or RFC 5952."""
     if family == 4:
-        return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+        octets = _OCTETS  # half the time of printing four numbers
+        return f"{octets[number >> 24]}.{octets[number >> 16 & 255]}.{octets[number >> 8 & 255]}.{octets[number & 255]}"
     return ipaddress.IPv6Address(number).compressed
 
 
@@ -96,18 +105,16 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
     no host bits, no IPv4-mapped IPv6 (the apiserver refuses these from 1.36, feature StrictIPCIDRValidation).
     With `pods`, link-local, multicast and loopback addresses are refused too. Raises CidrError.
     """
-    if match := _STRICT_V4(text):
-        a, b, c, d, prefix = map(int, match.groups())
-        first = a << 24 | b << 16 | c << 8 | d
-        octets = a <= 255 and b <= 255 and c <= 255 and d <= 255
-        # Most blocks of real clusters end here; every text that may be refused takes the slow way.
-        if (
-            octets
-            and 8 <= prefix <= 32
-            and a < 224
-            and a not in _SECOND_LOOK
-            and not first & ((1 << (32 - prefix)) - 1)
-        ):
+    # Nearly all blocks of real clusters end here, in half the time of a regular expression. Every text that may be
+    # refused, or is not written as it would be printed, takes the slow way.
+    address, _, length = text.partition("/")
+    if prefix := _LENGTHS.get(length):
+        try:
+            a, b, c, d = address.split(".")
+            first = _NUMBERS[a] << 24 | _NUMBERS[b] << 16 | _NUMBERS[c] << 8 | _NUMBERS[d]
+        except (KeyError, ValueError):
+            return _parse_slowly(text, pods=pods)
+        if first >> 24 not in _SECOND_LOOK and not first & (_ALL_OF_IPV4 >> prefix):
             return Block(4, first, prefix)
     return _parse_slowly(text, pods=pods)
 

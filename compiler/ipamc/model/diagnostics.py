@@ -12,7 +12,7 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -33,12 +33,11 @@ class Severity(enum.IntEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding.
 
-    Every node has one. It is no Struct, because the command line imports this module even for `--help`, and
-    msgspec is not small.
+    Every node has one: a tuple is made in a third of the time of a frozen dataclass. It is no Struct, because
+    the command line imports this module even for `--help`, and msgspec is not small.
     """
 
     path: str

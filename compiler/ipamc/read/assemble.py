@@ -12,7 +12,8 @@ from ipamc.model.diagnostics import Findings, Place, Span
 from ipamc.read import rules
 from ipamc.read.kinds import Value
 
-T = TypeVar("T", Cluster, Pool, Node, CiliumNode)
+Named = Cluster | Pool | Node | CiliumNode
+T = TypeVar("T", Cluster, Pool, CiliumNode)
 
 
 @dataclass(slots=True)
@@ -34,7 +35,9 @@ class Assembly:
         """Add values; of two with the same name the first is kept and the second is reported. Raises Enough."""
         for value in values:
             if isinstance(value, Node):
-                self._add(self.planned if value.planned else self.nodes, value, "node")
+                known = self.planned if value.planned else self.nodes
+                if known.setdefault(value.name, value) is not value:  # nearly all values come here
+                    self._twice(known[value.name], value, "node")
             elif isinstance(value, Range):
                 self.excluded.append(value)
             elif isinstance(value, Pool):
@@ -47,7 +50,10 @@ class Assembly:
     def _add(self, known: dict[str, T], value: T, what: str) -> None:
         first = known.setdefault(value.name, value)
         if first is not value:
-            self.found.append(rules.same_name(what, value.name, _name_at(value), _name_at(first)))
+            self._twice(first, value, what)
+
+    def _twice(self, first: Named, value: Named, what: str) -> None:
+        self.found.append(rules.same_name(what, value.name, _name_at(value), _name_at(first)))
 
     def cluster(self, name: str, folder: str, *, complete: bool) -> Cluster | None:
         """Return the Cluster called `name` with everything that was added. Raises Enough.
@@ -79,7 +85,7 @@ class Assembly:
         )
 
 
-def _name_at(value: Cluster | Pool | Node | CiliumNode) -> Place:
+def _name_at(value: Named) -> Place:
     return value.at / "name" if isinstance(value, Node) and not value.live else value.at / "metadata" / "name"
 
 

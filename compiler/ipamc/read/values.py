@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import methodcaller
 from typing import assert_never
 
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Range
 from ipamc.model.diagnostics import Diagnostic, Findings, Place
 from ipamc.model.selector.error import SelectorError
-from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem, subdomain_problem
+from ipamc.model.selector.label_syntax import (
+    LONGEST_VALUE,
+    are_label_keys,
+    are_label_values,
+    are_subdomains,
+    label_key_problem,
+    label_value_problem,
+    subdomain_problem,
+)
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
+
+_values_of = methodcaller("values")
 
 
 @dataclass(slots=True)
@@ -21,9 +33,9 @@ class Reading:
     """The state of reading a folder: findings so far, and valid texts, so that each is checked once."""
 
     found: Findings = field(default_factory=Findings)
-    keys: dict[str, str] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
     """Valid label keys."""
-    values: dict[str, str] = field(default_factory=dict)
+    values: set[str] = field(default_factory=set)
     """Valid label values."""
     complete: bool = True
     """False if an unreadable document may have been the Cluster."""
@@ -33,35 +45,51 @@ class Reading:
         if problem := subdomain_problem(name):
             self.found.append(rules.bad_name(_down(at, keys), f"the name of a {what}", name, problem))
 
-    def labels(self, labels: Mapping[str, str | None] | None, at: Place, *keys: str) -> dict[str, str]:
-        """Return labels with equal texts shared, and report invalid ones.
+    def sound(self, names: Collection[str], labels: Collection[Mapping[str, str]]) -> bool:
+        """Tell whether the names of many nodes are valid, and all their labels; report nothing.
 
-        A null value is "", as the apiserver stores it.
+        Each distinct key and value is checked once: a key and a value at a time, 100,000 nodes took four times
+        as long. Where one is not valid, `name` and `labels` report which.
         """
-        good_keys, good_values = self.keys, self.values
-        result = {}
-        for key, text in labels.items() if labels else ():
-            value = text or ""
-            result[good_keys.get(key) or self._key(key, at, keys)] = good_values.get(value) or self._value(
-                value, at, (*keys, key)
-            )
+        if not are_subdomains(names):
+            return False
+        keys = set().union(*labels) - self.keys
+        values = set(chain.from_iterable(map(_values_of, labels))) - self.values
+        # Nearly every name is a host name too, and a name of this length is a valid value.
+        others = values.difference(names) if max(map(len, names), default=0) <= LONGEST_VALUE else values
+        if not (are_label_keys(keys) and are_label_values(others)):
+            return False
+        self.keys |= keys
+        self.values |= values
+        return True
+
+    def labels(self, labels: Mapping[str, str | None] | None, at: Place, *keys: str) -> dict[str, str]:
+        """Return labels, and report invalid ones. A null value is "", as the apiserver stores it."""
+        result = {key: text or "" for key, text in labels.items()} if labels else {}
+        if not self.keys.issuperset(result):
+            for key in result:
+                self._key(key, at, keys)
+        if not self.values.issuperset(result.values()):
+            for key, text in result.items():
+                self._value(text, at, (*keys, key))
         return result
 
-    def _key(self, key: str, at: Place, keys: Keys) -> str:
+    def _key(self, key: str, at: Place, keys: Keys) -> None:
+        if key in self.keys:
+            return
         if problem := label_key_problem(key):
-            self.found.append(
-                rules.bad_label(
-                    Place(at.path, at.document, (*at.keys, *keys, key), key=True), "label key", key, problem
-                )
-            )
-            return key
-        return self.keys.setdefault(key, key)
+            place = Place(at.path, at.document, (*at.keys, *keys, key), key=True)
+            self.found.append(rules.bad_label(place, "label key", key, problem))
+        else:
+            self.keys.add(key)
 
-    def _value(self, value: str, at: Place, keys: Keys) -> str:
+    def _value(self, value: str, at: Place, keys: Keys) -> None:
+        if value in self.values:
+            return
         if problem := label_value_problem(value):
             self.found.append(rules.bad_label(_down(at, keys), "label value", value, problem))
-            return value
-        return self.values.setdefault(value, value)
+        else:
+            self.values.add(value)
 
     def block(
         self, text: str, at: Place, *keys: str | int, family: int = 0, pods: bool = True

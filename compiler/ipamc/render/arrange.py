@@ -8,13 +8,12 @@ and leaving nodes do not move the objects of others.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Mapping
 
 from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Plan, Want
+from ipamc.model.plan import Plan
 from ipamc.model.pool_ranges import Published
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.context import File, Layout
@@ -51,11 +50,10 @@ def shard_name(number: int) -> str:
     return f"{number:03x}"
 
 
-def _shards(plan: Plan) -> tuple[tuple[str, tuple[Want, ...]], ...]:
-    shards: dict[int, list[Want]] = defaultdict(list)
-    for want in plan.wants:
-        shards[shard(want.node.name, plan.lock.shards)].append(want)
-    return tuple((shard_name(number), tuple(wants)) for number, wants in sorted(shards.items()))
+def _shards(plan: Plan) -> list[str]:
+    numbers = [shard(want.node.name, plan.lock.shards) for want in plan.wants]
+    names = {number: shard_name(number) for number in set(numbers)}
+    return [names[number] for number in numbers]
 
 
 def _held(plan: Plan) -> Mapping[str, tuple[Line, ...]]:

@@ -58,8 +58,11 @@ def compiled(template: str) -> Callable[..., str]:
 def scalar(value: Any) -> str:
     """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
 
-    Text stays text; integers and truth values are plain. Raises TypeError for other values.
+    Text stays text; integers and truth values are plain. Raises TypeError for other values. It is called for
+    every value that is written, and remembers none: nearly all names and CIDRs are written once.
     """
+    if type(value) is str:
+        return value if _PLAIN(value) and value.lower() not in _WORDS else quoted(value)
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bool):
@@ -70,7 +73,6 @@ def scalar(value: Any) -> str:
     raise TypeError(f"{value} is not a scalar")
 
 
-@lru_cache(maxsize=1 << 16)
 def quoted(text: str) -> str:
     """Return text as a plain scalar if every reader reads it as text, else in double quotes and in ASCII."""
     if _PLAIN(text) and text.lower() not in _WORDS:

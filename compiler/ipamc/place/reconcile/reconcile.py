@@ -35,6 +35,7 @@ from ipamc.place.reconcile.renumber import no_held_line, no_pending_line, renumb
 from ipamc.place.reconcile.resized import grow, resize
 from ipamc.place.reconcile.run import Run
 from ipamc.place.reconcile.transitions import (
+    InPool,
     adopt,
     ask,
     come_back,
@@ -42,7 +43,9 @@ from ipamc.place.reconcile.transitions import (
     faults_if_idle,
     follow,
     has_arrived,
+    is_settled,
     leave,
+    newcomer,
     replaced_keys,
     settle,
     state_of,
@@ -170,22 +173,40 @@ def _by_node(
 
     Nodes of the inventory come in its order, the others behind them.
     """
-    by_node: dict[str, list[Line]] = defaultdict(list)
-    for line in run.lock.lines:
-        by_node[line.node].append(line)
+    by_node = _own_lines(run)
     idle: dict[str, tuple[Line, ...]] = {}
     faults: list[tuple[Line, Fault, Want]] = []
     nodes: list[NodeState] = []
     for want in wants:
-        name, shown = want.node.name, evidence.of(want.node)
-        lines = by_node.pop(name, [])
-        found = faults_if_idle(want, shown, lines, run) if lines else None
-        if found is None:
-            nodes.append(state_of(name, want, shown, lines, run))
+        node = want.node
+        name, shown, own = node.name, evidence.of(node), by_node.pop(node.name, None)
+        if own is None:
+            nodes.append(newcomer(want, run) if not shown else state_of(name, want, shown, (), run))
+        elif not shown and is_settled(want, own, run):
+            idle[name] = (own[0][0],)
+        elif (found := faults_if_idle(want, shown, own, run)) is None:
+            nodes.append(state_of(name, want, shown, _lines(own), run))
         else:
-            idle[name] = tuple([line for line in lines if line.state is State.HELD])
+            idle[name] = tuple([line for line, _ in own if line.state is State.HELD])
             faults += [(line, fault, want) for line, fault in found]
-    return idle, faults, [*nodes, *(state_of(name, None, (), lines, run) for name, lines in by_node.items())]
+    gone = (state_of(name, None, (), _lines(own), run) for name, own in by_node.items())
+    return idle, faults, [*nodes, *gone]
+
+
+def _own_lines(run: Run) -> dict[str, tuple[InPool, ...]]:
+    """Return the lines of each node, by address. Nearly all nodes of a one-block mode have one line."""
+    lines = run.lock.lines
+    by_node: dict[str, tuple[InPool, ...]] = {}
+    several: dict[str, list[InPool]] = {}
+    for pair in zip(zip(lines, run.ranges.pools_of([line.block for line in lines]), strict=True)):
+        name = pair[0][0].node
+        if by_node.setdefault(name, pair) is not pair:
+            several.setdefault(name, list(by_node[name])).append(pair[0])
+    return by_node | {name: tuple(own) for name, own in several.items()} if several else by_node
+
+
+def _lines(own: Iterable[InPool]) -> list[Line]:
+    return [line for line, _ in own]
 
 
 def _advance(node: NodeState, run: Run) -> NodeState:
@@ -193,8 +214,8 @@ def _advance(node: NodeState, run: Run) -> NodeState:
     want = node.want
     if want is None:
         return leave(node, run)
-    if not node.lines and not node.shown:  # a newcomer, as all nodes are at first
-        return ask(node, want, run)
+    if not node.lines and not node.shown:
+        return node
     if node.lines:
         node = come_back(node, want, run)
         if node.pending and has_arrived(node):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
@@ -15,7 +16,7 @@ from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """What all nodes of a compile have in common."""
 
@@ -33,6 +34,16 @@ class Run:
     """Names of the nodes with lines over blocks that the operator gave to others: these lines are released."""
     rendered_uids: Mapping[str, str] = field(default_factory=dict)
     """The uid that a Node was rendered with, by name, of nodes with pending blocks (kubernetes mode)."""
+
+    @cached_property
+    def plain_family(self) -> int:
+        """Return the family of which a node's held block stays if its first pool would give it the same; else 0.
+
+        A node has one block, of one family, nothing is excluded, and nobody asked for a change.
+        """
+        families, consent = self.cluster.families, self.consent
+        more = len(families) > 1 or not self.one_block or self.cluster.excluded
+        return 0 if more or consent.renumber or consent.resize else families[0]
 
     def pool_of(self, block: Block) -> Pool | None:
         """Return the pool whose range contains a block. O(log ranges)."""

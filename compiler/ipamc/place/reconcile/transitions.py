@@ -19,9 +19,32 @@ from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.run import Run
 
+InPool = tuple[Line, Pool | None]
+"""A line, and the pool whose range contains its block."""
+
+
+def is_settled(want: Want, lines: Sequence[InPool], run: Run) -> bool:
+    """Tell whether a node has one line, and `faults_if_idle` finds it idle and without a fault; False: ask that.
+
+    Nearly all nodes of a one-block mode come no further: 100,000 of them take a third of the time.
+    """
+    line, pool = lines[0]
+    offers, block = want.offers, line.block
+    return (
+        block.family == run.plain_family
+        and len(lines) == 1
+        and line.state is State.HELD
+        and pool is not None
+        and pool.name == line.pool
+        and bool(offers)
+        and offers[0].pool is pool
+        and not pool.reserved
+        and offers[0].sizes[block.family] == block.prefix
+    )
+
 
 def faults_if_idle(
-    want: Want, shown: tuple[ShownBlock, ...], lines: list[Line], run: Run
+    want: Want, shown: tuple[ShownBlock, ...], lines: Sequence[InPool], run: Run
 ) -> list[tuple[Line, Fault]] | None:
     """Return what is wrong with the blocks of a node to which nothing can happen; None where something can.
 
@@ -30,26 +53,46 @@ def faults_if_idle(
     """
     faults: list[tuple[Line, Fault]] = []
     held: list[Line] = []
-    for line in lines:
-        pool = run.pool_of(line.block)
-        if line.state is State.PENDING or (pool.name if pool else line.pool) != line.pool:
+    for line, pool in lines:
+        state = line.state
+        if state is State.PENDING or (pool.name if pool else line.pool) != line.pool:
             return None
-        if line.state is State.HELD:
+        if state is State.HELD:
             if pool is None:
                 return None
             held.append(line)
-            faults += [(line, fault) for fault in classify(run.cluster, want, line, pool)]
-    families = {line.block.family for line in held}
-    if (
-        not held
-        or any(line.block.family not in families and line.state is State.QUARANTINED for line in lines)
-        or (shown and not run.agrees(shown, held))
-        or any(scope.matches(line) for scope in run.consent.renumber for line in held)
-        or want.node.name in run.consent.resize
-        or needs(want, held, (), run, follows=run.follows(shown))
-    ):
+            if found := classify(run.cluster, want, line, pool):
+                faults += [(line, fault) for fault in found]
+    if not held or needs(want, held, (), run, follows=bool(shown) and run.follows(shown)):
         return None
-    return faults
+    if len(held) < len(lines):
+        families = {line.block.family for line in held}
+        if any(line.block.family not in families and line.state is State.QUARANTINED for line, _ in lines):
+            return None
+    if shown and not run.agrees(shown, held):
+        return None
+    consent = run.consent
+    asked = consent.renumber and any(scope.matches(line) for scope in consent.renumber for line in held)
+    return None if asked or want.node.name in consent.resize else faults
+
+
+def newcomer(want: Want, run: Run) -> NodeState:
+    """Return the state of a node without lines that shows nothing, as all nodes are at first.
+
+    It needs what its pools owe it, and no other step changes anything.
+    """
+    demands = needs(want, (), (), run, follows=False)
+    node = want.node
+    return NodeState(
+        name=node.name,
+        want=want,
+        demands=demands,
+        stale=_NEW if demands else (),
+        empty=node.planned or _is_recreated(node, run),
+    )
+
+
+_NEW = (StaleReason.NEWCOMER,)
 
 
 def state_of(
@@ -312,7 +355,7 @@ def needs(
     families = run.cluster.families
     if run.one_block:
         has = {line.block.family for line in held}
-        missing = tuple([family for family in families if family not in has])
+        missing = tuple([family for family in families if family not in has]) if has else families
         # A node without a block and without an offer is a finding of `unmatched`.
         return (Demand(want, missing),) if missing and (want.offers or has) else ()
     pools = ((run.pool_of(line.block), line.block.family) for line in held)

@@ -41,17 +41,24 @@ class RawInventory(Own):
 
 
 def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
-    """Yield the nodes of an inventory, in its order."""
-    nodes = at / "nodes"
-    for index, entry in enumerate(raw.nodes):
-        here = nodes / index
-        reading.name(entry.name, "node", here, "name")
+    """Yield the nodes of an inventory, in its order.
+
+    All names and labels are checked at once; one after the other only where a finding has to say which.
+    """
+    path, document, keys = at.path, at.document, (*at.keys, "nodes")
+    entries = raw.nodes
+    sound = reading.sound([entry.name for entry in entries], [entry.labels for entry in entries])
+    for index, entry in enumerate(entries):
+        here = Place(path, document, (*keys, index))
+        if not sound:
+            reading.name(entry.name, "node", here, "name")
+            reading.labels(entry.labels, here, "labels")
         yield Node(
-            name=entry.name,
-            labels=reading.labels(entry.labels, here, "labels"),
-            at=here,
-            uid=entry.uid,
-            pod_cidrs=reading.blocks(entry.pod_cidrs, here, "podCIDRs") if entry.pod_cidrs else (),
-            max_pods=entry.max_pods,
-            planned=entry.planned,
+            entry.name,
+            entry.labels,
+            here,
+            entry.uid,
+            reading.blocks(entry.pod_cidrs, here, "podCIDRs") if entry.pod_cidrs else (),
+            entry.max_pods,
+            entry.planned,
         )

@@ -16,6 +16,7 @@ from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
+from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import allowed, of_node, pinned_name
 
@@ -32,48 +33,46 @@ def files(layout: Layout) -> Iterator[File]:
     cluster = layout.plan.cluster
     if cluster.mode is Mode.KUBERNETES:
         return  # there agents copy a Node's podCIDRs
-    values = _maker(layout)
     seeds = cluster.mode is Mode.MULTI_POOL
-    planned_too = can(cluster.cilium, Capability.DO_NOT_GC)  # else the operator would delete them
-    by_operator = given_by_operator(cluster, layout.plan.lock.lines)
-    held = layout.held
-    for shard, wants in layout.shards:
-        nodes = [
-            values(want.node, lines)
-            for want in wants
-            if (lines := held.get(want.node.name))
-            and (planned_too or not want.node.planned)
-            and want.node.name not in by_operator
-        ]
-        if nodes and seeds:
+    for shard, nodes in layout.by_shard(_maker(layout)):
+        if seeds:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)
-        elif nodes:
+        else:
             yield File(f"ciliumnodes/{shard}/ciliumnodes.yaml", TEMPLATE, {"nodes": nodes})
 
 
-def _maker(layout: Layout) -> Callable[[Node, tuple[Line, ...]], Values]:
-    """Return the function from a node to the template's values, by mode.
+def _maker(layout: Layout) -> Callable[[Want, tuple[Line, ...]], Values | None]:
+    """Return the function from a node and its lines to the template's values, by mode; None: no object.
 
     The operator must keep a planned node's CiliumNode. IPv4 comes first, as the operator writes it back.
     """
     cluster = layout.plan.cluster
-    if cluster.mode is Mode.MULTI_POOL:
-        return lambda node, lines: (
-            node.name,
-            node.planned,
-            (),
-            (),
-            allocated(cluster, layout.plan.operator_pools, node, lines),
-        )
-    if cluster.mode is Mode.CRD:
-        return lambda node, lines: (
-            node.name,
-            node.planned,
-            texts([line.block for line in lines]),
-            tuple([address for line in lines for address in single(line.block, line.addresses)]),
-            (),
-        )
-    return lambda node, lines: (node.name, node.planned, texts([line.block for line in lines]), (), ())
+    planned_too = can(cluster.cilium, Capability.DO_NOT_GC)  # else the operator would delete them
+    by_operator = given_by_operator(cluster, layout.plan.lock.lines)
+
+    def rendered(node: Node) -> bool:
+        return (planned_too or not node.planned) and node.name not in by_operator
+
+    def with_pod_cidrs(want: Want, lines: tuple[Line, ...]) -> Values | None:
+        node = want.node
+        if not rendered(node):
+            return None
+        return node.name, node.planned, texts([line.block for line in lines]), (), ()
+
+    def with_addresses(want: Want, lines: tuple[Line, ...]) -> Values | None:
+        node = want.node
+        if not rendered(node):
+            return None
+        addresses = tuple([address for line in lines for address in single(line.block, line.addresses)])
+        return node.name, node.planned, texts([line.block for line in lines]), addresses, ()
+
+    def with_pools(want: Want, lines: tuple[Line, ...]) -> Values | None:
+        node = want.node
+        if not rendered(node):
+            return None
+        return node.name, node.planned, (), (), allocated(cluster, layout.plan.operator_pools, node, lines)
+
+    return {Mode.MULTI_POOL: with_pools, Mode.CRD: with_addresses}.get(cluster.mode, with_pod_cidrs)
 
 
 def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:

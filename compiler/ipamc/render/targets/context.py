@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan, Want
 from ipamc.model.pool_ranges import Published
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,8 @@ class Layout:
     plan: Plan
     published: Published
     """What an earlier compile rendered."""
-    shards: tuple[tuple[str, tuple[Want, ...]], ...]
-    """Shards by name with nodes by name; no shard is empty."""
+    shards: Sequence[str]
+    """The name of the shard of each of the plan's wants, in their order."""
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, sorted by family and address, without blocks outside every pool. Pending ones
     are rendered nowhere: a node gets a block when the line is held, after it was drained. In modes that
@@ -41,6 +44,20 @@ class Layout:
     is worse than none."""
     masks: Mapping[int, int]
     """In cluster-pool mode the longest prefix in use, by family of the cluster."""
+
+    def by_shard(self, make: Callable[[Want, tuple[Line, ...]], T | None]) -> Iterator[tuple[str, list[T]]]:
+        """Yield each shard by name, with what `make` returns for its nodes from their held lines, by node name.
+
+        None is left out, and so is a shard with nothing. Nodes are taken in the order in which they were read, and
+        not shard by shard: there each is somewhere else in memory, and 100,000 of them took half as long again.
+        """
+        rows: dict[str, list[T]] = {shard: [] for shard in sorted(set(self.shards))}
+        held = self.held
+        for want, shard in zip(self.plan.wants, self.shards, strict=True):
+            lines = held.get(want.node.name)
+            if lines and (value := make(want, lines)) is not None:
+                rows[shard].append(value)
+        return ((shard, made) for shard, made in rows.items() if made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Node
 from ipamc.model.lock import Line
+from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout, texts
 
 TEMPLATE = "node.yaml.j2"
@@ -26,17 +27,16 @@ def files(layout: Layout) -> Iterator[File]:
     cluster = layout.plan.cluster
     if cluster.patch_nodes == "none":
         return
-    for shard, wants in layout.shards:
-        nodes = []
-        for want in wants:
-            node = want.node
-            lines = layout.held.get(node.name)
-            if lines and not node.planned:
-                blocks = pod_cidrs(cluster, lines)
-                if writable(cluster, node, blocks):
-                    nodes.append(_values(cluster, node, blocks))
-        if nodes:
-            yield File(f"nodes/{shard}/nodes.yaml", TEMPLATE, {"nodes": nodes})
+
+    def values(want: Want, lines: tuple[Line, ...]) -> Values | None:
+        node = want.node
+        if node.planned:
+            return None
+        blocks = pod_cidrs(cluster, lines)
+        return _values(cluster, node, blocks) if writable(cluster, node, blocks) else None
+
+    for shard, nodes in layout.by_shard(values):
+        yield File(f"nodes/{shard}/nodes.yaml", TEMPLATE, {"nodes": nodes})
 
 
 def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:

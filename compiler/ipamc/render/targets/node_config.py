@@ -6,10 +6,12 @@ whatever the names. With `pinning: node` each node has its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode
+from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.disjoint_selectors import LabelSelector, selectors
@@ -34,13 +36,11 @@ def files(layout: Layout) -> Iterator[File]:
         if configs:
             yield _file(cluster, "cilium/nodeconfigs.yaml", configs)
     elif cluster.own_pools:
-        for shard, wants in layout.shards:
-            configs = tuple(filter(None, (_of_node(layout, want) for want in wants)))
-            if configs:
-                yield _file(cluster, f"pools/{shard}/nodeconfigs.yaml", configs)
+        for shard, nodes in layout.by_shard(partial(_of_node, layout)):
+            yield _file(cluster, f"pools/{shard}/nodeconfigs.yaml", nodes)
 
 
-def _file(cluster: Cluster, path: str, configs: tuple[Values, ...]) -> File:
+def _file(cluster: Cluster, path: str, configs: Sequence[Values]) -> File:
     return File(
         path,
         TEMPLATE,
@@ -52,7 +52,7 @@ def _of_pool(name: str, selector: LabelSelector) -> Values:
     return name, (("ipam-default-ip-pool", name),), selector.expressions, selector.labels
 
 
-def _of_node(layout: Layout, want: Want) -> Values | None:
+def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | None:
     """Return the config of one node, or None if it holds no block of a pool of its own.
 
     Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more
@@ -61,9 +61,7 @@ def _of_node(layout: Layout, want: Want) -> Values | None:
     """
     name, version = want.node.name, layout.plan.cluster.cilium
     groups = {
-        pool: families
-        for pool, families in of_node(layout.held.get(name, ())).items()
-        if pool not in layout.plan.operator_pools
+        pool: families for pool, families in of_node(lines).items() if pool not in layout.plan.operator_pools
     }
     if not groups:
         return None

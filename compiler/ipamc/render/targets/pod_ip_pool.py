@@ -8,11 +8,13 @@ as well, with exactly that node's blocks: whatever the order of events, the oper
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode, Pool, PoolFamily
 from ipamc.model.lock import Line
+from ipamc.model.plan import Want
 from ipamc.model.pool_ranges import Given, pool_ranges
 from ipamc.render.targets.context import File, Layout, texts
 
@@ -48,14 +50,12 @@ def files(layout: Layout) -> Iterator[File]:
     if not cluster.own_pools:
         return
     pools = {pool.name: pool for pool in cluster.pools}
-    for shard, wants in layout.shards:
-        pinned = tuple(
-            values
-            for want in wants
-            for values in _pinned(layout, pools, want.node.name, layout.held.get(want.node.name, ()))
-        )
-        if pinned:
-            yield File(f"pools/{shard}/ippools.yaml", TEMPLATE, {"pools": pinned})
+
+    def values(want: Want, lines: tuple[Line, ...]) -> tuple[Values, ...] | None:
+        return tuple(_pinned(layout, pools, want.node.name, lines)) or None
+
+    for shard, nodes in layout.by_shard(values):
+        yield File(f"pools/{shard}/ippools.yaml", TEMPLATE, {"pools": tuple(chain.from_iterable(nodes))})
 
 
 def pinned_name(pool: str, node: str) -> str:
