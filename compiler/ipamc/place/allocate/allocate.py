@@ -77,9 +77,9 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     sizes; the width of ranges does not count.
     """
     order = _Order()
-    pinned = place_pins(cluster, reconciled, sorted(reconciled.demands, key=order.of))
+    pinned = place_pins(cluster, reconciled, order.sorted(reconciled.demands))
     with_pinned = _with(reconciled.lock, pinned.kept, pinned.new)
-    renumbers = sorted(reconciled.renumbers, key=order.of)
+    renumbers = order.sorted(reconciled.renumbers)
     moved = place_pins(cluster, replace(reconciled, lock=with_pinned), renumbers)
     over = last_day(today, cluster.quarantine_days)
     occupancy = Occupancy(moved.kept, _blocked(cluster, reconciled), over, today)
@@ -145,6 +145,13 @@ class _Order:
     def __init__(self) -> None:
         self._places: dict[int, tuple[tuple[Offer, ...], dict[int, int]]] = {}
 
+    def sorted(self, demands: Sequence[Demand]) -> Sequence[Demand]:
+        """Return demands in order. Those of an inventory are: then no sort keys are made."""
+        names = [demand.want.node.name for demand in demands]
+        if len(set(names)) == len(names) and sorted(names) == names:
+            return demands
+        return sorted(demands, key=self.of)
+
     def of(self, demand: Demand) -> tuple[str, int]:
         """Return the sort key of a demand."""
         name, offers, offer = demand.want.node.name, demand.want.offers, demand.offer
@@ -181,10 +188,8 @@ def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
     """Return the held lines by node, the new ones among them."""
     result = dict(held)
-    by_node: dict[str, list[Line]] = {}
     for line in new:
         if line.state is not State.PENDING:
-            by_node.setdefault(line.node, []).append(line)
-    for node, lines in by_node.items():
-        result[node] = tuple(sorted((*result.get(node, ()), *lines), key=_block))
+            before = result.get(line.node)
+            result[line.node] = tuple(sorted((*before, line), key=_block)) if before else (line,)
     return result

@@ -150,27 +150,20 @@ class Newcomers:
 
     def _give(self, node: str, offer: Offer, families: tuple[int, ...], addresses: int = 0) -> bool:
         """Place a block of each family, or none if one of them has no room; of it so many addresses, or all."""
-        pool = offer.pool
-        name = pool.name
         places = []
         for family in families:
-            space = self.spaces.get((name, family)) or self._open(pool, family)
+            space = self.spaces.get((offer.pool.name, family)) or self._open(offer.pool, family)
             found = space.find(offer.sizes[family])
             if found is None:
                 return False
             places.append((space, found))
+        name, lines, state = offer.pool.name, self.lines, self.state
         for space, found in places:
             space.take(found)
-            self.lines.append(
-                Line(
-                    block=found.block,
-                    pool=name,
-                    node=node,
-                    state=self.state,
-                    addresses=part(found.block, addresses) if addresses else 0,
-                )
-            )
-            self.origins[found.block] = self.origin or (Origin.RE_USED if found.reuse else Origin.FIRST_FIT)
+            block = found.block
+            some = part(block, addresses) if addresses else 0
+            lines.append(Line(block=block, pool=name, node=node, state=state, addresses=some))
+            self.origins[block] = self.origin or (Origin.RE_USED if found.reuse else Origin.FIRST_FIT)
         return True
 
     def _open(self, pool: Pool, family: int) -> Space:
@@ -257,6 +250,8 @@ def _asked(offer: Offer, missing: tuple[int, ...]) -> tuple[int, ...]:
     if offer.pool.disabled or offer.pool.unlisted:
         return ()
     sizes = offer.sizes
+    if len(missing) == 1:  # nearly always: no new tuple is made
+        return missing if missing[0] in sizes else ()
     return tuple([family for family in missing if family in sizes])
 
 

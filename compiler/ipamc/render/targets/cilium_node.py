@@ -57,7 +57,8 @@ def _maker(layout: Layout) -> Callable[[Want, tuple[Line, ...]], Values | None]:
         node = want.node
         if not rendered(node):
             return None
-        return node.name, node.planned, texts([line.block for line in lines]), (), ()
+        cidrs = (str(lines[0].block),) if len(lines) == 1 else texts([line.block for line in lines])
+        return node.name, node.planned, cidrs, (), ()
 
     def with_addresses(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
