@@ -1,0 +1,67 @@
+"""Bytes to text: the check without a text finds what the decoding finds."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ipamc.model.diagnostics import Diagnostic, Span
+from ipamc.read.syntax import encoding
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.encoding import BOM, check, decode
+
+PIECES = (b"a: b\n", b"\r\n", b" ", b"\x0b", BOM, "ö".encode(), "日本".encode(), "🎉".encode())
+HOSTILE = (
+    b"\x00",
+    b"\x7f",
+    b"\xff\xfe",
+    b"\xed\xa0\x80",
+    b"\xc3",
+    b"\x80",
+    b"\xf0\x9f",
+    "\x85\ufffe".encode(),
+)
+
+
+def refusal(data: bytes, *, whole: bool) -> tuple[Diagnostic, ...]:
+    try:
+        (decode if whole else check)("x.yaml", data)
+    except Unreadable as broken:
+        return broken.diagnostics
+    return ()
+
+
+@given(
+    pieces=st.lists(st.sampled_from(PIECES + HOSTILE), max_size=12),
+    step=st.sampled_from((1, 2, 3, 7, 1 << 18)),
+)
+@example(pieces=[], step=1)
+@example(pieces=[b" ", BOM, b" "], step=2)
+@example(pieces=[BOM, BOM], step=3)
+@example(pieces=["日本".encode()], step=1)
+@example(pieces=[b"a", b"\xc3"], step=1)
+@settings(max_examples=400)
+def test_the_check_refuses_what_decoding_refuses(pieces: list[bytes], step: int) -> None:
+    data = b"".join(pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "_STEP", step)
+        assert refusal(data, whole=False) == refusal(data, whole=True)
+
+
+def test_a_bad_byte_is_named_after_a_byte_order_mark() -> None:
+    (found,) = refusal(BOM + b"a: \xff\n", whole=True)
+    assert "byte 0xff" in found.message
+    assert isinstance(found.at, Span)
+    assert (found.at.line, found.at.column) == (1, 4)
+
+
+def test_the_check_makes_no_text_as_long_as_the_file() -> None:
+    data = ("text: plain\n" * 500_000 + "🎉\n").encode()
+    tracemalloc.start()
+    check("x.yaml", data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < len(data) / 2  # decoded it takes four times its length
