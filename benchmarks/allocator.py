@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range

@@ -14,7 +14,8 @@ neighbour that cannot be read is treated as one that overlaps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.lock.file import Record, load, skim
 from ipamc.lock.rules import row_at
@@ -42,8 +43,7 @@ Most inventories have none of them, and they take most of the time.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prefix:
+class Prefix(Struct, frozen=True, kw_only=True):
     """A CIDR that belongs to a cluster, and the place that says so."""
 
     block: Block
@@ -61,8 +61,7 @@ MOST = 20
 """The most clusters that are named around one prefix, and the most that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPrefixes:
+class ClusterPrefixes(Struct, frozen=True, kw_only=True):
     """All addresses of a cluster."""
 
     cluster: str
@@ -72,8 +71,7 @@ class ClusterPrefixes:
     prefixes: tuple[Prefix, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
+class Unread(Struct, frozen=True, kw_only=True):
     """A cluster that names an address space, or may name one, and cannot be read."""
 
     cluster: str
@@ -83,8 +81,7 @@ class Unread:
     problem: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
+class Neighbours(Struct, frozen=True, kw_only=True):
     """The other clusters that may be of an address space, in order of folder, as far as they matter to one."""
 
     clusters: tuple[ClusterPrefixes, ...] = ()

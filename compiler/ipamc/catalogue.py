@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
+
+from msgspec import Struct
 
 from ipamc import address_space
 from ipamc.check import (
@@ -97,8 +98,7 @@ MODULES: tuple[ModuleType, ...] = (
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A rule as `ipamc explain` prints it."""
 
     code: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ipamc.check import check
 from ipamc.check.adopt import check_adopt
@@ -31,8 +32,7 @@ from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(Struct, frozen=True, kw_only=True):
     """Everything that a compile depends on. Nothing else changes its output."""
 
     name: str
@@ -62,8 +62,7 @@ class Inputs:
     """The minor that a Cilium newer than the known ones is taken for, in this run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compilation:
+class Compilation(Struct, frozen=True, kw_only=True):
     """The result of a compile."""
 
     files: Mapping[str, str]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeVar
 from unittest.mock import patch
 
 import pytest
+from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.pipeline import compile_cluster

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation, compile_cluster

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -13,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import yaml
 from jsonschema_rs import Draft202012Validator
+from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from ipamc.catalogue import catalogue

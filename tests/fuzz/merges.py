@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ipamc.lock.file import parse
 from ipamc.lock.merge.merge import merge

@@ -10,11 +10,11 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from ipamc.lock.file import Record
 from ipamc.model.cidr import CidrError, parse_block

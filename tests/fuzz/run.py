@@ -7,7 +7,9 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from tests.fuzz import bases, commands, folders, merges
 from tests.fuzz.laws import examine

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.check.published import BINDING
 from ipamc.model.cilium.versions import minors
@@ -19,8 +21,7 @@ LINE_END = "\n"
 RENDERED, BASE = "rendered/", "base/"
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Struct, frozen=True, dict=True):
     """A case without what it expects."""
 
     name: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import BITS, Block
@@ -26,7 +25,7 @@ def cluster(*pools: object, seen: dict[str, list[str]] | None = None, **fields: 
         CiliumNode(name, AT, tuple((block(cidr), "") for cidr in cidrs))
         for name, cidrs in sorted((seen or {}).items())
     )
-    return dataclasses.replace(made(*pools, **fields), operator="adopt", cilium_nodes=found)  # type: ignore[arg-type]
+    return replace(made(*pools, **fields), operator="adopt", cilium_nodes=found)  # type: ignore[arg-type]
 
 
 def lists(of: Cluster, *lines: Line) -> dict[int, str]:
@@ -126,7 +125,7 @@ def test_the_operator_decides_about_nodes_whose_blocks_are_all_of_unlisted_pools
         line("fd00::/122", "n3", "a"),
     ]
     assert given_by_operator(of, lines) == {"n1", "n2"}
-    assert not given_by_operator(dataclasses.replace(of, operator="bystander"), lines)
+    assert not given_by_operator(replace(of, operator="bystander"), lines)
 
 
 # The operator's book, as `cidr_set.go` and `podcidr.go` of 1.12 to 1.19 keep it.

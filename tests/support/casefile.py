@@ -37,10 +37,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.cli.why import explain
 from ipamc.lock.consent import parse_consent
@@ -82,8 +84,7 @@ _NO_INPUT = ("want/", "rendered/", "templates/", "base/", "dump/")
 FOLDER = "clusters/case"
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True, dict=True):
     """One case as written."""
 
     header: str

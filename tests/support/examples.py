@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ipamc.model.cilium.versions import text
 from ipamc.model.diagnostics import Refused

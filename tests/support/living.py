@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from ipamc.lock.file import load
 from ipamc.model.cilium.versions import text as version_text

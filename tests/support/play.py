@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from ipamc.check.published import BINDING
 from ipamc.lock.consent import parse_consent

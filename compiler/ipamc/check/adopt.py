@@ -7,7 +7,8 @@ may be in no input. It may run with that list for some time yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.published import FLAGS, VALUES
 from ipamc.model.address_sets import blocks_over, outermost, shared, subtract
@@ -25,8 +26,7 @@ BYSTANDER = "--ipam=kubernetes"
 DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
+class Before(Struct, frozen=True, kw_only=True):
     """What the operator was told before."""
 
     lists: Mapping[int, tuple[Block, ...]]

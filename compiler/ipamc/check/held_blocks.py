@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Range
@@ -12,8 +13,7 @@ from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offer, Offers, Want
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """What is wrong with a block: a rule that it breaks. Lines with equal faults are one finding."""
 
     rule: Callable[[Cluster, Faulty], Iterator[Diagnostic]]
@@ -28,8 +28,7 @@ class Fault:
     """The excluded or reserved CIDR that it overlaps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faulty:
+class Faulty(Struct, frozen=True, kw_only=True):
     """Lines that share a fault: one finding."""
 
     fault: Fault

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.address_sets import overlaps, shared
 from ipamc.model.cidr import Block
@@ -11,8 +12,7 @@ from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
+class Pin(Struct, frozen=True, kw_only=True):
     """A block that a pool keeps for a node."""
 
     block: Block

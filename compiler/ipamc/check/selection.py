@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, names, warning
@@ -17,8 +19,7 @@ MOST_COMPARISONS = 20_000
 """How many words are compared to find the ones that were meant: more would take longer than a tenth of a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A selector, and where it is written."""
 
     pool: Pool

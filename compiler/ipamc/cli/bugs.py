@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from msgspec import Struct
 
 from ipamc import __version__
 from ipamc.cli.terminal import show, trouble
@@ -12,8 +13,7 @@ from ipamc.model.diagnostics import names
 from ipamc.report.terminal_text import visible
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """An exception, as text: it crosses processes, and stays after its cluster."""
 
     line: str

@@ -11,10 +11,11 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED
@@ -32,8 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _KEY = "ipamc.cli.findings"
 
 
-@dataclass(slots=True)
-class Reports:
+class Reports(Struct):
     """The files that `--report` names, and what was found so far."""
 
     files: tuple[tuple[str, str], ...]
@@ -47,8 +47,7 @@ class Reports:
             disk.replace(path, _text(self.findings, name, self.failures))
 
 
-@dataclass(slots=True)
-class Problems:
+class Problems(Struct):
     """The findings and failures of several clusters, read one after the other.
 
     One does not stop the others.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
@@ -195,8 +196,7 @@ def _all() -> list[str]:
         return []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRun:
+class PlanRun(Struct, frozen=True, kw_only=True):
     """A cluster to plan."""
 
     folder: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -13,8 +13,7 @@ from ipamc.model.selector.label_syntax import subdomain_problem
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Struct, frozen=True, kw_only=True):
     """What a user asks for."""
 
     text: str

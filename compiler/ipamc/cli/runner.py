@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.cli import summary
 from ipamc.cli.bugs import problem_of, tell_bugs
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRun:
+class ClusterRun(Struct, frozen=True, kw_only=True):
     """What to compile, and what to write."""
 
     folder: str
@@ -53,8 +54,7 @@ class ClusterRun:
     """What a newer Cilium than the known ones is taken for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """The result of a run."""
 
     name: str

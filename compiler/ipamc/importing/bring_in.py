@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from operator import itemgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.importing import calico, rules
 from ipamc.importing.cilium import draft_of
@@ -31,8 +33,7 @@ from ipamc.model.dump import Dump
 from ipamc.model.overlap_index import OverlapIndex
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """What a dump may not tell, and what a person may choose."""
 
     mode: Mode | None = None
@@ -45,8 +46,7 @@ class Options:
     """Keys of labels to keep beside `inventory.LABELS`; `*` at the end stands for the rest of a key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class Imported(Struct, frozen=True, kw_only=True):
     """The files of a cluster."""
 
     files: Mapping[str, str]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.importing import rules
 from ipamc.importing.cilium import OUTSIDE, about_nodes, of_node
@@ -25,8 +26,7 @@ MOST = 1_000
 """ClusterCIDRs of a dump: each is compared with each other one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClusterCidr:
+class _ClusterCidr(Struct, frozen=True, kw_only=True):
     name: str
     ranges: Mapping[int, Block]
     sizes: Mapping[int, int]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode
@@ -14,8 +15,7 @@ Blocks = tuple[tuple[Block, str], ...]
 """(block, name of its pool), in the order in which the cluster has them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftPool:
+class DraftPool(Struct, frozen=True, kw_only=True):
     """An IPPool to be written."""
 
     name: str
@@ -39,8 +39,7 @@ class DraftPool:
     """One line above the pool: where it comes from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftRange:
+class DraftRange(Struct, frozen=True, kw_only=True):
     """An entry of `excludedCIDRs`."""
 
     block: Block
@@ -48,8 +47,7 @@ class DraftRange:
     """A few words, for the comment beside it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, frozen=True, kw_only=True):
     """The cluster to be written."""
 
     mode: Mode

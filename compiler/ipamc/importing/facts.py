@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ipamc.importing.draft import DraftRange
 from ipamc.model.address_sets import aligned, outermost
@@ -27,8 +28,7 @@ _HELM = "meta.helm.sh/release-name"
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True, dict=True):
     """What every import asks of a dump, whatever gives its nodes their blocks."""
 
     config: Mapping[str, str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ipamc.importing import calico, rules
 from ipamc.importing.files import CILIUM_NODES, NODES
@@ -19,8 +20,7 @@ SLACK = 600
 minutes, and clocks differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class Past(Struct, frozen=True, kw_only=True):
     """What the inventory in git tells of its age."""
 
     committed: str = ""

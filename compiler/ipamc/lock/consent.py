@@ -7,9 +7,9 @@ nothing is a typo, and is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from ipamc.lock.file import first_shards, line_at
 from ipamc.model.cidr import CidrError, parse_block

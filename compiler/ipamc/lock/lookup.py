@@ -8,7 +8,8 @@ answer are decoded. Every row that is read must be sound; the others are taken t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.lock.file import decode, encode, named, parse
 from ipamc.model.cidr import Block
@@ -18,8 +19,7 @@ from ipamc.model.lock import Line, Lock
 _MARKER = b"\n<<<<<<< "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenLine:
+class WrittenLine(Struct, frozen=True, kw_only=True):
     """A line of a lock, and its row in the file."""
 
     line: Line

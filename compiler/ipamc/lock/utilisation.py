@@ -6,7 +6,8 @@ Every address of a range is counted once: as held, else quarantined, else releas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.address_sets import addresses_taken, blocks_over, gaps, lines_over, outermost
 from ipamc.model.cidr import BITS, Block
@@ -15,8 +16,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Struct, frozen=True, kw_only=True):
     """What the addresses of a range, or of a pool in one family, are used for.
 
     The five parts add up to `total`.
@@ -45,16 +45,14 @@ class Use:
         return self.free + self.released
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangeUse:
+class RangeUse(Struct, frozen=True, kw_only=True):
     """The use of one range."""
 
     range: Range
     use: Use
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolUse:
+class PoolUse(Struct, frozen=True, kw_only=True):
     """The use of one pool in one family."""
 
     pool: Pool
@@ -138,7 +136,7 @@ def _range_use(
 
 
 def _sum(parts: Sequence[Use]) -> Use:
-    return Use(**{name: sum(getattr(part, name) for part in parts) for name in Use.__dataclass_fields__})
+    return Use(**{name: sum(getattr(part, name) for part in parts) for name in Use.__struct_fields__})
 
 
 def _in_order(*many: Sequence[Block]) -> Sequence[Block]:

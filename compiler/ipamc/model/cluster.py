@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from typing import Literal
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Place
@@ -57,8 +57,7 @@ class Dialect(enum.StrEnum):
     CLUSTER_CIDR = "ClusterCIDR"
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """One CIDR of the input, and its place."""
 
     block: Block
@@ -68,8 +67,7 @@ class Range:
 _block_of = attrgetter("block")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolFamily:
+class PoolFamily(Struct, frozen=True, kw_only=True):
     """The ranges and the block size of one family of a pool."""
 
     family: int
@@ -80,8 +78,7 @@ class PoolFamily:
     at: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeClass:
+class SizeClass(Struct, frozen=True, kw_only=True):
     """Another block size for a class of nodes. The first class that selects a node applies to it."""
 
     selector: Selector
@@ -90,8 +87,7 @@ class SizeClass:
     at: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """When `ipamc resize` gives a node more of a pool, and when it takes something back."""
 
     high: int
@@ -107,8 +103,7 @@ class Usage:
     at: Place
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pool:
+class Pool(Struct, frozen=True, kw_only=True, dict=True):
     """A pool of addresses: its ranges, and the nodes that may have blocks of them."""
 
     name: str
@@ -220,8 +215,7 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     """The single addresses of `spec.ipam.pool` (crd mode) as the fewest aligned blocks, by address."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
+class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that was read, with defaults filled in."""
 
     name: str

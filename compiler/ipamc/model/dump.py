@@ -7,11 +7,11 @@ finding. The structs are small, because a dump has 150,000 pods.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Span
@@ -191,8 +191,7 @@ class SeenObject(Object, frozen=True, kw_only=True):
     value: Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dump:
+class Dump(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that some files of dumps show together. Objects are sorted by name, or namespace and name."""
 
     files: tuple[str, ...]

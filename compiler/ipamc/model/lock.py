@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode
@@ -59,8 +59,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return self.node, self.block.family, "" if one_block else self.pool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class Lock(Struct, frozen=True, kw_only=True):
     """Which node has which block: the header and the lines of the lock file."""
 
     cluster: str
@@ -77,8 +76,7 @@ class Lock:
     """The file, where it is sound; "" else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """Whose lines a consent is about: a node, a CIDR or a pool. Exactly one of the three is set."""
 
     text: str
@@ -95,8 +93,7 @@ class Scope:
         return line.node == self.node if self.pool is None else line.pool == self.pool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class Growth(Struct, frozen=True, kw_only=True):
     """Further blocks for a node, in one family of one pool."""
 
     pool: str
@@ -107,8 +104,7 @@ class Growth:
     """How many addresses of the last one are rendered (crd mode); 0: all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resize:
+class Resize(Struct, frozen=True, kw_only=True):
     """What becomes of one node's blocks by their use; `place/resize/` decides it."""
 
     grow: tuple[Growth, ...] = ()
@@ -118,8 +114,7 @@ class Resize:
     """Held blocks that go into quarantine, and do not come back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consent:
+class Consent(Struct, frozen=True, kw_only=True):
     """What a person agreed to, for one run. Reviewers see it in the lock's lines; it is not kept anywhere."""
 
     leave: frozenset[str] = frozenset()

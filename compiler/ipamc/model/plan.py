@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool, Range
@@ -214,8 +214,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
         return tuple([line for line in self.lines if line.in_use])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciled:
+class Reconciled(Struct, frozen=True, kw_only=True):
     """The lock's lines against the inventory: what stays, and what is still to be placed."""
 
     lock: Lock
@@ -237,8 +236,7 @@ class Reconciled:
     stale: tuple[Stale, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """What the cluster is to look like."""
 
     cluster: Cluster

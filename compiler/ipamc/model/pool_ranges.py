@@ -10,10 +10,11 @@ loses a block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
+
+from msgspec import Struct, field
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, lines_over, outermost, subtract
 from ipamc.model.cidr import Block
@@ -24,8 +25,7 @@ from ipamc.model.diagnostics import Span
 from ipamc.model.lock import Lock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedPool:
+class PublishedPool(Struct, frozen=True, kw_only=True):
     """A shared CiliumPodIPPool that an earlier compile rendered."""
 
     name: str
@@ -41,8 +41,7 @@ class PublishedPool:
     """Of `allowFirstIP` and `allowLastIP` those that are true."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(Struct, frozen=True, kw_only=True):
     """What an earlier compile rendered: the cluster may run with it."""
 
     pools: Mapping[str, PublishedPool] = field(default_factory=dict)
@@ -99,8 +98,7 @@ class Given:
 Reason = Literal["given", "unseen", "order", "family"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class Obstacle(Struct, frozen=True, kw_only=True):
     """Why a published CIDR cannot leave its pool."""
 
     cidr: Block
@@ -112,8 +110,7 @@ class Obstacle:
     """The block that is given, and its node; or a node without its CiliumNode."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRanges:
+class PoolRanges(Struct, frozen=True, kw_only=True):
     """The CIDRs of one family of a shared CiliumPodIPPool."""
 
     cidrs: tuple[Block, ...]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.address_sets import index_around
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool, Range
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRange:
+class PoolRange(Struct, frozen=True, kw_only=True):
     """A range and the pool that it belongs to."""
 
     pool: Pool

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
@@ -16,8 +18,7 @@ Named = Cluster | Pool | Node | CiliumNode
 T = TypeVar("T", Cluster, Pool, CiliumNode)
 
 
-@dataclass(slots=True)
-class Assembly:
+class Assembly(Struct):
     """The values that were read, in the order of the files."""
 
     found: Findings

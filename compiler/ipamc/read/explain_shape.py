@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from ipamc.model.diagnostics import MOST, Diagnostic, Place
 from ipamc.model.wording import listing, shown, suggestion
@@ -26,8 +27,7 @@ _NOUNS = {
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Mistyped:
+class Mistyped(Struct, frozen=True):
     """A value of the wrong type. Its finding quotes the source text: `version: 1.20`, not the number 1.2."""
 
     at: Place
@@ -36,8 +36,7 @@ class Mistyped:
     """Types as JSON Schema names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(Struct, frozen=True):
     """A keyword of the schema that a value violates."""
 
     keyword: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 from operator import methodcaller
 from typing import assert_never
+
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Range
@@ -28,8 +29,7 @@ from ipamc.read.syntax.document import Keys
 _values_of = methodcaller("values")
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """The state of reading a folder: findings so far, and valid texts, so that each is checked once."""
 
     found: Findings = field(default_factory=Findings)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Span
@@ -23,8 +24,7 @@ VERSION = 1
 _HEAD = ("CLUSTER", "BLOCK", "POOL", "NODE", "STATE", "WHERE")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockAnswer:
+class LockAnswer(Struct, frozen=True, kw_only=True):
     """A line of a cluster's lock that answers the question."""
 
     cluster: str
@@ -34,8 +34,7 @@ class LockAnswer:
     """The node started with the block, and may not have it any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputAnswer:
+class InputAnswer(Struct, frozen=True, kw_only=True):
     """What a cluster's input says about addresses that no line of its lock covers."""
 
     cluster: str

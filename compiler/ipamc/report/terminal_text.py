@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.diagnostics import At, Diagnostic, Severity, Span, count
 
@@ -92,8 +93,7 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True, kw_only=True):
     """A source line, ready to print, and the cells that the caret line underlines."""
 
     text: str

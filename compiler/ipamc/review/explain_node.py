@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.drift import cilium_node_differs, pod_cidrs_differ
 from ipamc.model.cluster import Cluster
@@ -54,8 +55,7 @@ class NodeStatus(enum.StrEnum):
     """Only pins name it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedBlock:
+class ExplainedBlock(Struct, frozen=True, kw_only=True):
     """A block of the node: in the lock, or to be given to it by the next compile."""
 
     line: Line
@@ -69,8 +69,7 @@ class ExplainedBlock:
     """Where the input names this block: its pin, or the object that shows that the node has it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedNode:
+class ExplainedNode(Struct, frozen=True, kw_only=True):
     """The reasons for the blocks of one node of one cluster."""
 
     cluster: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
@@ -31,8 +32,7 @@ class Verdict(enum.StrEnum):
     PASSED_OVER = "passed over"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedPool:
+class ExplainedPool(Struct, frozen=True, kw_only=True):
     """A pool, what it is to the node, and why."""
 
     pool: Pool

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
+
+from msgspec import Struct
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock
@@ -36,8 +37,7 @@ Parsed = MutableMapping[bytes, list[dict[str, Any]]]
 """The documents of files, by their bytes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sides:
+class Sides(Struct, frozen=True, kw_only=True, dict=True):
     """A cluster as git has it, and as it was applied last."""
 
     cluster: Cluster

@@ -10,10 +10,10 @@ import re
 import time
 import urllib.parse
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.workspace.environment import variable
 from ipamc.workspace.git_remote import Credentials
@@ -69,15 +69,13 @@ class Runs(msgspec.Struct):
     workflow_runs: list[Run]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nowhere:
+class Nowhere(Struct, frozen=True, kw_only=True):
     """There is no merge request or pull request here, or no token."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forge:
+class Forge(Struct, frozen=True, kw_only=True):
     """The comments of one merge request or pull request."""
 
     api: Api

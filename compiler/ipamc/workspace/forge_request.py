@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from ipamc.workspace.environment import variable
 from ipamc.workspace.forge import Nowhere, github_api, gitlab_api, path_of, query
@@ -29,8 +29,7 @@ _UNDECIDED = {"approvals_syncing", "checking", "preparing", "unchecked"}
 Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """An open request."""
 
     number: int
@@ -105,8 +104,7 @@ class _Graph(msgspec.Struct):
     errors: list[_Error] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHub:
+class GitHub(Struct, frozen=True, kw_only=True):
     """Pull requests."""
 
     api: Api
@@ -211,8 +209,7 @@ class _Merge(msgspec.Struct):
     head_pipeline: _Pipeline | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitLab:
+class GitLab(Struct, frozen=True, kw_only=True):
     """Merge requests."""
 
     api: Api

@@ -14,10 +14,11 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 from ipamc.workspace.environment import program
 from ipamc.workspace.trouble import Trouble
@@ -69,8 +70,7 @@ _NEUTRAL: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = (
 """Programs that git runs where it writes a work tree: what takes their place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """What a command of git did."""
 
     code: int
@@ -92,8 +92,7 @@ class Done:
         return said.partition(": ")[2] if said.startswith(("fatal: ", "error: ")) else said
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A command of git that runs."""
 
     process: subprocess.Popen[bytes]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO
+
+from msgspec import Struct
 
 from ipamc.workspace.git_run import must, started, text
 from ipamc.workspace.regular import LARGEST, TOTAL
@@ -22,8 +23,7 @@ _AT_ONCE = 500
 """Paths in one command."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What a commit has at a path."""
 
     sort: str

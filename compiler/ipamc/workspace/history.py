@@ -10,8 +10,9 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
+
+from msgspec.structs import replace
 
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import find, name_of

@@ -9,10 +9,10 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.review.live.blocks import Pod
 from ipamc.review.live.config import CONFIG, OPERATOR
@@ -43,8 +43,7 @@ class Forbidden(Trouble):
     """The credentials may not do this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(Struct, frozen=True, kw_only=True):
     """The answer to `kubectl apply`."""
 
     objects: int
@@ -55,8 +54,7 @@ class Applied:
     """What kubectl complains of; "" where it exits with 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kube:
+class Kube(Struct, frozen=True, kw_only=True):
     """The cluster that a context of the kubeconfig leads to."""
 
     context: str

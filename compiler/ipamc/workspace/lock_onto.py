@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ipamc.lock.file import parse
 from ipamc.lock.merge.merge import merge
@@ -19,8 +19,7 @@ MOST = 200
 """How many commits are looked at in all: merges of merges have many ways back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Onto:
+class Onto(Struct, frozen=True, kw_only=True):
     """The result of the merge. Nothing is written."""
 
     before: bytes | None
@@ -43,8 +42,7 @@ class Onto:
             )
 
 
-@dataclass(slots=True)
-class _Merger:
+class _Merger(Struct):
     folder: str
     rev: str
     path: str

@@ -8,9 +8,10 @@ of the others, so that the lock of one branch is not written into another one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ipamc.workspace import regular, tree
 from ipamc.workspace.clusters import name_of
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """What differs between the disk and a compile. Paths are below `rendered/`, sorted."""
 
     lock: bool = False
@@ -80,8 +80,7 @@ def write(held: Held, lock: str | None, files: Mapping[str, str] | None, read: I
     return changes
 
 
-@dataclass(slots=True)
-class _Lock:
+class _Lock(Struct):
     """The lock that must be there while files get their names."""
 
     held: Held

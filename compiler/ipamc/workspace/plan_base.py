@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from ipamc.review.diff import ClusterBase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class Base(Struct, frozen=True, kw_only=True):
     """What clusters are compared with."""
 
     source: Source

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockFile:
+class LockFile(Struct, frozen=True, kw_only=True):
     """A lock as it is written."""
 
     path: str
@@ -61,8 +61,7 @@ class Source(Protocol):
         """Return what JSON output says about this moment; nothing for the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(Struct, frozen=True):
     """The clusters as they are on the disk."""
 
     folders: tuple[str, ...] = ()
@@ -141,8 +140,7 @@ class Disk:
         return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """The clusters as a commit has them, read by git; the work tree is not read."""
 
     top: str

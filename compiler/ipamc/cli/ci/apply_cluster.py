@@ -9,7 +9,8 @@ import functools
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.cli.ci.outcome import operator_is_content, stays, written
 from ipamc.cli.ci.prune import name_left_over
@@ -40,8 +41,7 @@ SHOWN = 20
 """Lines of one sort; then a number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """The options of `ipamc ci apply`."""
 
     wait: float
@@ -51,8 +51,7 @@ class Options:
     before_flags: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A part of the tree as kustomize builds it."""
 
     name: str
@@ -67,8 +66,7 @@ Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity, read when they are first asked for; None where they cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """What the cluster has before the apply."""
 
     live: Live

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.render.parts import FIRST
@@ -44,8 +45,7 @@ def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> li
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """One job of a pipeline."""
 
     targets: tuple[str, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ipamc.importing.calico import pool_rules, rules
 from ipamc.importing.calico.about import about_blocks, about_nodes, about_pools, unselected

@@ -9,7 +9,9 @@ leaves these nodes to the first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.importing.calico.pools import CalicoPool
 from ipamc.model.address_sets import index_around, outermost, subtract
@@ -17,8 +19,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Struct, frozen=True, kw_only=True):
     """Pools that become one."""
 
     pools: tuple[CalicoPool, ...]
@@ -36,8 +37,7 @@ class Group:
         return self.pools[0].name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class Grouped(Struct, frozen=True, kw_only=True):
     """The groups of all pools."""
 
     active: tuple[Group, ...]

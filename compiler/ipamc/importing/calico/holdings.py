@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.importing.calico import rules
 from ipamc.model.address_sets import blocks_over, overlaps
@@ -21,8 +22,7 @@ TUNNEL = "TunnelAddress"
 """The end of the kinds of tunnel addresses (lib/backend/model/block.go)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A block, and the node that has it."""
 
     block: Block
@@ -30,8 +30,7 @@ class Claim:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """An address that another node uses than the one that has its block."""
 
     family: int
@@ -41,8 +40,7 @@ class Use:
     claim: Claim
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holdings:
+class Holdings(Struct, frozen=True, kw_only=True):
     """Who has what."""
 
     claims: tuple[Claim, ...]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.importing.calico import pool_rules
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
@@ -19,8 +19,7 @@ BLOCK_SIZES = {4: 26, 6: 122}
 """What Calico takes where a pool says nothing (api/pkg/apis/projectcalico/v3/ippool.go)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalicoPool:
+class CalicoPool(Struct, frozen=True, kw_only=True):
     """An IPPool."""
 
     name: str

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.lock.file import dumps, encode, parse
 from ipamc.lock.merge.resolve import Dropped, Lines, ThreeWay, renumbered_apart, resolve
@@ -25,8 +26,7 @@ TOLERABLE = frozenset({"IPC0407", "IPC0408", "IPC0409"})
 """Findings that a base or a trunk may have: these locks inform the merge, and none of them is its result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Struct, frozen=True, kw_only=True):
     """What came of a merge."""
 
     text: bytes

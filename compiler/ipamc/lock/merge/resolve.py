@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import nested
 from ipamc.model.cidr import Block
@@ -22,8 +23,7 @@ CHANGED, UNCHANGED, UNDONE = range(3)
 """What a side did to a line: made or changed it; left it alone where the other removed it, or moved it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """A newcomer that gave way."""
 
     line: Line
@@ -53,8 +53,7 @@ class RankedLine(NamedTuple):
     """Whose line it is, 0 (ours) or 1 (theirs); of an UNDONE line, who moved the node away."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreeWay:
+class ThreeWay(Struct, frozen=True, kw_only=True):
     """The locks of a merge. Ours and theirs are each sound; all three agree about the pool of a block."""
 
     base: Lines

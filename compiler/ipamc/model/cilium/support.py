@@ -10,7 +10,8 @@ tests/model/test_versions.py tests/test_cases.py --update`.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cluster import Version
@@ -38,8 +39,7 @@ class Known(enum.StrEnum):
     INFERRED = "inferred"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One capability: which minors have it, how that is known for each, and what depends on it."""
 
     capability: Capability
@@ -314,8 +314,7 @@ TABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """Something that the kube-apiserver does, in Markdown."""
 
     text: str

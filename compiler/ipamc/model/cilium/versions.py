@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from ipamc.model.cidr import Block, usable
 from ipamc.model.cilium.features import FIRST, LAST, Capability

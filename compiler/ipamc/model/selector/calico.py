@@ -14,8 +14,9 @@ a set; a pool's own bounds (`MAX_CALICO_LENGTH`, no `global()`) are those of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import assert_never
+
+from msgspec import Struct, field
 
 from ipamc.model.selector import calico_hints
 from ipamc.model.selector.calico_tokens import Cursor
@@ -40,8 +41,7 @@ pools checks it."""
 _ALWAYS = Always()
 
 
-@dataclass(slots=True)
-class _Parentheses:
+class _Parentheses(Struct):
     """The content of a pair of parentheses, or of the whole text, while it is read."""
 
     at: int

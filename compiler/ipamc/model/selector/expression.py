@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec import Struct
 
 from ipamc.model.selector.label_syntax import integer
 
@@ -37,20 +38,17 @@ class Operator(enum.StrEnum):
     BELOW = "<"
 
 
-@dataclass(frozen=True, slots=True)
-class Always:
+class Always(Struct, frozen=True):
     """True of every node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Never:
+class Never(Struct, frozen=True):
     """True of no node; `why` is the reason as people read it."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     """One test of one label."""
 
     key: str
@@ -59,29 +57,25 @@ class Test:
     """Sorted and distinct: any number for `in` and `not in`, none for `has`, else one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """The node has this name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """The opposite."""
 
     part: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Struct, frozen=True):
     """All parts hold; two or more."""
 
     parts: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Struct, frozen=True):
     """A part holds; two or more."""
 
     parts: tuple[Expression, ...]

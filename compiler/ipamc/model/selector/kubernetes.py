@@ -11,7 +11,8 @@ The canonical text is like `labels.Selector.String()`, with sorted requirements:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.selector.error import SelectorError, shown
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
@@ -40,8 +41,7 @@ _MEANT = {"equals": "In", "=": "In", "==": "In", "!=": "NotIn", "has": "Exists",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """A selector object, or a part of it, as canonical text and as expression."""
 
     canonical: str

@@ -9,14 +9,14 @@ they were written. Nothing is distributed: the form is no larger than its source
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec import Struct
 
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Struct, frozen=True):
     """The values that a label may have, and whether it may be absent."""
 
     members: frozenset[str]
@@ -49,24 +49,21 @@ ANYTHING = Outcomes(frozenset(), listed=False, absent=True)
 NOTHING = ANYTHING.opposite()
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A label has one of some outcomes, which are neither all nor none."""
 
     key: str
     outcomes: Outcomes
 
 
-@dataclass(frozen=True, slots=True)
-class OtherTest:
+class OtherTest(Struct, frozen=True):
     """A test that is no set of outcomes, or its opposite."""
 
     test: Test | Named
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Joint:
+class Joint(Struct, frozen=True):
     """Two or more parts, none of them a Joint of the same kind: all must hold (`every`), or one."""
 
     every: bool

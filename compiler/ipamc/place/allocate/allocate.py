@@ -9,9 +9,10 @@ from __future__ import annotations
 import bisect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, part
@@ -39,8 +40,7 @@ FEW = 1000
 """Insert new lines one by one above this ratio of old to new lines; else sort them all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True):
     """What was placed, and which nodes got nothing."""
 
     plan: Plan

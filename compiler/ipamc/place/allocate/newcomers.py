@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Pool
@@ -28,8 +29,7 @@ class _Explained(NamedTuple):
     """It holds as long as there are so many new lines; None: for ever, because what is full stays full."""
 
 
-@dataclass(slots=True)
-class Newcomers:
+class Newcomers(Struct):
     """A run of newcomers: the spaces that they take from, the lines that they get, and who gets nothing."""
 
     occupancy: Occupancy

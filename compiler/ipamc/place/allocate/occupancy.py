@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ipamc.model.address_sets import blocks_over, lines_over, subtract
 from ipamc.model.cidr import Block
@@ -15,8 +16,7 @@ Take = Callable[[int, Block], None]
 """Takes what is free in a range: the range by its number, and a piece that shares addresses with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockedRange:
+class BlockedRange(Struct, frozen=True, kw_only=True):
     """Addresses that no node gets though no line has them, and why: a predicate like `reserved`."""
 
     why: str
@@ -36,8 +36,7 @@ def blocked_ranges(cluster: Cluster, taken: Sequence[Range]) -> dict[Block, Bloc
     }
 
 
-@dataclass(slots=True)
-class Occupancy:
+class Occupancy(Struct):
     """Lines and blocked addresses, for look-up by block, and which lines were re-used. A compile has one."""
 
     lines: Sequence[Line]

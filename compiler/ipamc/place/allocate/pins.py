@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import Block, part
@@ -16,8 +16,7 @@ from ipamc.model.plan import Demand, Offer, Reconciled
 from ipamc.place.allocate.occupancy import BlockedRange, blocked_ranges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
+class Pinned(Struct, frozen=True, kw_only=True):
     """What was placed by pins, and what is still to be placed."""
 
     new: Sequence[Line] = ()
@@ -28,8 +27,7 @@ class Pinned:
     conflicts: Sequence[PinConflict] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinConflict:
+class PinConflict(Struct, frozen=True, kw_only=True):
     """A pin that cannot be placed, and what has its addresses."""
 
     node: str

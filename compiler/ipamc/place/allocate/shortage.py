@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS
@@ -175,8 +175,7 @@ def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]
     return groups
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FullPool:
+class _FullPool(Struct, frozen=True, kw_only=True):
     """What a pool has in the families that are full, in words; and what can be done."""
 
     at: At
@@ -246,8 +245,7 @@ def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse:
     return f"IPv{part.family} /{prefix}: {_blocks(use.total, size)} {'block' if use.total == size else 'blocks'}, {parts}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Use:
+class _Use(Struct, frozen=True, kw_only=True):
     """What the addresses of a pool in one family are used for."""
 
     total: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ipamc.check.evidence import already_given, in_one_block, several_blocks, shown_twice
 from ipamc.model.address_sets import index_around, lines_over, overlaps

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
@@ -16,8 +17,7 @@ from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True, dict=True):
     """What all nodes of a compile have in common."""
 
     cluster: Cluster

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Log
 from ipamc.model.dump import Dump
@@ -13,8 +14,7 @@ from ipamc.place.resize.rules import check_dump, stuck
 from ipamc.place.resize.use import sources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Looked(Struct, frozen=True, kw_only=True):
     """What was decided, and what told of the use."""
 
     rows: tuple[Sized, ...]

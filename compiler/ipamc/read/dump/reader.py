@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ipamc.model.cidr import Block, CidrError, parse_address, parse_block
 from ipamc.model.diagnostics import Diagnostic, Span
@@ -15,8 +16,7 @@ _OURS = ("cilium.io", "io.cilium", "projectcalico.org")
 """Parts of the keys of annotations that Cilium and Calico write."""
 
 
-@dataclass(slots=True)
-class Reader:
+class Reader(Struct):
     """What reading one dump remembers."""
 
     file: str = ""

@@ -6,10 +6,11 @@ Each dialect has a module; `base` has the structs that they share. Chooses no po
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
@@ -28,8 +29,7 @@ from ipamc.read.values import Reading
 Value = Cluster | Pool | Node | CiliumNode | Range
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind of document."""
 
     api_versions: tuple[str, ...]

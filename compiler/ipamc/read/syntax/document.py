@@ -5,8 +5,9 @@ No value keeps its position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Place
 
@@ -29,8 +30,7 @@ MAX_TAG_LINES = 1_000
 Keys = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Odd:
+class Odd(Struct, frozen=True):
     """An unquoted scalar that some readers do not take for text, or a key that is no text."""
 
     within: Keys
@@ -50,8 +50,7 @@ class Odd:
         return self.within if self.last is None else (*self.within, self.last)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One document of a file."""
 
     at: Place

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line
@@ -14,8 +15,7 @@ from ipamc.model.pool_ranges import Published
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file to write: one render of one template."""
 
     path: str
@@ -28,8 +28,7 @@ class File:
     """The kustomization of its folder lists it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """The plan, and which nodes are in which shard."""
 
     plan: Plan
@@ -60,8 +59,7 @@ class Layout:
         return ((shard, made) for shard, made in rows.items() if made)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A kind of manifest."""
 
     name: str

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.cluster import HOSTNAME, Node, Pool
 from ipamc.model.plan import Offer, Want
@@ -13,8 +15,7 @@ from ipamc.model.selector.normal_form import Outcomes
 from ipamc.place.candidates import rank
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(Struct, frozen=True):
     """A Kubernetes LabelSelector, in a fixed order."""
 
     expressions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
@@ -22,8 +23,7 @@ class LabelSelector:
     labels: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SameOffers:
+class SameOffers(Struct, frozen=True):
     """Nodes with the same offers."""
 
     offers: tuple[Offer, ...]
@@ -184,8 +184,7 @@ def _values(own: OwnSelector | None) -> dict[str, frozenset[str]]:
     return {key: found.members for key, found in outcomes if found.listed and not found.absent}
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSelector:
+class OwnSelector(Struct, frozen=True):
     """A pool's own selector as a LabelSelector, and what each label must be for it."""
 
     selector: LabelSelector

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Located
 from ipamc.report.findings import concise, full, github, gitlab, json, junit, sarif
@@ -18,8 +19,7 @@ LIMIT = 20
 """Findings of one code that a person is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A way to print findings."""
 
     name: str

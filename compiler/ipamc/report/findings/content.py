@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+
+from msgspec import Struct, field
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Span, located
 from ipamc.report.terminal_text import visible, where
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What the catalogue says about a code: one sentence, and why it matters."""
 
     title: str
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """An I/O or environment error, or a bug of ipamc. A report that leaves it out would pass for a clean one."""
 
     folder: str
@@ -35,8 +34,7 @@ class Failure:
         return self.text if named else f"{self.folder}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """Everything that a report may say."""
 
     findings: tuple[Located, ...] = ()

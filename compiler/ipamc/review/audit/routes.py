@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from ipamc.check.evidence import pod_cidrs_count
 from ipamc.model.address_sets import blocks_over
@@ -36,7 +37,7 @@ def announced_from(cluster: Cluster) -> str:
 def _cluster(scene: Scene) -> Cluster:
     """Return the cluster with MetalLB as its speaker, where cilium-config says that it announces podCIDRs."""
     if scene.cluster.bgp == "none" and (scene.config or {}).get("bgp-announce-pod-cidr") == "true":
-        return dataclasses.replace(scene.cluster, bgp="metallb")
+        return replace(scene.cluster, bgp="metallb")
     return scene.cluster
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from ipamc.model.cidr import address_text
 from ipamc.model.cluster import CiliumNode, Cluster, Node
@@ -78,7 +79,7 @@ def _own(annotations: Mapping[str, str]) -> dict[str, str]:
 
 def live_cluster(cluster: Cluster, dump: Dump) -> Cluster:
     """Return the cluster with the Nodes and CiliumNodes of a dump in place of those of the input."""
-    return dataclasses.replace(
+    return replace(
         cluster,
         nodes=tuple([_node(node) for node in dump.nodes]),
         cilium_nodes=tuple([_cilium_node(seen) for seen in dump.cilium_nodes]),

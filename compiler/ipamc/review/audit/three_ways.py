@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
@@ -37,8 +38,7 @@ Fields = dict[str, list[str]]
 """The paths of fields by the identity of the object."""
 
 
-@dataclass
-class _Sorted:
+class _Sorted(Struct, dict=True):
     """The objects of each sort, by identity; of those that differ, with the paths of their fields."""
 
     pending: Fields = field(default_factory=dict)

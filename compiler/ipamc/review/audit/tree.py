@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ipamc.model.diagnostics import Span
 from ipamc.review.live.config import Assumed
@@ -13,8 +14,7 @@ from ipamc.review.live.objects import Object
 _SEPARATOR = re.compile(rb"^---\s*\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tree:
+class Tree(Struct, frozen=True, kw_only=True, dict=True):
     """The rendered objects of one moment."""
 
     shown: str

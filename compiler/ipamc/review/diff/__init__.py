@@ -9,7 +9,8 @@ cluster has. `plan_report` puts several clusters together, and says why a plan i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ipamc.check.published import FLAGS
 from ipamc.lock.file import parse
@@ -34,8 +35,7 @@ NONE = "(none)"
 """The address space of a cluster that names none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterBase:
+class ClusterBase(Struct, frozen=True, kw_only=True):
     """What a cluster is compared with."""
 
     lock: Lock
@@ -47,8 +47,7 @@ class ClusterBase:
     """The base has no such cluster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """A field of the lock's header, or the address space."""
 
     name: str
@@ -56,8 +55,7 @@ class Setting:
     new: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """Everything that a plan shows of one cluster."""
 
     lines: LineChanges

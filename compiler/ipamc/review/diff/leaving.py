@@ -8,7 +8,8 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.published import FLAGS
 from ipamc.review.diff.objects import Rendered, objects
@@ -40,8 +41,7 @@ _OF_KIND = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class Leaving(Struct, frozen=True, kw_only=True):
     """Objects of one kind that leave the tree and do the same if they stay."""
 
     kind: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedBlock:
+class AddedBlock(Struct, frozen=True, kw_only=True):
     """A block that its node did not hold before."""
 
     line: Line
@@ -19,8 +18,7 @@ class AddedBlock:
     """Another node that has these addresses in the base's lock."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormerBlock:
+class FormerBlock(Struct, frozen=True, kw_only=True):
     """A block that its node no longer has."""
 
     line: Line
@@ -31,8 +29,7 @@ class FormerBlock:
     """The node that has its addresses now, if the head has no such line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenBlock:
+class TakenBlock(Struct, frozen=True, kw_only=True):
     """A block of the base that another line has now, although no line records a consent."""
 
     line: Line
@@ -41,8 +38,7 @@ class TakenBlock:
     """The line of the head, held or pending, that has the lowest of its addresses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renumber:
+class Renumber(Struct, frozen=True, kw_only=True):
     """A node whose block changes, or is to change."""
 
     node: str
@@ -55,8 +51,7 @@ class Renumber:
     """Of a completed one: the node runs, and nothing shows its new blocks yet, so it is still to move."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResizedBlock:
+class ResizedBlock(Struct, frozen=True, kw_only=True):
     """A block of which other addresses are rendered than before (crd mode)."""
 
     line: Line
@@ -64,8 +59,7 @@ class ResizedBlock:
     """How many were rendered; 0: all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolTransfer:
+class PoolTransfer(Struct, frozen=True, kw_only=True):
     """Lines whose range belongs to another pool now, or to one of another name: no node moves."""
 
     before: str
@@ -73,8 +67,7 @@ class PoolTransfer:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(Struct, frozen=True, kw_only=True):
     """Nodes, each counted once."""
 
     renumbered: int
@@ -91,8 +84,7 @@ class Counts:
     """They hold the same blocks as at the base."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineChanges:
+class LineChanges(Struct, frozen=True, kw_only=True):
     """What became of every line. Tuples are in order of family and address, renumbers in order of node."""
 
     added: tuple[AddedBlock, ...] = ()

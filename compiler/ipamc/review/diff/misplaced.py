@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.held_blocks import (
     ILLEGAL,
@@ -23,8 +24,7 @@ _MOST = 20
 """Nodes that a command names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Misplaced:
+class Misplaced(Struct, frozen=True, kw_only=True):
     """Held and pending lines where the lock's rule 2 would refuse new ones, or in a pool that does not select
     their node, or in another pool than the first candidate of their node.
     """

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.published import FLAGS
 
@@ -23,8 +24,7 @@ Identity = tuple[str, str, str]
 """Kind, namespace, name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Struct, frozen=True):
     """An object as it was rendered."""
 
     kind: str

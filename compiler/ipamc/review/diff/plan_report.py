@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, count, names
 from ipamc.model.lock import State
@@ -24,8 +25,7 @@ class Status(enum.StrEnum):
     """An I/O or environment error, a bug of ipamc, or the base cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterReport:
+class ClusterReport(Struct, frozen=True, kw_only=True):
     """The plan of one cluster."""
 
     name: str
@@ -57,8 +57,7 @@ class ClusterReport:
         return self.status is not Status.PLANNED or self.difference is None or self.difference.changed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanReport:
+class PlanReport(Struct, frozen=True, kw_only=True):
     """The plans of all clusters."""
 
     base: str

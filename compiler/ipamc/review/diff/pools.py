@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.capacity import LOW
 from ipamc.lock.utilisation import Use, utilisation
@@ -38,8 +39,7 @@ class Change(enum.StrEnum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(Struct, frozen=True, kw_only=True):
     """A field of a pool that differs. Of a list, only the items that the other one does not have."""
 
     name: str
@@ -49,8 +49,7 @@ class Field:
     """`old` and `new` are the whole values: it is not a list, or only the order of the list differs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolChange:
+class PoolChange(Struct, frozen=True, kw_only=True):
     """A pool that was added, removed or changed."""
 
     name: str
@@ -58,8 +57,7 @@ class PoolChange:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
+class Capacity(Struct, frozen=True, kw_only=True):
     """The room of a pool in one family."""
 
     pool: str

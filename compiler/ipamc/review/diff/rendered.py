@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.check.published import FLAGS
 from ipamc.model.cidr import Block, readable_blocks
@@ -17,8 +18,7 @@ OPERATOR = "cilium/component/kustomization.yaml"
 _CIDR = re.compile(rb"[0-9a-fA-F.:]+/[0-9]{1,3}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Flag(Struct, frozen=True, kw_only=True):
     """A key of ConfigMap cilium-config, or the operator's argument. None: it is not set."""
 
     name: str
@@ -26,16 +26,14 @@ class Flag:
     new: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class Files(Struct, frozen=True, kw_only=True):
     """Paths below `rendered/`, sorted: files that are new or differ, and files that are removed."""
 
     written: tuple[str, ...]
     removed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trees:
+class Trees(Struct, frozen=True, kw_only=True):
     """Two rendered trees, by path."""
 
     before: Mapping[str, bytes]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
 from ipamc.model.selector.error import SelectorError
@@ -28,8 +28,7 @@ _CONFIGS = "nodeconfigs.yaml"
 _AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class Restart(Struct, frozen=True, kw_only=True):
     """A program that must restart."""
 
     who: str

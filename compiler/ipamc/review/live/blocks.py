@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, nested, outermost, subtract
 from ipamc.model.cidr import Block
@@ -32,8 +33,7 @@ Live = Mapping[str, Object]
 """The cluster's objects by identity."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(Struct, frozen=True, kw_only=True):
     """A pod that runs, with addresses of its own (not the host's)."""
 
     node: str
@@ -42,8 +42,7 @@ class Pod:
     """A drain leaves it: it belongs to a DaemonSet, or is a static pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
+class Withheld(Struct, frozen=True, kw_only=True):
     """An object that must not be applied now."""
 
     identity: str
@@ -51,8 +50,7 @@ class Withheld:
     help: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Struct, frozen=True, kw_only=True):
     """An object of one node that would take blocks away from it."""
 
     identity: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, outermost, subtract
 from ipamc.model.cidr import Block
@@ -26,8 +27,7 @@ Level = Literal["refused", "restart", "later"]
 `later`: a warning."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed:
+class Assumed(Struct, frozen=True, kw_only=True):
     """The flags as they are rendered."""
 
     namespace: str
@@ -49,8 +49,7 @@ class Assumed:
         return [block for family in (4, 6) for block in _list(self.data, family)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class Running(Struct, frozen=True, kw_only=True):
     """The flags in the cluster."""
 
     data: Mapping[str, str] | None
@@ -59,8 +58,7 @@ class Running:
     """Words of the operator's command line; None where there is no such Deployment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """A flag that is not as it was assumed."""
 
     key: str

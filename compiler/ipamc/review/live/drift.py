@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from ipamc.review.live.blocks import lost
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, Object, identity, name_of
@@ -12,8 +13,7 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, Object, identity,
 State = Literal["missing", "differs", "re-created", "gone"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class Drift(Struct, frozen=True, kw_only=True):
     """One object that the cluster does not have as it is rendered."""
 
     document: Object

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -26,8 +27,7 @@ ORDER = (NODE_CONFIG, CILIUM_NODE, POOL)
 """The kinds in the order of deletion: what names a pool, what has blocks of it, the pool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOver:
+class LeftOver(Struct, frozen=True, kw_only=True):
     """An object that left the tree."""
 
     kind: str

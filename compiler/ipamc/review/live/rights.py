@@ -6,7 +6,8 @@ Kept in step with `workspace/kubectl.py`, through which the jobs do all that the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.review.live.config import CONFIG, OPERATOR
 from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL, Object, node_of
@@ -22,8 +23,7 @@ RESOURCES = {
 """The custom resources that are rendered, by kind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True, order=True):
     """Verbs on one resource. With `namespace` it is a rule of a Role there, else of a ClusterRole."""
 
     namespace: str = ""
@@ -71,8 +71,7 @@ def apply_rights(objects: Collection[Object], namespace: str, *, prune: bool) ->
     return sorted(rule for rule in rules if rule.names or not rule.resource.startswith("custom"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Struct, frozen=True, kw_only=True):
     """A kind that a dump has all objects of."""
 
     group: str
@@ -84,8 +83,7 @@ class Listed:
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named(Listed):
+class Named(Listed, frozen=True, kw_only=True):
     """One object that a dump has; others of its kind are not read: they may hold secrets."""
 
     namespace: str

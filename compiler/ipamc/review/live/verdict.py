@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ipamc.model.address_sets import covers
 from ipamc.model.cidr import Block
@@ -22,8 +23,7 @@ _EMPTY = re.compile(
 _UNKNOWN = re.compile(r"allocator not configured for the requested CIDR (\S+)").search
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Struct, frozen=True, kw_only=True):
     """What an apply is judged by."""
 
     before: Mapping[str, str] = field(default_factory=dict)
@@ -44,8 +44,7 @@ class Written:
         return covers(self.operator_list, block)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """The errors by node: only failures fail."""
 
     failures: Mapping[str, str]

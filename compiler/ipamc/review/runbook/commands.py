@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import pod_cidr_annotation
@@ -33,8 +34,7 @@ def quoted(*words: str) -> str:
     return shlex.join(words)
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(Struct, frozen=True):
     """The command lines for one cluster."""
 
     cluster: Cluster

@@ -8,7 +8,8 @@ without such an order are refused (`check.mode_change`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Line, Lock

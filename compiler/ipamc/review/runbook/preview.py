@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Pool, PoolFamily, Range

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.rules import ONLINE
@@ -34,8 +36,7 @@ from ipamc.review.runbook.values import Runbook
 from ipamc.review.runbook.waves import Cut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """What a user asks for."""
 
     change: str
@@ -96,7 +97,7 @@ def _mode(request: Request, plan: Plan, run: Commands) -> Runbook:
             + (f"; from {cluster.mode} nodes can go to {', '.join(ways)}" if ways else "")
         )
     patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
-    after = replace(cluster, mode=mode, patch_nodes=patch)  # type: ignore[arg-type]  # a Literal
+    after = replace(cluster, mode=mode, patch_nodes=patch)
     then = Commands(after, run.folder, run.shared)
     return mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut, begun=False)
 

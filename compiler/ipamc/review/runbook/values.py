@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class Where(enum.StrEnum):
@@ -21,8 +22,7 @@ class Where(enum.StrEnum):
     """A file is edited as `Step.edit` says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """How to tell that a step worked; it may take a minute to come true."""
 
     command: str
@@ -31,8 +31,7 @@ class Check:
     """Everything that it prints to stdout, where one blank stands for any white space; "" is nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One step. What is of a user passes `shlex.quote` in commands, and is as in the input elsewhere."""
 
     key: str
@@ -54,8 +53,7 @@ class Step:
     """What to do if the step failed or the check prints something else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wave:
+class Wave(Struct, frozen=True, kw_only=True):
     """Steps for nodes that are taken together. A wave is finished before the next one begins."""
 
     name: str = ""
@@ -64,8 +62,7 @@ class Wave:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
+class Phase(Struct, frozen=True, kw_only=True):
     """A part of a change with a purpose of its own."""
 
     title: str
@@ -73,8 +70,7 @@ class Phase:
     """At least one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runbook:
+class Runbook(Struct, frozen=True, kw_only=True):
     """The steps of one change of one cluster."""
 
     cluster: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ipamc.model.cluster import Cluster
 
@@ -18,8 +19,7 @@ SHARE = 10
 """Without a size, a wave is one of so many parts of the cluster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(Struct, frozen=True, kw_only=True):
     """How nodes are divided into waves."""
 
     size: int = 0
