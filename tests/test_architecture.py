@@ -98,6 +98,20 @@ def test_small_is_kept_small() -> None:
     assert not large, "\n".join(large)
 
 
+DATACLASSES = {
+    "compiler/ipamc/model/selector/selector.py": "two selectors with one text are equal",
+    "compiler/ipamc/workspace/git_remote.py": "a token is not shown",
+    "compiler/ipamc/workspace/web.py": "as above",
+}
+"""Modules with dataclasses, and why: fields that are not compared or not shown, which a Struct does not have."""
+
+
+def test_values_are_structs() -> None:
+    """Python makes a dataclass in 0.4 ms of every start, msgspec a Struct in 0.01; a compile has 120 of them."""
+    found = {label(path) for path in MODULES if ("dataclasses", "dataclass") in imports(path)}
+    assert found == DATACLASSES.keys()
+
+
 def test_comments_stand_above_what_they_explain() -> None:
     """The formatter moves a comment behind the bracket of a call that it wraps: there it explains nothing."""
     behind = re.compile(r"\s*[\])}]+[,:]*\s+#(?! (?:type|noqa|fmt):)").match

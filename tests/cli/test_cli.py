@@ -128,7 +128,7 @@ def test_usage_errors_exit_64(
 
 
 HEAVY = {
-    *("yaml", "jinja2", "jsonschema", "jsonschema_rs", "msgspec", "netaddr"),
+    *("yaml", "jinja2", "jsonschema", "jsonschema_rs", "netaddr"),
     *("subprocess", "multiprocessing", "ipamc.pipeline", "ipamc.model.cluster"),
 }
 

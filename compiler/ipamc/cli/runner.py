@@ -92,7 +92,6 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 
 def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     from ipamc.pipeline import compile_cluster
-    from ipamc.review.after_settle import after_settle
 
     read = Disk(assume=task.assume).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
@@ -120,7 +119,11 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
         line = summary.outdated(changes) if changes else "up to date"
     else:
         line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
-    steps = after_settle(compilation.plan, sorted(task.consent.settle))
+    steps: tuple[str, ...] = ()
+    if task.consent.settle:
+        from ipamc.review.after_settle import after_settle
+
+        steps = after_settle(compilation.plan, sorted(task.consent.settle))
     return Outcome(
         name=name,
         folder=task.folder,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ipamc.lock.file import decode
 from ipamc.model.diagnostics import count, names
 from ipamc.model.plan import Origin, Plan, StaleReason
-from ipamc.review.diff.renumbered import renumbered
+from ipamc.review.renumbered import renumbered
 
 if TYPE_CHECKING:
     from ipamc.workspace.output import Changes

@@ -15,12 +15,9 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
-from ipamc.model.gc_pause import paused_collector
 from ipamc.workspace.signals import (
-    ENDS,
     Stopped,
     ignore_interrupts,
     keep_from_this_thread,
@@ -28,25 +25,9 @@ from ipamc.workspace.signals import (
     stop_in_order,
 )
 
-Work = TypeVar("Work")
-Result = TypeVar("Result")
-
 PATIENCE = 1.0
 """Seconds that a task has to clean up, once the parent process is gone."""
 _LENGTH = struct.Struct(">Q")
-
-
-def perform(
-    run: Callable[[Work], Result], failed: Callable[[Work, BaseException], Result], task: Work
-) -> Result:
-    """Do a task; return its result, or what `failed` makes of what it raised."""
-    try:
-        with paused_collector():
-            return run(task)
-    except ENDS:
-        raise
-    except BaseException as problem:  # noqa: BLE001 - a panic of a library in Rust is no Exception
-        return failed(task, problem)
 
 
 def send(stream: IO[bytes] | None, value: object) -> None:

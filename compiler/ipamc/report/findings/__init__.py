@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Located
-from ipamc.report.findings import concise, full, github, gitlab, json, junit, sarif
 from ipamc.report.findings.content import Content, Failure, Rule, with_spans
 
 LIMIT = 20
@@ -23,7 +23,7 @@ class Format(Struct, frozen=True):
     """A way to print findings."""
 
     name: str
-    render: Callable[[Content], str]
+    """That of its module, too, which is imported when it is used."""
     limit: int | None = None
     """How many findings of one code are shown; None: all."""
     document: bool = True
@@ -35,13 +35,13 @@ class Format(Struct, frozen=True):
 
 
 FORMATS = (
-    Format("full", full.render, LIMIT, document=False),
-    Format("concise", concise.render, LIMIT, document=False),
-    Format("json", json.render),
-    Format("github", github.render, LIMIT, document=False, rooted=True),
-    Format("gitlab", gitlab.render, rooted=True),
-    Format("sarif", sarif.render, rooted=True, rules=True),
-    Format("junit", junit.render, rooted=True),
+    Format("full", LIMIT, document=False),
+    Format("concise", LIMIT, document=False),
+    Format("json"),
+    Format("github", LIMIT, document=False, rooted=True),
+    Format("gitlab", rooted=True),
+    Format("sarif", rooted=True, rules=True),
+    Format("junit", rooted=True),
 )
 NAMES = tuple(known.name for known in FORMATS)
 
@@ -66,7 +66,8 @@ def report(
     """
     chosen = format_of(name)
     shown, more = first_of_each(sorted(map(with_spans, findings), key=_order), chosen.limit)
-    return chosen.render(
+    render: Callable[[Content], str] = import_module(f"{__name__}.{chosen.name}").render
+    return render(
         Content(findings=tuple(shown), more=more, failures=tuple(failures), rules=rules or {}, colour=colour)
     )
 

@@ -27,8 +27,8 @@ from ipamc.review.diff.line_changes import (
     Renumber,
     ResizedBlock,
 )
-from ipamc.review.diff.renumbered import renumbered
 from ipamc.review.diff.taken import taken_blocks
+from ipamc.review.renumbered import renumbered
 
 
 def compare_lines(

@@ -1,0 +1,69 @@
+"""What a run imports: a start is most of the time of a small cluster, so a run imports only what it needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import CLUSTER
+
+RUN = "import atexit, sys, ipamc.cli; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); ipamc.cli.main()"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "clusters/lab"
+    folder.mkdir(parents=True)
+    (folder / "cluster.yaml").write_text(CLUSTER.replace("NAME", "lab"))
+    return tmp_path
+
+
+def imported(repository: Path, words: str, **environment: str) -> set[str]:
+    """Return the modules that are there when a run ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words.split()],
+        cwd=repository,
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.splitlines()[-1].split())
+
+
+HEAVY = {"msgspec", "yaml", "jinja2", "jsonschema", "jsonschema_rs", "subprocess", "hashlib"}
+
+
+def test_the_version_and_the_names_of_verbs_import_no_library_but_click(repository: Path) -> None:
+    words = {"_IPAMC_COMPLETE": "bash_complete", "COMP_WORDS": "ipamc com", "COMP_CWORD": "1"}
+    for found in (imported(repository, "--version"), imported(repository, "", **words)):
+        assert {name for name in found if name.startswith("ipamc.")} <= {
+            "ipamc.__main__",
+            "ipamc.cli",
+            "ipamc.cli.command",
+            "ipamc.workspace",
+            "ipamc.workspace.search_path",
+            "ipamc.workspace.signals",
+        }
+        assert not found & HEAVY
+
+
+def test_names_of_clusters_are_completed_without_the_compiler(repository: Path) -> None:
+    words = {"_IPAMC_COMPLETE": "bash_complete", "COMP_WORDS": "ipamc compile ", "COMP_CWORD": "2"}
+    found = imported(repository, "", **words)
+    assert not found & (HEAVY - {"msgspec"})
+    assert "ipamc.pipeline" not in found
+    assert "ipamc.report.findings.sarif" not in found
+
+
+def test_a_compile_imports_neither_plan_nor_processes(repository: Path) -> None:
+    """The reports of findings that nobody asked for are not imported either."""
+    found = imported(repository, "compile")
+    assert "ipamc.pipeline" in found
+    parts = ("ipamc.review.diff", "ipamc.review.runbook", "ipamc.workspace.crew", "ipamc.report.findings.")
+    assert [name for name in found if name.startswith(parts)] == ["ipamc.report.findings.content"]
+    assert not found & {"subprocess", "jsonschema", "ipamc.workspace.git_run"}
