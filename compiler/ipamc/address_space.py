@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from ipamc.lock.file import Record, load, skim
+from ipamc.lock.file import load, skim
+from ipamc.lock.record import Record
 from ipamc.lock.rules import row_at
 from ipamc.model.address_sets import nested
 from ipamc.model.cidr import Block, CidrError, parse_block

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from ipamc.lock.file import Record
+from ipamc.lock.record import Record
 from ipamc.model.cidr import CidrError, parse_block
 from tests.fuzz.odd import BYTES, ODD
 from tests.fuzz.subjects import LARGEST, Subject, of_a_minor, subjects

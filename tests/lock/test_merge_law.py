@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ipamc.lock.file import decode, parse
+from ipamc.lock.file import parse
 from ipamc.lock.merge.merge import Merged, merge
+from ipamc.lock.record import decode
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line
 from tests.lock.test_merge import line, lock

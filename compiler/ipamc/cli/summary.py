@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ipamc.lock.file import decode
+from ipamc.lock.record import decode
 from ipamc.model.diagnostics import count, names
 from ipamc.model.plan import Origin, Plan, StaleReason
 from ipamc.review.renumbered import renumbered

@@ -9,13 +9,23 @@ with the line that differs: in a lock that was edited by hand or merged as text,
 from __future__ import annotations
 
 import bisect
-import datetime
 from collections.abc import Iterator
 from itertools import islice, zip_longest
-from typing import Annotated
 
 import msgspec
 
+from ipamc.lock.record import (
+    HEADER,
+    RECORD,
+    RECORDS,
+    Header,
+    Record,
+    encode,
+    encode_header,
+    encode_records,
+    line_of,
+    record_of,
+)
 from ipamc.lock.rules import (
     FORMAT,
     foreign_lock,
@@ -31,52 +41,14 @@ from ipamc.lock.rules import (
     two_held,
 )
 from ipamc.model.address_sets import disjoint
-from ipamc.model.cidr import Block, CidrError, parse_block, part
+from ipamc.model.cidr import Block, CidrError
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
-from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.wording import shown
 
 MOST_SHARDS = 1 << 20
 """The most shards of a cluster: a node in each of a million. Names of shards have five digits at most."""
-
-_Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-
-
-class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    lock: _Number
-    cluster: str
-    mode: str
-    shards: _Number
-
-
-class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A line as it is written."""
-
-    block: str
-    pool: str = ""
-    node: str = ""
-    quarantined: str = ""
-    moved: bool = False
-    pending: bool = False
-    released: bool = False
-    addresses: _Number = 0
-
-    @property
-    def state(self) -> State:
-        """Return the state that the fields mean. A quarantined line with `pending` was pending before."""
-        if self.released:
-            return State.RELEASED
-        if self.quarantined:
-            return State.QUARANTINED
-        return State.PENDING if self.pending else State.HELD
-
-
-# Decoders raise ValueErrors: those of msgspec, and UnicodeDecodeError for text that is not UTF-8.
-_HEADER = msgspec.json.Decoder(_Header)
-_RECORD = msgspec.json.Decoder(Record)
-_RECORDS = msgspec.json.Decoder(list[Record])
-_ENCODER = msgspec.json.Encoder()
 
 
 def dumps(lock: Lock) -> str:
@@ -84,31 +56,17 @@ def dumps(lock: Lock) -> str:
 
     A lock whose lines are still those of its file has the text of that file: nothing is encoded then.
     """
-    header = _encoded_header(lock.cluster, lock.mode, lock.shards)
+    header = encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
     lines = sorted(lock.lines, key=_by_address)
-    return (header + _ENCODER.encode_lines([_record(line) for line in lines])).decode()
-
-
-def _encoded_header(cluster: str, mode: Mode, shards: int) -> bytes:
-    return _ENCODER.encode(_Header(FORMAT, cluster, mode.value, shards)) + b"\n"
-
-
-def encode(line: Line) -> bytes:
-    """Return the canonical text of one line, without a newline."""
-    return _ENCODER.encode(_record(line))
-
-
-def decode(row: bytes) -> Line:
-    """Read one line below the header. Raises ValueError (msgspec's errors are some) where it is not sound."""
-    return _line(_RECORD.decode(row))
+    return (header + encode_records([record_of(line) for line in lines])).decode()
 
 
 def named(text: bytes) -> str:
     """Return the name of the cluster that a lock's header has; "" where the header is not readable."""
     try:
-        return _HEADER.decode(_first_row(text)).cluster
+        return HEADER.decode(_first_row(text)).cluster
     except ValueError:
         return ""
 
@@ -116,26 +74,9 @@ def named(text: bytes) -> str:
 def mode_of(text: bytes | None) -> str:
     """Return the mode that a lock's header has; "" if there is no lock, or its header is not readable."""
     try:
-        return _HEADER.decode(_first_row(text)).mode if text else ""
+        return HEADER.decode(_first_row(text)).mode if text else ""
     except ValueError:
         return ""
-
-
-def _record(line: Line) -> Record:
-    state = line.state
-    if state is State.HELD and not line.addresses:  # nearly all lines are
-        return Record(str(line.block), line.pool, line.node)
-    pending = state is State.PENDING or line.was_pending
-    return Record(
-        str(line.block),
-        line.pool,
-        line.node,
-        line.since,
-        line.moved,
-        pending,
-        state is State.RELEASED,
-        line.addresses,
-    )
 
 
 def _by_address(line: Line) -> Block:
@@ -182,16 +123,16 @@ def skim(text: bytes, cluster: str) -> list[Record] | None:
     if header is None or header.cluster != cluster or not rows or rows.pop():
         return None
     try:
-        return _RECORDS.decode(b"[" + b",".join(rows) + b"]")
+        return RECORDS.decode(b"[" + b",".join(rows) + b"]")
     except ValueError:
         return None
 
 
-def _header(row: bytes, path: str, *, empty: bool) -> tuple[_Header | None, list[Diagnostic]]:
+def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[Diagnostic]]:
     if empty:
         return None, [lock_empty(path)]
     try:
-        head = _HEADER.decode(row)
+        head = HEADER.decode(row)
     except ValueError:
         return None, [lock_unreadable(path, 1, row, _header_problem(row))]
     if head.lock != FORMAT:
@@ -210,7 +151,7 @@ def _first_row(text: bytes) -> bytes:
     return text.partition(b"\n")[0]
 
 
-def _body(head: _Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
+def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
     """Read the lines below the header; check them by the rules of `mode`."""
     lines = _sound_lines(head, text)
     found: list[Diagnostic] = []
@@ -228,20 +169,20 @@ def _body(head: _Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list
     ), found
 
 
-def _sound_lines(head: _Header, text: bytes) -> list[Line] | None:
+def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
     """Return the lines of a lock to which no rule has anything to say; None where one may have.
 
     Records are decoded and encoded all at once: row by row, 100,000 lines took more than twice as long.
     """
-    header = _encoded_header(head.cluster, Mode(head.mode), head.shards)
+    header = encode_header(head.cluster, Mode(head.mode), head.shards)
     if not text.startswith(header) or not text.endswith(b"\n"):
         return None
     body = text[len(header) :]
     try:
-        records = _RECORDS.decode(b"[" + body[:-1].replace(b"\n", b",") + b"]")
-        if _ENCODER.encode_lines(records) != body:
+        records = RECORDS.decode(b"[" + body[:-1].replace(b"\n", b",") + b"]")
+        if encode_records(records) != body:
             return None
-        lines = [_line(record) for record in records]
+        lines = [line_of(record) for record in records]
     except ValueError:  # msgspec's errors and CidrErrors are some
         return None
     blocks = [line.block for line in lines]
@@ -251,7 +192,7 @@ def _sound_lines(head: _Header, text: bytes) -> list[Line] | None:
     return lines if canonical and disjoint(blocks) and not has_two_held(lines, Mode(head.mode)) else None
 
 
-def _lines_and_findings(head: _Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
+def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
     """Read the lines row by row, and say what is wrong with them."""
     rows = text.split(b"\n")
     lines, found = _records(rows, path)
@@ -312,7 +253,7 @@ def _is_utf8(row: bytes) -> bool:
 
 
 def _check_header(
-    head: _Header, path: str, row: bytes, cluster: Cluster, consent: Consent
+    head: Header, path: str, row: bytes, cluster: Cluster, consent: Consent
 ) -> Iterator[Diagnostic]:
     if head.cluster != cluster.name:
         yield foreign_lock(path, row, head.cluster, cluster)
@@ -323,56 +264,19 @@ def _check_header(
 def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
-    read = _RECORD.decode
+    read = RECORD.decode
     if rows[-1]:
         found.append(
             lock_unreadable(path, len(rows), rows[-1], "no newline at its end, the file was cut off")
         )
     for number, row in enumerate(rows[1:-1], 2):
         try:
-            lines.append((number, _line(read(row))))
+            lines.append((number, line_of(read(row))))
         except ValueError as problem:  # msgspec's errors and CidrErrors are some
             found.append(lock_unreadable(path, number, row, _record_problem(problem)))
             if len(found) >= MOST:
                 break
     return lines, found
-
-
-def _line(record: Record) -> Line:
-    """Turn a record into a line. Raises CidrError, or ValueError with what is wrong."""
-    others = record.quarantined or record.pending or record.released or record.moved or record.addresses
-    if record.node and not others:  # nearly all lines are held
-        return Line(block=parse_block(record.block, pods=False), pool=record.pool, node=record.node)
-    if record.released and (record.quarantined or record.pending):
-        raise ValueError(f"released and {'quarantined' if record.quarantined else 'pending'} at once")
-    if record.moved and not record.quarantined:
-        raise ValueError("moved and not quarantined")
-    if not record.node:
-        raise ValueError("no node")
-    if record.quarantined:
-        _check_day(record.quarantined)
-    block = parse_block(record.block, pods=False)
-    if record.addresses and (record.released or part(block, record.addresses) != record.addresses):
-        raise ValueError(f"{record.addresses} addresses are no part of {block}")
-    return Line(
-        block=block,
-        pool=record.pool,
-        node=record.node,
-        state=record.state,
-        since=record.quarantined,
-        moved=record.moved,
-        was_pending=record.pending and bool(record.quarantined),
-        addresses=record.addresses,
-    )
-
-
-def _check_day(text: str) -> None:
-    try:
-        written = datetime.date.fromisoformat(text).isoformat()
-    except ValueError:
-        written = ""
-    if written != text:
-        raise ValueError(f"{shown(text)} is not a day like 2026-11-21")
 
 
 def _record_problem(problem: Exception) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ipamc.lock.file import decode, encode, named, parse
+from ipamc.lock.file import named, parse
+from ipamc.lock.record import decode, encode
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Line, Lock

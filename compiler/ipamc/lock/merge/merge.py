@@ -17,8 +17,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.lock.file import dumps, encode, parse
+from ipamc.lock.file import dumps, parse
 from ipamc.lock.merge.resolve import Dropped, Lines, ThreeWay, renumbered_apart, resolve
+from ipamc.lock.record import encode
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Lock
 

@@ -1,0 +1,130 @@
+"""A line of the lock as it is written: JSON with the fields of a `Record`, and the header above all lines."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+
+from ipamc.lock.rules import FORMAT
+from ipamc.model.cidr import parse_block, part
+from ipamc.model.cluster import Mode
+from ipamc.model.lock import Line, State
+from ipamc.model.wording import shown
+
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """The first line."""
+
+    lock: _Number
+    cluster: str
+    mode: str
+    shards: _Number
+
+
+class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A line as it is written."""
+
+    block: str
+    pool: str = ""
+    node: str = ""
+    quarantined: str = ""
+    moved: bool = False
+    pending: bool = False
+    released: bool = False
+    addresses: _Number = 0
+
+    @property
+    def state(self) -> State:
+        """Return the state that the fields mean. A quarantined line with `pending` was pending before."""
+        if self.released:
+            return State.RELEASED
+        if self.quarantined:
+            return State.QUARANTINED
+        return State.PENDING if self.pending else State.HELD
+
+
+# Decoders raise ValueErrors: those of msgspec, and UnicodeDecodeError for text that is not UTF-8.
+HEADER = msgspec.json.Decoder(Header)
+RECORD = msgspec.json.Decoder(Record)
+RECORDS = msgspec.json.Decoder(list[Record])
+_ENCODER = msgspec.json.Encoder()
+
+
+def encode_header(cluster: str, mode: Mode, shards: int) -> bytes:
+    """Return the canonical text of the header, with its newline."""
+    return _ENCODER.encode(Header(FORMAT, cluster, mode.value, shards)) + b"\n"
+
+
+def encode_records(records: Iterable[Record]) -> bytes:
+    """Return the canonical text of many records, each with its newline."""
+    return _ENCODER.encode_lines(records)
+
+
+def encode(line: Line) -> bytes:
+    """Return the canonical text of one line, without a newline."""
+    return _ENCODER.encode(record_of(line))
+
+
+def decode(row: bytes) -> Line:
+    """Read one line below the header. Raises ValueError (msgspec's errors are some) where it is not sound."""
+    return line_of(RECORD.decode(row))
+
+
+def record_of(line: Line) -> Record:
+    """Return a line as it is written."""
+    state = line.state
+    if state is State.HELD and not line.addresses:  # nearly all lines are
+        return Record(str(line.block), line.pool, line.node)
+    pending = state is State.PENDING or line.was_pending
+    return Record(
+        str(line.block),
+        line.pool,
+        line.node,
+        line.since,
+        line.moved,
+        pending,
+        state is State.RELEASED,
+        line.addresses,
+    )
+
+
+def line_of(record: Record) -> Line:
+    """Turn a record into a line. Raises CidrError, or ValueError with what is wrong."""
+    others = record.quarantined or record.pending or record.released or record.moved or record.addresses
+    if record.node and not others:  # nearly all lines are held
+        return Line(block=parse_block(record.block, pods=False), pool=record.pool, node=record.node)
+    if record.released and (record.quarantined or record.pending):
+        raise ValueError(f"released and {'quarantined' if record.quarantined else 'pending'} at once")
+    if record.moved and not record.quarantined:
+        raise ValueError("moved and not quarantined")
+    if not record.node:
+        raise ValueError("no node")
+    if record.quarantined:
+        _check_day(record.quarantined)
+    block = parse_block(record.block, pods=False)
+    if record.addresses and (record.released or part(block, record.addresses) != record.addresses):
+        raise ValueError(f"{record.addresses} addresses are no part of {block}")
+    return Line(
+        block=block,
+        pool=record.pool,
+        node=record.node,
+        state=record.state,
+        since=record.quarantined,
+        moved=record.moved,
+        was_pending=record.pending and bool(record.quarantined),
+        addresses=record.addresses,
+    )
+
+
+def _check_day(text: str) -> None:
+    try:
+        written = datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        written = ""
+    if written != text:
+        raise ValueError(f"{shown(text)} is not a day like 2026-11-21")
