@@ -653,9 +653,6 @@ def test_the_order_of_documents_does_not_matter(documents: list[str], one_file: 
     )
 
 
-def test_equal_texts_are_shared_and_the_collector_is_left_as_it_was() -> None:
-    nodes = [{"name": f"n{index}", "labels": {"topology.kubernetes.io/zone": "zone-1"}} for index in range(3)]
-    text = json.dumps({"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": nodes})
-    cluster = model(text)
-    assert len({id(value) for node in cluster.nodes for value in node.labels.values()}) == 1
+def test_the_collector_is_left_as_it_was() -> None:
+    model(json.dumps({"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": [{"name": "n1"}]}))
     assert gc.isenabled()

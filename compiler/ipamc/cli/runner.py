@@ -50,6 +50,8 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     """A revision whose lock is merged in first."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
+    alone: bool = False
+    """No other cluster is compiled in this run: neighbours are looked for once the cluster names a space."""
     assume: Version | None = None
     """What a newer Cilium than the known ones is taken for."""
 
@@ -110,8 +112,8 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     if merged and "all" not in task.consent.leave:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         merged.refuse_unmerged(leavers - task.consent.leave)
-    if task.neighbours:
-        refuse_overlaps(inputs, compilation, task.neighbours)
+    if others := _others(task, compilation.plan.cluster.address_space):
+        refuse_overlaps(inputs, compilation, others)
     lock = None if task.locked and not task.check else compilation.lock
     files = compilation.files if task.render else None
     changes = output.write(held, lock, files, read) if held else output.compare(task.folder, lock, files)
@@ -133,6 +135,13 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     )
 
 
+def _others(task: ClusterRun, space: str) -> Neighbours | None:
+    """Return the other clusters of the address space. A cluster alone is not searched for its name before."""
+    if not task.alone:
+        return task.neighbours
+    return neighbours([task.folder], lambda _: nullcontext()).get(task.folder) if space else None
+
+
 def _absent(inputs: Inputs) -> set[str]:
     """Return the nodes of the lock that are not in the inventory. Raises Refused."""
     from ipamc.pipeline import load_cluster
@@ -146,8 +155,11 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
 
     Outcomes are in the order of the tasks.
     """
-    beside = neighbours([task.folder for task in tasks], progress)
-    tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
+    if len(tasks) == 1:
+        tasks = [replace(tasks[0], alone=True)]
+    else:
+        beside = neighbours([task.folder for task in tasks], progress)
+        tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
     with progress(compiling([task.folder for task in tasks])):
         return run_all(tasks, processes, run, failed)
 

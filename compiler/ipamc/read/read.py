@@ -15,7 +15,7 @@ from ipamc.read.kinds import Item, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import Document, Unreadable
-from ipamc.read.syntax.encoding import decode
+from ipamc.read.syntax.encoding import check, decode
 from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.read.values import Reading
@@ -71,5 +71,7 @@ def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
 
 
 def _documents(path: str, data: bytes) -> Iterator[Document]:
-    text = decode(path, data)
-    return json_documents(path, data) if path.endswith(".json") else yaml_documents(path, text)
+    if path.endswith(".json"):
+        check(path, data)
+        return json_documents(path, data)
+    return yaml_documents(path, decode(path, data))

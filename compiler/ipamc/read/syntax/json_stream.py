@@ -32,6 +32,9 @@ _LONE_SURROGATE = re.compile(
 )
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANKS = " \t\n\r"
+_STARTS_WITH_BRACE = re.compile(rb"[ \t\n\r]*+\{").match
+_HEAD = 256
+"""Bytes by which the items of a list are looked for in their file."""
 
 
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
@@ -47,16 +50,29 @@ def json_documents(path: str, data: bytes) -> Iterator[Document]:
 
 
 def _value(path: str, data: bytes) -> Any:
-    if not data.lstrip().startswith(b"{"):
+    """Return the value of the file. Of a list, no copy of the items is made: a dump has 200 MB of them."""
+    if not _STARTS_WITH_BRACE(data):
         return _sound(Place(path), data, data)
     members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     items = memoryview(members.get("items", b""))
     kind = msgspec.json.decode(members.get("kind", b"null"))
     if bytes(items[:1]) != b"[" or not isinstance(kind, str) or not kind.endswith("List"):
         return _sound(Place(path), data, data)
-    _sound(Place(path), data, data.replace(items, b"[]", 1))
+    _sound(Place(path), data, _without(data, items))
     shell = {key: msgspec.json.decode(raw) for key, raw in members.items() if key != "items"}
     return {**shell, "items": _items(path, data, items)}
+
+
+def _without(data: bytes, items: memoryview) -> bytes:
+    """Return a file with an empty list in the place of its items.
+
+    A search for all of them would prepare for a needle of their size, which takes longer than to read them.
+    """
+    head, start = bytes(items[:_HEAD]), -1
+    while (start := data.find(head, start + 1)) >= 0:
+        if data.startswith(items, start):
+            return b"".join((data[:start], b"[]", memoryview(data)[start + len(items) :]))
+    raise AssertionError("the items of a list are not in its text")
 
 
 def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
@@ -73,7 +89,10 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
     Raises Unreadable if it has too many containers or is nested too deep, or if a key is there twice: it then
     prints differently.
     """
-    if part.count(b"{") + part.count(b"[") > MAX_CONTAINERS and len(_brackets(part)) > 2 * MAX_CONTAINERS:
+    if (
+        len(part) > MAX_CONTAINERS
+        and part.count(b"{") + part.count(b"[") > MAX_CONTAINERS < len(_brackets(part)) / 2
+    ):
         problem = f"more than {MAX_CONTAINERS:,} mappings and lists"
         raise Unreadable(rules.too_much(at, problem, "split the document"))
     value = msgspec.json.decode(part)
