@@ -51,20 +51,23 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
     pools = {pool.name: pool for pool in plan.cluster.pools}
+    families, held = plan.cluster.families, plan.held
     rooms: dict[tuple[str, int, int], int] = {}  # 100,000 nodes have blocks of a few sizes
     for node in plan.cluster.nodes:
-        lines = plan.held.get(node.name)
+        lines = held.get(node.name)
         if not node.max_pods or not lines:
             continue
-        for family in plan.cluster.families:
+        for family in families:
             mine = [line for line in lines if line.block.family == family]
             room = 0
             for line in mine:
-                key = line.pool, family, line.block.prefix
-                if key not in rooms:
-                    rooms[key] = usable_of(plan.cluster, line)
-                room += rooms[key]
-            if mine and room < node.max_pods:
+                _, _, prefix = line.block
+                key = line.pool, family, prefix
+                known = rooms.get(key)
+                if known is None:
+                    known = rooms[key] = usable_of(plan.cluster, line)
+                room += known
+            if room < node.max_pods and mine:
                 usage = pools[mine[0].pool].usage if mine[0].pool in pools else None
                 if usage and usage.most > len(mine):  # it gets more when it uses them
                     room += (usage.most - len(mine)) * usable_of(plan.cluster, mine[0])

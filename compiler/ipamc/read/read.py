@@ -12,7 +12,9 @@ from ipamc.read.assemble import Assembly
 from ipamc.read.decode import shape
 from ipamc.read.explain_shape import Mistyped, mistyped
 from ipamc.read.kinds import Item, walk
+from ipamc.read.kinds.inventory import RawInventory, read_inventory
 from ipamc.read.locate import Texts
+from ipamc.read.plain_inventory import plain_inventory
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import Document, Unreadable
 from ipamc.read.syntax.encoding import check, decode
@@ -48,6 +50,9 @@ def _read_file(path: str, data: bytes, shapes: Schemas, reading: Reading, assemb
     """Add the values of a file, and report what is wrong with it. Raises Enough."""
     late: list[Mistyped] = []
     try:
+        if path.endswith(".json") and (inventory := _plain(path, data)):
+            assembly.add(read_inventory(inventory, Place(path), reading))
+            return
         for item in _items(path, data, reading):
             if isinstance(item, Place):
                 assembly.truncated = assembly.truncated or item
@@ -65,6 +70,11 @@ def _read_file(path: str, data: bytes, shapes: Schemas, reading: Reading, assemb
         reading.found.extend(mistyped(value, texts.source(value.at)) for value in late[:MOST])
 
 
+def _plain(path: str, data: bytes) -> RawInventory | None:
+    check(path, data)
+    return plain_inventory(data)
+
+
 def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
     for document in _documents(path, data):
         yield from walk(document, reading)
@@ -72,6 +82,5 @@ def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
 
 def _documents(path: str, data: bytes) -> Iterator[Document]:
     if path.endswith(".json"):
-        check(path, data)
-        return json_documents(path, data)
+        return json_documents(path, data)  # `_plain` checked it
     return yaml_documents(path, decode(path, data))

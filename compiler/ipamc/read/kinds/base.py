@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field
 
 
-class Own(Struct, forbid_unknown_fields=True, rename="camel"):
-    """A part of an ipamc kind. No field may be null."""
+class Own(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+    """A part of an ipamc kind. No field may be null. It prints as it is written, without defaults."""
 
 
 class Foreign(Struct, rename="camel"):
