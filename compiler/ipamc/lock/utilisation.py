@@ -115,10 +115,12 @@ def _range_use(
     reserved: Sequence[Block],
     pins: Sequence[Block],
 ) -> Use:
-    held = [line.block for line in lines if line.in_use]
-    quarantined = [line.block for line in lines if line.state is State.QUARANTINED]
-    released = [line.block for line in lines if line.state is State.RELEASED]
-    occupied = _in_order([line.block for line in lines], without_line)
+    every = [line.block for line in lines]
+    kept = [line for line in lines if line.state is not State.HELD]  # few, in most clusters none
+    quarantined = [line.block for line in kept if line.state is State.QUARANTINED]
+    released = [line.block for line in kept if line.state is State.RELEASED]
+    held = [line.block for line in lines if line.in_use] if kept else every
+    occupied = _in_order(every, without_line)
     in_quarantine, free_again = addresses_taken(block, quarantined), addresses_taken(block, released)
     used = addresses_taken(block, occupied)
     taken = addresses_taken(block, _in_order(occupied, reserved)) if reserved else used
@@ -129,7 +131,7 @@ def _range_use(
         released=free_again,
         reserved=taken - used,
         free=block.size - taken,
-        blocks_held=sum(held_block.first >= block.first for held_block in held),
+        blocks_held=len(held) - bool(held and held[0].first < block.first),
         blocks_free=_places(block, prefix, _in_order(held, quarantined, without_line, reserved, pins)),
         blocks=_places(block, prefix, ()),
     )
