@@ -1,117 +1,86 @@
-"""Measure `ipamc compile` as a user runs it: a cold process, a first compile and one that changes nothing, from YAML and from JSON.
+"""Measure ipamc as a user runs it: cold processes, over a slim inventory and a full dump, in JSON and in YAML.
 
-    python benchmarks/compile.py [NODES ...]      default: 5000 20000
+    python benchmarks/compile.py [NODES ...] [--inventory KIND ...] [--runs N]      default: 5000 20000, slim
 
-Prints wall time in seconds and the peak of resident memory in MB of each run.
+What each run does stands in `scene.py`. Prints the medians of so many runs, after a round that is not counted, and
+how long a run takes in parts of `full`.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import argparse
 import tempfile
-import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-ZONES = 10
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: bench}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
-"""
+from inputs import KINDS
+from measure import Cost, alternate
+from scene import RUNS, Scene
+from tables import FIGURES, figures, table
+
+NODES = (5_000, 20_000)
+HEAD = ("nodes", "inventory", "run", *FIGURES, "of full", "files written")
 
 
-def pools() -> str:
-    return "---\n".join(
-        f"""apiVersion: ipamc/v1alpha1
-kind: IPPool
-metadata: {{name: zone-{zone}}}
-spec:
-  ipv4: {{cidrs: [10.{zone * 16}.0.0/12], blockSize: 26}}
-  nodeSelector: topology.kubernetes.io/zone == "zone-{zone}"
-  blockSizes:
-  - {{nodeSelector: 'size == "large"', ipv4: 25}}
-  - {{nodeSelector: 'size == "small"', ipv4: 28}}
-"""
-        for zone in range(ZONES)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What the runs over one cluster took."""
+
+    kind: str
+    count: int
+    costs: dict[str, Cost]
+    touched: dict[str, list[str]] = field(default_factory=dict)
+    """The files that a run wrote, for `again` and `more`."""
+    readers: frozenset[str] = frozenset()
+    """Of `show` and `which` those that read the inventory."""
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """A row for each run."""
+        return [
+            [
+                f"{self.count:,}",
+                self.kind,
+                name,
+                *figures(cost),
+                f"{cost.wall / self.costs['full'].wall:.0%}",
+                self._written(name),
+            ]
+            for name, cost in self.costs.items()
+        ]
+
+    def _written(self, name: str) -> str:
+        if name not in self.touched:
+            return ""
+        paths = self.touched[name]
+        return "none" if not paths else ", ".join(paths) if len(paths) < 6 else f"{len(paths)} files"
 
 
-def nodes(count: int) -> list[dict[str, object]]:
-    sizes = ("medium", "large", "small", "medium")
-    return [
-        {
-            "name": f"node-{number:06d}",
-            "labels": {
-                "kubernetes.io/hostname": f"node-{number:06d}",
-                "node-role.kubernetes.io/worker": "",
-                "rack": f"r{number % 400}",
-                "size": sizes[number // ZONES % 4],
-                "topology.kubernetes.io/zone": f"zone-{number % ZONES}",
-            },
-            "maxPods": 14,
-        }
-        for number in range(count)
-    ]
+def measure(kind: str, count: int, runs: int, names: Iterable[str] = RUNS) -> Measured:
+    """Run over a cluster of one kind of inventory. `full` always runs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        scene = Scene(Path(scratch), kind, count, {"full", *names})
+        costs = alternate(scene.contestants(), runs)
+        readers = {name for name in ("show", "which") if name in costs and scene.reads_inventory(name)}
+        return Measured(
+            kind=kind, count=count, costs=costs, touched=scene.touched, readers=frozenset(readers)
+        )
 
 
-def as_yaml(items: list[dict[str, object]]) -> str:
-    rows = ["apiVersion: ipamc/v1alpha1", "kind: NodeInventory", "nodes:"]
-    for item in items:
-        labels = item["labels"]
-        assert isinstance(labels, dict)
-        rows += [f"- name: {item['name']}", "  labels:"]
-        rows += [f"    {key}: {value or chr(34) * 2}" for key, value in labels.items()]
-        rows.append(f"  maxPods: {item['maxPods']}")
-    return "\n".join(rows) + "\n"
-
-
-def run(arguments: list[str], folder: Path) -> tuple[float, float]:
-    """Run the command line in a cold process; give seconds and peak MB."""
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ipamc", *arguments], cwd=folder, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    trouble = process.stderr.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(trouble)
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+def measure_all(kinds: Sequence[str], counts: Sequence[int], runs: int) -> list[Measured]:
+    """Measure each kind of inventory at each size."""
+    return [measure(kind, count, runs) for count in counts for kind in kinds]
 
 
 def main() -> None:
-    counts = [int(text) for text in sys.argv[1:]] or [5_000, 20_000]
-    print(f"{'nodes':>7}  {'inventory':<9}  {'run':<9}  {'seconds':>7}  {'MB':>6}")
-    for count in counts:
-        for kind in ("YAML", "JSON"):
-            with tempfile.TemporaryDirectory() as scratch:
-                folder = Path(scratch) / "clusters" / "bench"
-                folder.mkdir(parents=True)
-                (folder / "cluster.yaml").write_text(CLUSTER)
-                (folder / "ippools.yaml").write_text(pools())
-                if kind == "YAML":
-                    (folder / "nodes.yaml").write_text(as_yaml(nodes(count)))
-                else:
-                    document = {
-                        "apiVersion": "ipamc/v1alpha1",
-                        "kind": "NodeInventory",
-                        "nodes": nodes(count),
-                    }
-                    (folder / "nodes.json").write_text(json.dumps(document))
-                for label, arguments in (
-                    ("first", ["compile"]),
-                    ("again", ["compile"]),
-                    ("--check", ["compile", "--check"]),
-                ):
-                    seconds, memory = run(arguments, Path(scratch))
-                    print(f"{count:>7,}  {kind:<9}  {label:<9}  {seconds:>7.2f}  {memory:>6.0f}", flush=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("nodes", nargs="*", type=int)
+    parser.add_argument("--inventory", nargs="+", choices=KINDS, default=KINDS[:2])
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    found = measure_all(options.inventory, options.nodes or NODES, options.runs)
+    print(table(HEAD, [row for measured in found for row in measured.rows]))
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+from inputs import CLUSTER
+from measure import IPAMC, Cost, least, run
 
 Files = Mapping[str, str | bytes]
 Shape = Callable[[int], Files]
@@ -39,31 +40,8 @@ RUNS = 3
 TIMEOUT = 40
 MODULES = ("reading", "placing")
 FORMATS = ("json", "github", "gitlab", "sarif", "junit", "concise")
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: bench}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
-"""
 EMPTY: Files = {"pool.yaml": "apiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {name: a}\n"
                 "spec: {ipv4: {cidrs: [10.0.0.0/8], blockSize: 26}}\n"}  # fmt: skip
-
-
-class Cost(NamedTuple):
-    """What one process took."""
-
-    seconds: float
-    """Processor time, of the user and of the system."""
-    memory: int
-    """The peak of resident memory, in bytes."""
-    code: int
-    """The exit code; negative for a signal."""
-
-    def less(self, start: Cost) -> Cost:
-        """Return what it took beyond another process."""
-        return Cost(max(self.seconds - start.seconds, 0.001), self.memory - start.memory, self.code)
 
 
 def shapes() -> dict[str, Shape]:
@@ -89,30 +67,23 @@ def cost(files: Files, runs: int) -> Cost:
             path.write_bytes(
                 content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
             )
-        done = [_run(scratch) for _ in range(runs)]
-    return Cost(min(run.seconds for run in done), min(run.memory for run in done), done[0].code)
+        done = [_run(Path(scratch)) for _ in range(runs)]
+    return least(done)._replace(code=done[0].code)
 
 
-LAUNCH = """
-import os, resource, subprocess, sys
-resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT))
-resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-_, status, usage = os.wait4(process.pid, 0)
-print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, os.waitstatus_to_exitcode(status))
-""".replace("TIMEOUT", str(TIMEOUT))
-"""A small process between this one and what is measured: a child's peak of memory begins with its parent's. A
-shape that is far from linear ends by a signal, and does not take the machine with it."""
+def _run(top: Path) -> Cost:
+    """Compile with a report in each format.
 
-
-def _run(top: str) -> Cost:
+    A shape that is far from linear ends by a signal, and does not take the machine with it.
+    """
     reports = [word for name in FORMATS for word in ("--report", f"{name}={top}/report.{name}")]
-    arguments = [sys.executable, "-m", "ipamc", "compile", "--check", "--jobs", "1", *reports]
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", LAUNCH, *arguments], cwd=top, stdout=subprocess.PIPE, check=True
-    )
-    seconds, memory, code = done.stdout.split()
-    return Cost(float(seconds), int(memory), int(code))
+    command = [*IPAMC, "compile", "--check", "--jobs", "1", *reports]
+    return run(command, top, codes=None, limits=(TIMEOUT, 4 << 30))
+
+
+def less(cost: Cost, start: Cost) -> Cost:
+    """Return what a process took beyond another one."""
+    return cost._replace(seconds=max(cost.seconds - start.seconds, 0.001), memory=cost.memory - start.memory)
 
 
 def measure(shape: Shape, start: Cost) -> tuple[int, Files, Cost, Files, Cost]:
@@ -120,12 +91,12 @@ def measure(shape: Shape, start: Cost) -> tuple[int, Files, Cost, Files, Cost]:
     parts = 64
     while True:
         files = shape(parts)
-        once = cost(files, 1).less(start)
+        once = less(cost(files, 1), start)
         if once.seconds >= BASE or once.code not in {0, 1} or size(files) >= LARGEST:
             break
         parts *= 4 if once.seconds < BASE / 8 else 2
     grown = shape(4 * parts)
-    return parts, files, cost(files, RUNS).less(start), grown, cost(grown, RUNS).less(start)
+    return parts, files, less(cost(files, RUNS), start), grown, less(cost(grown, RUNS), start)
 
 
 def weigh(shape: Shape, start: Cost) -> tuple[float, Cost]:
@@ -133,7 +104,7 @@ def weigh(shape: Shape, start: Cost) -> tuple[float, Cost]:
     parts = 1024
     while size(files := shape(parts)) < HEAVY and parts < HEAVY:
         parts = min(max(2 * parts, parts * HEAVY // max(size(files), 1)), HEAVY)
-    once = cost(files, 1).less(start)
+    once = less(cost(files, 1), start)
     return max(once.memory - SLACK, 0) / size(files), once
 
 
@@ -153,7 +124,7 @@ def main() -> None:
         growth = after.seconds / before.seconds / 4
         slow = after.seconds - FREE > 4 * LIMIT * before.seconds
         bad = [word for word, true in (("SLOW", slow), ("LARGE", weight > BYTES)) if true]
-        bad += [f"EXIT {run.code}" for run in (before, after, heavy) if run.code not in {0, 1}]
+        bad += [f"EXIT {each.code}" for each in (before, after, heavy) if each.code not in {0, 1}]
         failed += [name] if bad else []
         figures = f"{size(small) / 1e6:>6.2f} {before.seconds:>6.2f} {size(large) / 1e6:>7.2f} {after.seconds:>6.2f}"
         more = f"{growth:>6.2f} {heavy.seconds:>8.2f} {weight:>6.0f}"

@@ -7,10 +7,11 @@ allocate and dumps; the sums that go over every node or line are there to be see
 
 from __future__ import annotations
 
-import json
 import sys
 
 from allocator import best, cases
+from inputs import CLUSTER, as_json, pools
+from inputs import nodes as inventory
 
 from ipamc.check.plan import check_plan
 from ipamc.lock.file import dumps, load
@@ -22,48 +23,14 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.read import read
 from ipamc.workspace.disk import assets
 
-POOLS = 10
 TODAY = "2026-11-21"
 NO_CONSENT = Consent()
 
 
 def documents(nodes: int) -> dict[str, bytes]:
-    """Make a cluster of ten pools with three block sizes each, room for all and some gaps."""
-    cluster = {
-        "apiVersion": "ipamc/v1alpha1",
-        "kind": "Cluster",
-        "metadata": {"name": "bench"},
-        "spec": {"cilium": {"version": "1.18", "managedBy": "helm"}, "ipam": {"mode": "cluster-pool"}},
-    }
-    pools = [
-        {
-            "apiVersion": "ipamc/v1alpha1",
-            "kind": "IPPool",
-            "metadata": {"name": f"zone-{zone}"},
-            "spec": {
-                "ipv4": {"cidrs": [f"10.{zone * 24}.0.0/13"], "blockSize": 27},
-                "nodeSelector": f'zone == "{zone}"',
-                "blockSizes": [
-                    {"nodeSelector": 'size == "large"', "ipv4": 26},
-                    {"nodeSelector": 'size == "small"', "ipv4": 28},
-                ],
-            },
-        }
-        for zone in range(POOLS)
-    ]
-    sizes = ("medium", "large", "small")
-    items = [
-        {
-            "name": f"node-{number:06}",
-            "labels": {"zone": str(number % POOLS), "size": sizes[number % 3], "rack": f"r{number % 400}"},
-        }
-        for number in range(nodes)
-    ]
-    inventory = {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": items}
-    return {
-        f"clusters/bench/{index}.json": json.dumps(each).encode()
-        for index, each in enumerate([cluster, *pools, inventory])
-    }
+    """Return the files of a cluster of ten pools with three block sizes each, room for all and some gaps."""
+    files = {"cluster.yaml": CLUSTER, "ippools.yaml": pools(), "nodes.json": as_json(inventory(range(nodes)))}
+    return {f"clusters/bench/{name}": text.encode() for name, text in files.items()}
 
 
 def cluster_of(nodes: int) -> Cluster:

@@ -8,13 +8,13 @@ one cluster, and of an address in the past (`--at HEAD`). Every other cluster is
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from inputs import start
+from measure import git, ipamc
 
 from ipamc.lock.file import dumps
 from ipamc.model.cidr import Block
@@ -22,19 +22,6 @@ from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, Lock
 
 RUNS = 9
-ROOT = Path(__file__).parent.parent
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
-    "PYTHONPATH": str(ROOT / "compiler")
-}
-"""An installed ipamc has its bytecode; one that may not write it would read its source in every run."""
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: NAME}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
-"""
 
 
 def write(folder: Path, clusters: int, nodes: int) -> None:
@@ -48,30 +35,18 @@ def write(folder: Path, clusters: int, nodes: int) -> None:
             )
             for index in range(nodes)
         )
-        (folder / "clusters" / name).mkdir(parents=True)
-        (folder / "clusters" / name / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
-        (folder / "clusters" / name / "ipam.lock").write_text(
+        (start(folder, name) / "ipam.lock").write_text(
             dumps(Lock(cluster=name, mode=Mode.CLUSTER_POOL, shards=1, lines=lines))
         )
-    for command in (
-        ["init", "-q"],
-        ["add", "-A"],
-        ["-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-q", "-m", "b"],
-    ):
-        subprocess.run(["git", *command], cwd=folder, check=True)
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "b")
 
 
 def seconds(folder: Path, *arguments: str) -> tuple[float, float]:
     """Run the command line so many times in a cold process; give the best and the middle time."""
-    command, spent = [sys.executable, "-m", "ipamc", *arguments], []
-    for _ in range(RUNS + 1):
-        start = time.perf_counter()
-        done = subprocess.run(
-            command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
-        )
-        spent.append(time.perf_counter() - start)
-        assert done.returncode == 0, done.stderr
-    return min(spent[1:]), statistics.median(spent[1:])
+    spent = [ipamc(folder, *arguments).wall for _ in range(RUNS + 1)][1:]
+    return min(spent), statistics.median(spent)
 
 
 def main() -> None:

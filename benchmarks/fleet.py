@@ -1,0 +1,100 @@
+"""Measure many clusters at once, with one process and with two, and how long a command takes that does no work.
+
+    python benchmarks/fleet.py [CLUSTERSxNODES ...] [--runs N]      default: 100x500 1000x200
+
+Each run is the first compile of all clusters, from JSON: no lock, no rendered files. The processor's seconds are
+those of all processes; the memory is that of the largest. The medians of so many runs; from 1,000 clusters on one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from inputs import as_json, nodes, start
+from measure import Cost, alternate, ipamc
+from tables import FIGURES, figures, table
+
+FLEETS = ((100, 500), (1_000, 200))
+JOBS = (1, 2)
+MANY = 1_000
+"""So many clusters are compiled once with each number of processes."""
+HEAD = ("clusters", "nodes each", "processes", *FIGURES, "times one")
+START_HEAD = ("command", *FIGURES)
+STARTS = {"ipamc --version": ("--version",), "ipamc completion bash": ("completion", "bash")}
+Costs = Mapping[tuple[int, int], Mapping[int, Cost]]
+
+
+def measure(fleets: Sequence[tuple[int, int]], runs: int) -> dict[tuple[int, int], dict[int, Cost]]:
+    """Compile fleets of (clusters, nodes of each) with each number of processes in turn."""
+    found = {}
+    for clusters, count in fleets:
+        with tempfile.TemporaryDirectory() as scratch:
+            top = Path(scratch)
+            inventory = as_json(nodes(range(count)))
+            folders = [start(top, f"c{number:04}") for number in range(clusters)]
+            for folder in folders:
+                (folder / "nodes.json").write_text(inventory)
+            works = {str(jobs): partial(_compile, top, folders, jobs) for jobs in JOBS}
+            costs = alternate(works, 0 if clusters >= MANY else runs)
+            found[clusters, count] = {int(jobs): cost for jobs, cost in costs.items()}
+    return found
+
+
+def measure_starts(runs: int) -> dict[str, Cost]:
+    """Run commands that do no work; return the medians of five times as many runs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        top = Path(scratch)
+        return alternate({name: partial(ipamc, top, *words) for name, words in STARTS.items()}, 5 * runs)
+
+
+def _compile(top: Path, folders: Sequence[Path], jobs: int) -> Cost:
+    for folder in folders:
+        shutil.rmtree(folder / "rendered", ignore_errors=True)
+        (folder / "ipam.lock").unlink(missing_ok=True)
+    return ipamc(top, "compile", "--jobs", str(jobs))
+
+
+def speedup(costs: Mapping[int, Cost], jobs: int) -> float:
+    """Return how many times as fast so many processes are as one."""
+    return costs[1].wall / costs[jobs].wall
+
+
+def rows(found: Costs) -> list[list[str]]:
+    """Return a row for each fleet and number of processes."""
+    return [
+        [f"{clusters:,}", f"{count:,}", str(jobs), *figures(cost), f"{speedup(costs, jobs):.2f}"]
+        for (clusters, count), costs in found.items()
+        for jobs, cost in costs.items()
+    ]
+
+
+def start_rows(found: Mapping[str, Cost]) -> list[list[str]]:
+    """Return a row for each command."""
+    return [
+        [name, f"{cost.wall:.3f}", f"{cost.seconds:.3f}", f"{cost.memory / 1e6:.0f}"]
+        for name, cost in found.items()
+    ]
+
+
+def fleet(text: str) -> tuple[int, int]:
+    """Return clusters and nodes of `100x500`."""
+    clusters, _, count = text.partition("x")
+    return int(clusters), int(count)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fleets", nargs="*", type=fleet, metavar="CLUSTERSxNODES")
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    print(table(HEAD, rows(measure(options.fleets or FLEETS, options.runs))), "", sep="\n")
+    print(table(START_HEAD, start_rows(measure_starts(options.runs))))
+
+
+if __name__ == "__main__":
+    main()
