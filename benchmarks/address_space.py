@@ -1,6 +1,6 @@
 """Measure what an address space costs: many clusters, of which one is compiled, or all.
 
-    python benchmarks/address_space.py [CLUSTERS] [NODES]      default: 100 clusters of 5000 nodes
+    python benchmarks/address_space.py [CLUSTERS] [NODES] [--runs N]      default: 100 clusters of 5000 nodes, 3 runs
 
 Prints wall time in seconds and the peak of resident memory in MB of `ipamc compile --check`, in a cold process, without and with `addressSpace`. Each
 cluster has a range of its own, ten pools and a lock; the inventories are YAML.
@@ -8,7 +8,7 @@ cluster has a range of its own, ten pools and a lock; the inventories are YAML.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,16 @@ def pools(index: int) -> str:
     )
 
 
-def main(clusters: int = 100, count: int = 5000) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("clusters", nargs="?", type=int, default=100)
+    parser.add_argument("nodes", nargs="?", type=int, default=5_000)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    _measure_all(options.clusters, options.nodes, options.runs)
+
+
+def _measure_all(clusters: int, count: int, runs: int) -> None:
     inventory = as_yaml(nodes(range(count)))
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
@@ -44,18 +53,18 @@ def main(clusters: int = 100, count: int = 5000) -> None:
         first = ipamc(top, "compile")
         print(f"{clusters} clusters of {count:,} nodes; the first compile of all: {first.wall:.1f} s")
         for words in (["compile", "--check", "c000"], ["compile", "--check", "--locked"]):
-            _measure(words, top, "without")
+            _measure(words, top, "without", runs)
         for folder in folders:
             with (folder / "cluster.yaml").open("a") as file:
                 file.write(SPACE)
         for words in (["compile", "--check", "c000"], ["compile", "--check", "--locked"]):
-            _measure(words, top, "with   ")
+            _measure(words, top, "with   ", runs)
 
 
-def _measure(words: Sequence[str], top: Path, what: str) -> None:
-    best = least([ipamc(top, *words) for _ in range(3)])
+def _measure(words: Sequence[str], top: Path, what: str, runs: int) -> None:
+    best = least([ipamc(top, *words) for _ in range(runs)])
     print(f"{what} addressSpace: {best.wall:6.2f} s {best.memory / 1e6:5.0f} MB   ipamc {' '.join(words)}")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

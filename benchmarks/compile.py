@@ -1,6 +1,6 @@
 """Measure ipamc as a user runs it: cold processes, over a slim inventory and a full dump, in JSON and in YAML.
 
-    python benchmarks/compile.py [NODES ...] [--inventory KIND ...] [--runs N]      default: 5000 20000, slim
+    python benchmarks/compile.py [NODES ...] [--inventory KIND ...] [--run RUN ...] [--runs N]      default: 5000 20000, slim
 
 What each run does stands in `scene.py`. Prints the medians of so many runs, after a round that is not counted, and
 how long a run takes in parts of `full`.
@@ -68,18 +68,21 @@ def measure(kind: str, count: int, runs: int, names: Iterable[str] = RUNS) -> Me
         )
 
 
-def measure_all(kinds: Sequence[str], counts: Sequence[int], runs: int) -> list[Measured]:
+def measure_all(
+    kinds: Sequence[str], counts: Sequence[int], runs: int, names: Iterable[str] = RUNS
+) -> list[Measured]:
     """Measure each kind of inventory at each size."""
-    return [measure(kind, count, runs) for count in counts for kind in kinds]
+    return [measure(kind, count, runs, names) for count in counts for kind in kinds]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("nodes", nargs="*", type=int)
     parser.add_argument("--inventory", nargs="+", choices=KINDS, default=KINDS[:2])
+    parser.add_argument("--run", nargs="+", choices=RUNS, default=RUNS)
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
-    found = measure_all(options.inventory, options.nodes or NODES, options.runs)
+    found = measure_all(options.inventory, options.nodes or NODES, options.runs, options.run)
     print(table(HEAD, [row for measured in found for row in measured.rows]))
 
 

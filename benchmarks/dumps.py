@@ -1,14 +1,15 @@
 """Measure `ipamc import` and `ipamc audit` as a user runs them: cold processes, a full dump of a running cluster, and a repository that knows what was applied.
 
-    python benchmarks/dumps.py [NODES [PODS]]      default: 5000 30 (pods on each node)
+    python benchmarks/dumps.py [NODES [PODS]] [--runs N]      default: 5000 30 (pods on each node), 3 runs
 
 The dump is as kubectl prints it, with what kubelets and people write around the fields that count: 5.5 KB for each pod, 36 KB for each Node. Prints wall time
-in seconds, the best of three, and the peak of resident memory in MB: of loading the dump alone, of an audit that finds nothing, of an import with its compile, and of
+in seconds, the best of so many runs, and the peak of resident memory in MB: of loading the dump alone, of an audit that finds nothing, of an import with its compile, and of
 an audit of faults of some kinds. The goals are 5 s and 700 MB for an audit of 5,000 nodes with 150,000 pods, and 3 s for an import.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -22,7 +23,6 @@ from inputs import ZONES, as_json, nodes, start
 from measure import IPAMC, git, ipamc, least, run
 from running import Object, cilium_node, config_map, name_of, node, pod
 
-REPEAT = 3
 POOL = """\
 apiVersion: ipamc/v1alpha1
 kind: IPPool
@@ -59,7 +59,12 @@ def fault(item: Object) -> Object:
 
 
 def main() -> None:
-    count, pods = (*map(int, sys.argv[1:]), *(5_000, 30)[len(sys.argv) - 1 :])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("nodes", nargs="?", type=int, default=5_000)
+    parser.add_argument("pods", nargs="?", type=int, default=30)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    count, pods = options.nodes, options.pods
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         cluster = start(folder, pool_text=POOL)
@@ -80,12 +85,14 @@ def main() -> None:
             kubectl.write(path, map(change, objects(count, pods, lock)))
             size = path.stat().st_size / 1e6
             print(f"{count:,} nodes, {count * pods:,} pods, {size:,.0f} MB, {title}", flush=True)
-            _measure(("load", "audit", *(("import", "refresh") if title == "sound" else ())), folder)
+            _measure(
+                ("load", "audit", *(("import", "refresh") if title == "sound" else ())), folder, options.runs
+            )
 
 
-def _measure(labels: Iterable[str], folder: Path) -> None:
+def _measure(labels: Iterable[str], folder: Path, runs: int) -> None:
     for label in labels:
-        best = least([run(command(label, number), folder, codes=None) for number in range(REPEAT)])
+        best = least([run(command(label, number), folder, codes=None) for number in range(runs)])
         print(f"  {label:<7} {best.wall:>6.2f} s  {best.memory / 1e6:>5.0f} MB", flush=True)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from allocator import best, cases
+from allocator import MANY, best, cases
 from inputs import CLUSTER, as_json, pools
 from inputs import nodes as inventory
 
@@ -76,10 +76,10 @@ def stages(nodes: int) -> list[tuple[str, float]]:
 
 
 def main() -> None:
-    name, cluster, reconciled = cases()[0]
+    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else MANY
+    name, cluster, reconciled = cases(nodes)[0]
     spent = best(lambda: allocate(cluster, (), reconciled, TODAY))
     print(f"{spent:8.1f} ms  {name} (goal: 500)")
-    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     print(f"\none newcomer to a lock of {nodes:,} lines")
     table = stages(nodes)
     for stage, spent in table:

@@ -118,10 +118,10 @@ def kustomize() -> list[str]:
 
 def kustomize_version() -> str:
     """Return the version of the kustomize that builds."""
-    command = kustomize()
-    words = [*command[:-1], "version"] if len(command) == 2 else [command[0], "version", "--client"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "unknown"
+    *program, verb = kustomize()
+    words = [*program, "version"] if verb == "build" else [*program, "version", "--client"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    return said[-1] if said else "unknown"
 
 
 def prepare(top: Path, count: int) -> None:

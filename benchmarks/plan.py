@@ -1,32 +1,34 @@
 """Measure `ipamc plan` as a user runs it: a cold process, against HEAD and against the disk.
 
-    python benchmarks/plan.py [NODES ...]      default: 5000 20000
+    python benchmarks/plan.py [NODES ...] [--inventory KIND ...] [--runs N]      default: 5000 20000, slim, 5 runs
 
 A repository with one cluster, compiled and committed; then one node joins, or 500 do, or a range is added to a pool. Prints wall time in seconds, the best
-of five, and the peak of resident memory in MB. The goal is 1 s for 5,000 nodes against HEAD.
+of so many runs, and the peak of resident memory in MB. The goal is 1 s for 5,000 nodes against HEAD.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 
-from inputs import pools, start, write_inventory
+from inputs import KINDS, pools, start, write_inventory
 from measure import git, ipamc, least
-
-REPEAT = 5
 
 
 def main() -> None:
-    counts = [int(text) for text in sys.argv[1:]] or [5_000, 20_000]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("nodes", nargs="*", type=int)
+    parser.add_argument("--inventory", nargs="+", choices=KINDS[:2], default=KINDS[:2])
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
     print(f"{'':<50}  {'seconds':>7}  {'MB':>6}", flush=True)
-    for count in counts:
-        for kind in ("slim YAML", "slim JSON"):
-            _measure(kind, count)
+    for count in options.nodes or [5_000, 20_000]:
+        for kind in options.inventory:
+            _measure(kind, count, options.runs)
 
 
-def _measure(kind: str, count: int) -> None:
+def _measure(kind: str, count: int, runs: int) -> None:
     wider = pools().replace("[10.0.0.0/12]", "[10.0.0.0/12, 11.0.0.0/12]")
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
@@ -46,7 +48,7 @@ def _measure(kind: str, count: int) -> None:
             write_inventory(cluster, kind, range(number))
             for against, arguments in (("HEAD", ["--base", "HEAD"]), ("disk", [])):
                 words = ("plan", "--format", "markdown", *arguments)
-                best = least([ipamc(top, *words) for _ in range(REPEAT)])
+                best = least([ipamc(top, *words) for _ in range(runs)])
                 title = f"{count:>7,}  {kind}  {label:<17} against {against}"
                 print(f"{title:<50}  {best.wall:>7.2f}  {best.memory / 1e6:>6.0f}", flush=True)
 

@@ -205,8 +205,10 @@ _WAITING = (
     "Ready",
     "False",
     "KubeletNotReady",
-    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
-    + "message:Network plugin returns error: cni plugin not initialized",
+    (
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+        "message:Network plugin returns error: cni plugin not initialized"
+    ),
 )
 _NETWORK = ("NetworkUnavailable", "False", "CiliumIsUp", "Cilium is running on this node")
 

@@ -1,6 +1,8 @@
 """Measure how seconds and memory of a full compile grow with the nodes, and fit an exponent.
 
-    python benchmarks/scaling.py [NODES ...] [--runs N]      default: 5000 10000 20000 50000 100000, 3 runs
+    python benchmarks/scaling.py [NODES ...] [--inventory KIND ...] [--runs N]
+
+Default: 5000 10000 20000 50000 100000, slim, 3 runs
 
 The exponent is the slope of the line through the logarithms, by least squares: 1 is linear, 2 quadratic. Of each
 size the least of so many runs counts, because other work of a machine only adds. Nothing is subtracted: the time and
@@ -72,9 +74,10 @@ def fits(grown: Grown) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("nodes", nargs="*", type=int)
+    parser.add_argument("--inventory", nargs="+", choices=KINDS, default=KINDS[:2])
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
-    grown = measure(KINDS[:2], options.nodes or NODES, options.runs)
+    grown = measure(options.inventory, options.nodes or NODES, options.runs)
     print(table(HEAD, rows(grown)), table(FIT_HEAD, fits(grown)), sep="\n\n")
 
 

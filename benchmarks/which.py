@@ -1,15 +1,15 @@
 """Measure `ipamc which` as a user runs it: a cold process, over the locks of many clusters.
 
-    python benchmarks/which.py [CLUSTERS [NODES]]      default: 100 clusters of 1000 nodes
+    python benchmarks/which.py [CLUSTERS [NODES]] [--runs N]      default: 100 clusters of 1000 nodes, 9 runs
 
-Prints wall time in seconds, the best of nine runs and the middle one, after one that is not counted: of a process that only starts, of an address, a CIDR and a node that are found in
+Prints wall time in seconds, the best of so many runs and the middle one, after one that is not counted: of a process that only starts, of an address, a CIDR and a node that are found in
 one cluster, and of an address in the past (`--at HEAD`). Every other cluster is looked through as well.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
@@ -20,8 +20,6 @@ from ipamc.lock.file import dumps
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, Lock
-
-RUNS = 9
 
 
 def write(folder: Path, clusters: int, nodes: int) -> None:
@@ -43,14 +41,19 @@ def write(folder: Path, clusters: int, nodes: int) -> None:
     git(folder, "commit", "-q", "-m", "b")
 
 
-def seconds(folder: Path, *arguments: str) -> tuple[float, float]:
+def seconds(runs: int, folder: Path, *arguments: str) -> tuple[float, float]:
     """Run the command line so many times in a cold process; give the best and the middle time."""
-    spent = [ipamc(folder, *arguments).wall for _ in range(RUNS + 1)][1:]
+    spent = [ipamc(folder, *arguments).wall for _ in range(runs + 1)][1:]
     return min(spent), statistics.median(spent)
 
 
 def main() -> None:
-    clusters, nodes = ([int(text) for text in sys.argv[1:]] + [100, 1000][len(sys.argv) - 1 :])[:2]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("clusters", nargs="?", type=int, default=100)
+    parser.add_argument("nodes", nargs="?", type=int, default=1_000)
+    parser.add_argument("--runs", type=int, default=9)
+    options = parser.parse_args()
+    clusters, nodes = options.clusters, options.nodes
     last = f"node-{nodes - 1:06}.cluster-{clusters - 1:04}.example.org"
     first = (10 << 24) + (clusters * nodes - 1) * 64
     address = str(Block(4, first + 7, 32)).removesuffix("/32")
@@ -64,7 +67,7 @@ def main() -> None:
             ("which NODE", ["which", last]),
             ("which IP --at HEAD", ["which", address, "--at", "HEAD"]),
         ):
-            best, middle = seconds(Path(scratch), *arguments)
+            best, middle = seconds(options.runs, Path(scratch), *arguments)
             print(f"{label:<24}  {best:>6.3f}  {middle:>6.3f}", flush=True)
 
 

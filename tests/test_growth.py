@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +14,9 @@ from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.pipeline import Inputs, compile_cluster
 from ipamc.report.findings import NAMES, report
 from ipamc.workspace.disk import assets
+from tests.support import benchmarks
 from tests.support.calls import counted
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 PARTS = 64
 FREE = 20_000
 """Calls that need no ratio: what is done once, such as the first use of a schema."""
@@ -29,27 +26,17 @@ Files = Mapping[str, str | bytes]
 SCHEMAS, TEMPLATES = assets("schemas"), assets("templates")
 
 
-def _module(path: Path) -> object:
-    spec = importlib.util.spec_from_file_location(f"growth_{path.stem}", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # classes look for their module
-    spec.loader.exec_module(module)
-    return module
-
-
-FRAME = _module(BENCHMARKS / "growth.py")
+FRAME = benchmarks.module("growth")
 SHAPES: dict[str, Callable[[int], Files]] = {
     name: shape
-    for path in sorted((BENCHMARKS / "shapes").glob("*.py"))
-    for name, shape in _module(path).shapes().items()  # type: ignore[attr-defined]
+    for path in sorted((benchmarks.FOLDER / "shapes").glob("*.py"))
+    for name, shape in benchmarks.module(f"shapes.{path.stem}").shapes().items()
 }
 
 
 def findings(files: Files) -> tuple[Diagnostic, ...]:
     """Compile a cluster of these files; return what was found, refused or not."""
-    texts = {"cluster.yaml": FRAME.CLUSTER, **files}  # type: ignore[attr-defined]
+    texts = {"cluster.yaml": FRAME.CLUSTER, **files}
     data = {
         name: text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         for name, text in texts.items()
