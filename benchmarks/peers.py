@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 
 from inputs import as_json, as_yaml, nodes
 from measure import Cost, alternate, run
@@ -136,9 +137,9 @@ def prepare(top: Path, count: int) -> None:
         "chart/Chart.yaml": "apiVersion: v2\nname: bench\nversion: 0.1.0\n",
         "chart/templates/nodes.yaml": HELM,
         "inventory/targets/bench.yml": KAPITAN,
-        "inventory/classes/nodes.yml": "parameters:\n" + text[text.index("nodes:") :].replace("\n", "\n  ").rstrip(" ").replace("nodes:", "  nodes:", 1),
+        "inventory/classes/nodes.yml": "parameters:\n" + indent(text[text.index("nodes:") :], "  "),
         "templates/nodes.yaml": JINJA,
-    }  # fmt: skip
+    }
     for name, content in files.items():
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)

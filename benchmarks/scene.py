@@ -1,8 +1,8 @@
 """A cluster of one size and one kind of inventory, and the runs of ipamc that are measured on it.
 
 first    no lock and no rendered files: every node gets a block, everything is written
-full     as on a commit that changes much. Slim: lock and rendered files of every second node are there; the others
-         get blocks, and lock and all files are written
+full     as on a commit that changes much: lock and rendered files of every second node are there; the others get
+         blocks, and lock and all files are written
 again    nothing changed since
 more     one node more
 plan     a comment for a pull request, against the commit before: one node joins, and is not compiled yet
@@ -22,13 +22,18 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from inputs import start, write_inventory
+from inputs import ZONES, start, write_inventory
 from measure import Cost, git, ipamc
 from running import name_of
 
 RUNS = ("full", "again", "--check", "why", "show", "which", "plan", "more", "first")
 """In the order in which they run."""
 Stamps = dict[str, tuple[int, int]]
+
+
+def half(count: int) -> list[int]:
+    """Return every second node, as many of each zone and of each size."""
+    return [number for number in range(count) if (number + number // ZONES + number // (4 * ZONES)) % 2 == 0]
 
 
 class Scene:
@@ -54,7 +59,7 @@ class Scene:
             self._commit()
 
     def _start_slim(self) -> None:
-        write_inventory(self.folder, self.kind, range(0, self.count, 2))
+        write_inventory(self.folder, self.kind, half(self.count))
         ipamc(self.top, "compile")
         self._keep("half")
         for name, number in (("all", self.count), ("more", self.count + 1)):

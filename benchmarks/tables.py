@@ -47,6 +47,7 @@ def machine() -> list[tuple[str, str]]:
         ("processor", f"{_processor()}, {processors} for these runs"),
         ("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB"),
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        ("other work", f"load average {os.getloadavg()[0]:.1f} at the start"),
         ("Python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("libraries", libraries),
     ]

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import stat
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -259,6 +260,18 @@ def test_a_table_is_markdown_whose_columns_line_up() -> None:
         "| helm  |     0.5 |",
         "| ipamc |      -1 |",
     ]
+
+
+def test_half_of_the_nodes_are_half_of_each_pool_and_size() -> None:
+    count = 8 * inputs.ZONES
+    chosen = Counter(
+        (labels["topology.kubernetes.io/zone"], labels["size"])
+        for number in scene.half(count)
+        for labels in [running.labels_of(number, inputs.ZONES)]
+    )
+    assert len(chosen) == 3 * inputs.ZONES
+    assert {size: number for (_, size), number in chosen.items()} == {"medium": 2, "large": 1, "small": 1}
+    assert scene.half(6) == [0, 2, 4]
 
 
 def test_the_runs_over_a_slim_inventory(tmp_path: Path) -> None:
