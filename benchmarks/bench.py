@@ -95,7 +95,7 @@ def measured(asked: argparse.Namespace, page: Page) -> Results:
         page.add(
             "## Growth",
             f"`full`, the least of {max(min(runs, 3), 1)} runs. Exponents by least squares over the logarithms; nothing "
-            "is subtracted.",
+            "is subtracted: what every run costs makes them smaller, least in the last step.",
             table(scaling.HEAD, scaling.rows(results.grown)),
             table(scaling.FIT_HEAD, scaling.fits(results.grown)),
         )

@@ -6,7 +6,8 @@ Default: 5000 10000 20000 50000 100000, slim, 3 runs
 
 The exponent is the slope of the line through the logarithms, by least squares: 1 is linear, 2 quadratic. Of each
 size the least of so many runs counts, because other work of a machine only adds. Nothing is subtracted: the time and
-the memory of an empty run are in it, so the exponent is below 1 where they weigh much.
+the memory of an empty run are in it, so the exponent is below 1 where they weigh much. The last column is the slope
+between the two largest sizes alone, where they weigh least.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tables import FIGURES, figures, table
 
 NODES = (5_000, 10_000, 20_000, 50_000, 100_000)
 HEAD = ("inventory", "nodes", *FIGURES)
-FIT_HEAD = ("inventory", "exponent of seconds", "of processor", "of memory")
+FIT_HEAD = ("inventory", "exponent of seconds", "of processor", "of memory", "of processor, last step")
 Grown = Mapping[str, Mapping[int, Cost]]
 
 
@@ -42,6 +43,11 @@ def exponents(costs: Mapping[int, Cost]) -> tuple[float, float, float]:
         exponent({count: cost.seconds for count, cost in costs.items()}),
         exponent({count: cost.memory for count, cost in costs.items()}),
     )
+
+
+def last_step(costs: Mapping[int, Cost]) -> float:
+    """Return the exponent of processor seconds between the two largest sizes."""
+    return exponent({count: costs[count].seconds for count in sorted(costs)[-2:]})
 
 
 def measure(kinds: Sequence[str], counts: Sequence[int], runs: int) -> dict[str, dict[int, Cost]]:
@@ -65,7 +71,7 @@ def rows(grown: Grown) -> list[list[str]]:
 def fits(grown: Grown) -> list[list[str]]:
     """Return a row for each kind of inventory. One size has no exponent."""
     return [
-        [kind, *(f"{value:.2f}" for value in exponents(costs))]
+        [kind, *(f"{value:.2f}" for value in (*exponents(costs), last_step(costs)))]
         for kind, costs in grown.items()
         if len(costs) > 1
     ]

@@ -131,6 +131,11 @@ def test_the_exponent_of_a_fit(values: dict[int, float], exponent: float) -> Non
     assert scaling.exponent(values) == pytest.approx(exponent, abs=1e-9)
 
 
+def test_the_last_step_is_that_between_the_two_largest_sizes() -> None:
+    costs = {1_000: Cost(9, 1.0, 1), 4_000: Cost(9, 16.0, 1), 2_000: Cost(9, 8.0, 1)}
+    assert scaling.last_step(costs) == pytest.approx(1.0)
+
+
 def test_runs_take_turns_and_the_first_round_does_not_count() -> None:
     order: list[str] = []
     seconds = iter([100.0, 100.0, 1.0, 20.0, 3.0, 10.0, 2.0, 30.0])
@@ -326,7 +331,7 @@ RUNS = {
             "--full",
             "6",
         ),
-        *("--growth", "5", "10", "--fleets", "2x3", "--date", "2026-11-22"),
+        *("--growth", "5", "--fleets", "2x3", "--date", "2026-11-22"),
     ),
     "compile.py": ("10", "--runs", "0", "--inventory", "slim JSON", "--run", "again", "more"),
     "dumps.py": ("6", "2", "--runs", "1"),
