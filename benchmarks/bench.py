@@ -76,6 +76,7 @@ def measured(asked: argparse.Namespace, page: Page) -> Results:
             "The others read names and seven labels of each node, and print a CiliumNode for each, with its labels and a "
             "CIDR that follows from its position: no selectors, no lock, no checks, no files. ipamc does all its work: "
             "a lock and files of half of the nodes are there; it checks, places the other half, and writes everything. "
+            "The others are written in the fastest form that was found. "
             f"The same file, in turn, {medians}; from {peers.LARGE:,} nodes on one run. *times ipamc* and *memory*: in "
             "parts of ipamc on the format that the tool reads.",
             table(peers.HEAD, peers.rows(results.peers)),

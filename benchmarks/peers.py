@@ -7,6 +7,9 @@ and a CIDR that follows from its position: no selectors, no lock, no checks, no 
 half of the nodes are there, it checks, places the other half, and writes everything. Each is compared with ipamc on
 the format that it reads.
 
+Each is written in the fastest form that was found. At 5,000 nodes, in processor seconds: a List of helm's takes 0.42
+and documents 0.54, JSON of cue's 0.61 and YAML 1.0, a CIDR that jsonnet joins 0.62 and one that it formats 7.
+
 Of each the median of so many runs, in turn, after a round that is not counted. At 100,000 nodes go-jsonnet and
 kapitan do not run; helm and cue do with --slow, once. kustomize builds what ipamc rendered, which takes quadratic
 time: up to 1,000 nodes, or as many as --kustomize says. `.ci/peers` installs the tools.
@@ -35,35 +38,33 @@ LARGE = 50_000
 """From so many nodes on the others run with --slow only, and only helm and cue."""
 KUSTOMIZE = 1_000
 HELM = """\
+apiVersion: v1
+kind: List
+items:
 {{- range $i, $node := .Values.nodes }}
----
-apiVersion: cilium.io/v2
-kind: CiliumNode
-metadata:
-  name: {{ $node.name }}
-  labels:
-  {{- range $key, $value := $node.labels }}
-    {{ $key }}: {{ $value | quote }}
-  {{- end }}
-spec:
-  ipam:
-    podCIDRs:
-    - {{ printf "10.%d.%d.%d/26" (div $i 1024) (mod (div $i 4) 256) (mul (mod $i 4) 64) }}
+- apiVersion: cilium.io/v2
+  kind: CiliumNode
+  metadata: {name: {{ $node.name }}, labels: {{ toJson $node.labels }}}
+  spec:
+    ipam:
+      podCIDRs:
+      - {{ printf "10.%d.%d.%d/26" (div $i 1024) (mod (div $i 4) 256) (mul (mod $i 4) 64) }}
 {{- end }}
 """
 CUE = """\
 package bench
 
-import "encoding/yaml"
-
 nodes: _
-objects: [for i, node in nodes {
-	apiVersion: "cilium.io/v2"
-	kind:       "CiliumNode"
-	metadata: {name: node.name, labels: node.labels}
-	spec: ipam: podCIDRs: ["10.\\(div(i, 1024)).\\(mod(div(i, 4), 256)).\\(mod(i, 4)*64)/26"]
-}]
-stream: yaml.MarshalStream(objects)
+list: {
+	apiVersion: "v1"
+	kind:       "List"
+	items: [for i, node in nodes {
+		apiVersion: "cilium.io/v2"
+		kind:       "CiliumNode"
+		metadata: {name: node.name, labels: node.labels}
+		spec: ipam: podCIDRs: ["10.\\(div(i, 1024)).\\(mod(div(i, 4), 256)).\\(mod(i, 4)*64)/26"]
+	}]
+}
 """
 JSONNET = """\
 local nodes = (import 'nodes.json').nodes;
@@ -73,7 +74,7 @@ local nodes = (import 'nodes.json').nodes;
     kind: 'CiliumNode',
     metadata: { name: nodes[i].name, labels: nodes[i].labels },
     spec: { ipam: { podCIDRs: [
-      '10.%d.%d.%d/26' % [std.floor(i / 1024), std.floor(i / 4) % 256, i % 4 * 64],
+      '10.' + std.floor(i / 1024) + '.' + std.floor(i / 4) % 256 + '.' + i % 4 * 64 + '/26',
     ] } },
   }
   for i in std.range(0, std.length(nodes) - 1)
@@ -148,7 +149,7 @@ def prepare(top: Path, count: int) -> None:
 
 COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "helm": ("slim YAML", ("template", "bench", "chart", "--values", "nodes.yaml")),
-    "cue": ("slim JSON", ("export", "emit.cue", "nodes.json", "--expression", "stream", "--out", "text")),
+    "cue": ("slim JSON", ("export", "emit.cue", "nodes.json", "--expression", "list", "--out", "json")),
     "jsonnet": ("slim JSON", ("--yaml-stream", "emit.jsonnet")),
     "kapitan": ("slim YAML", ("compile",)),
 }
