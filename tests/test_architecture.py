@@ -45,7 +45,7 @@ IO = {
 }
 PRINTING = {"logging", "click", "rich"}
 TERMINAL = {(CLI / "terminal.py", "import of os")}
-"""Exempt: NO_COLOR, FORCE_COLOR and TERM say what the terminal can show, and are no data."""
+"""Exempt: NO_COLOR, FORCE_COLOR, TERM and CI say what the terminal can show, and are no data."""
 LONGEST = 350
 """Lines of a module. More is a hint that it has two subjects; a whole module of 340 is better than two halves."""
 
@@ -258,7 +258,9 @@ def test_every_function_on_a_page_is_in_its_file(name: str, least: int) -> None:
 def test_every_step_of_the_pipeline_is_on_the_page() -> None:
     rows = re.findall(r"^\| `(\w+)\(\)` \|", PAGES["architecture.md"], re.MULTILINE)
     steps = {
-        name for module, name in imports(PACKAGE / "pipeline.py") if "ipamc" in module and name.islower()
+        name
+        for module, name in imports(PACKAGE / "pipeline.py")
+        if "ipamc" in module and module != "ipamc.model.progress" and name.islower()
     }
     assert steps <= set(rows)
 

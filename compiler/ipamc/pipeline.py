@@ -21,6 +21,7 @@ from ipamc.model.cluster import Cluster, Version
 from ipamc.model.diagnostics import Located, Log, Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
+from ipamc.model.progress import phase
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
@@ -87,6 +88,7 @@ def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]
         # Pools are disjoint, and the versions have what the cluster asks for.
         log.add(check(cluster))
         # What earlier compiles promised.
+        phase("reading the lock")
         lock = log.keep(
             load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
         )
@@ -104,13 +106,16 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         cluster, lock = load_cluster(inputs, log)
         log.add(check_mode_change(cluster, lock, inputs.lock, inputs.published, folder))
         # Node -> its pools in order, with sizes.
+        phase("placing")
         wants = assign(cluster)
         # Selectors select somebody.
         log.add(check_selection(cluster, wants))
         # What was rendered before and cannot change.
+        phase("reading what was rendered")
         published = read_published(inputs.published, folder)
         shared = shared_pools(cluster, wants, published.pools)
         log.add(check_published(cluster, wants, shared, lock, published))
+        phase("placing")
         # Node -> its held, pending and quarantined lines, and what it still needs.
         state = log.keep(
             reconcile(
@@ -127,13 +132,16 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         # What nodes need -> blocks.
         plan = log.keep(allocate(cluster, wants, state, inputs.today))
         # Capacity, maxPods, limits of the mode, drift.
+        phase("checking")
         log.add((*check_plan(plan), *check_published_ranges(plan, published)))
         # What the operator was told it may give out, and still does.
         log.add(check_adopt(plan, inputs.published, folder))
         # Plan -> objects by file -> text by file.
+        phase("rendering")
         arranged = arrange(plan, published)
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
+        phase("checking what was rendered")
         log.add(config_map_too_large(cluster, files))
         log.add(verify(arranged, files, inputs.schemas, folder))
     found = locate(log.diagnostics, inputs.sources)

@@ -13,9 +13,9 @@ import pytest
 
 import ipamc.cli
 from ipamc import __version__
-from ipamc.cli import VERBS, main, terminal
+from ipamc.cli import VERBS, main
 from ipamc.cli.init import ATTRIBUTES, DRIVERS, with_attributes
-from ipamc.cli.terminal import colour, progress
+from ipamc.cli.terminal import colour
 from ipamc.workspace import disk
 from ipamc.workspace.environment import today
 from ipamc.workspace.trouble import Trouble
@@ -243,23 +243,6 @@ def test_colour(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     assert colour(sys.stderr) is wanted
-
-
-def test_progress_is_shown_on_a_terminal_and_removed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(terminal, "PATIENCE", 0)
-    monkeypatch.setattr(terminal, "WIDTH", 11)
-    with progress("reading [red]"):
-        pass
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    shown = ""
-    with progress("reading [red]"):
-        while not shown:
-            shown = capsys.readouterr().err
-    assert f"{shown}{capsys.readouterr().err}" == f"\rreading [re\r{' ' * 11}\r"
 
 
 @pytest.mark.parametrize(

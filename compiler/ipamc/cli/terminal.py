@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import TextIO
 
 import click
 
+from ipamc.cli.status_line import Follower, StatusLine
+from ipamc.model.progress import Progress, current, phase, watched
 from ipamc.report.terminal_text import harmless, harmless_json, visible
 from ipamc.workspace.trouble import one_line
 
-PATIENCE = 0.3
-"""Seconds before progress is shown."""
 LINES = 200
 """Lines of one message; then a number."""
-WIDTH = 79
-"""Characters of progress: a line that wraps could not be removed."""
+COLUMNS = 80
+"""Of a terminal that does not tell."""
 
 
 def colour(stream: TextIO) -> bool:
@@ -45,16 +43,19 @@ def say(text: str) -> None:
     lines = [first, *(line if line.startswith("  ") else f"    {line}" for line in more[:LINES])]
     if len(more) > LINES:
         lines.append(f"    … and {len(more) - LINES:,} more lines")
+    _LINE.erase()
     click.echo("\n".join(lines), err=True, color=True)  # True: the text has its colours already
 
 
 def show(text: str, *, err: bool = False) -> None:
     """Write a finished text for people, to stdout by default. Nothing in it acts on a terminal or a CI system."""
+    _LINE.erase()
     click.echo(harmless(text), nl=False, err=err, color=True)
 
 
 def show_json(text: str) -> None:
     """Write a JSON document to stdout. No CI system finds a command in it."""
+    _LINE.erase()
     click.echo(harmless_json(text.rstrip("\n")))
 
 
@@ -67,26 +68,42 @@ def trouble(problem: BaseException) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show a line on a terminal while the block runs, after PATIENCE; remove it at the end."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield
-        return
-    done = threading.Event()
-    worker = threading.Thread(target=_show, args=(text, done), daemon=True)
-    worker.start()
+    """Show on a terminal what the block does, if it takes long: first `text`, then the phases of the work.
+
+    Nothing is shown where stderr is no terminal, or a dumb one, and in CI, whose terminals are files.
+    """
+    here = current() or Progress()
+    shown = _is_watched()
+    here.counts = shown
+    with watched(here):
+        phase(text)
+        follower = Follower(_LINE, here) if shown else None
+        try:
+            yield
+        finally:
+            here.clusters = None
+            if follower:
+                follower.end()
+        phase("")
+
+
+def _is_watched() -> bool:
+    return (
+        sys.stderr.isatty()
+        and os.environ.get("TERM") != "dumb"
+        and os.environ.get("CI", "").lower() in {"", "0", "false"}
+    )
+
+
+def _columns() -> int:
     try:
-        yield
-    finally:
-        done.set()
-        worker.join()
+        return os.get_terminal_size(sys.stderr.fileno()).columns or COLUMNS
+    except (OSError, ValueError):
+        return COLUMNS
 
 
-def _show(text: str, done: threading.Event) -> None:
-    if done.wait(PATIENCE):
-        return
-    for seconds in count():
-        line = f"{visible(text)} … {seconds} s"[:WIDTH]
-        click.echo(f"\r{line}", err=True, nl=False)
-        if done.wait(1):
-            break
-    click.echo(f"\r{' ' * len(line)}\r", err=True, nl=False)
+def _write(text: str) -> None:
+    click.echo(text, err=True, nl=False, color=True)
+
+
+_LINE = StatusLine(_write, _columns)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import MOST, Diagnostic, Enough, Place, Refused
 from ipamc.model.gc_pause import paused_collector
+from ipamc.model.progress import reading as begin_reading
 from ipamc.read.assemble import Assembly
 from ipamc.read.decode import shape
 from ipamc.read.explain_shape import Mistyped, mistyped
@@ -48,6 +49,7 @@ def read(
 
 def _read_file(path: str, data: bytes, shapes: Schemas, reading: Reading, assembly: Assembly) -> None:
     """Add the values of a file, and report what is wrong with it. Raises Enough."""
+    begin_reading(path.rpartition("/")[2])
     late: list[Mistyped] = []
     try:
         if path.endswith(".json") and (inventory := _plain(path, data)):

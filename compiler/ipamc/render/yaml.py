@@ -8,10 +8,11 @@ between documents.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
+from ipamc.model.progress import track
 from ipamc.render.targets.context import File
 
 # Text that every YAML 1.1 and 1.2 reader reads as text, unless it is one of the words below.
@@ -21,7 +22,7 @@ _ESCAPED = re.compile(r"[^ !#-\[\]-~]").sub
 _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def emit(files: Iterable[File], templates: Mapping[str, str]) -> dict[str, str]:
+def emit(files: Collection[File], templates: Mapping[str, str]) -> dict[str, str]:
     """Render files; return text by path below `rendered/`, in the order of `files`.
 
     Templates write `---` before each document; the first one of a file is removed. Raises KeyError for a
@@ -30,7 +31,7 @@ def emit(files: Iterable[File], templates: Mapping[str, str]) -> dict[str, str]:
     """
     renders: dict[str, Callable[..., str]] = {}
     texts: dict[str, str] = {}
-    for file in files:
+    for file in track(files, "rendering", "files"):
         if file.path in texts:
             raise ValueError(f"two files are called {file.path}")
         if file.template not in renders:

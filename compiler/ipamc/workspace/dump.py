@@ -6,16 +6,18 @@ unpacked to the disk, and nothing is read without a limit.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
+from ipamc.model.progress import reached, reading
 from ipamc.read.dump.read import Source, read_dump
 from ipamc.workspace.trouble import Trouble
 
@@ -59,6 +61,7 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
         raise Trouble("a file of the dump is named twice: name each once")
     for path in files:
         if path == STDIN:
+            reading("stdin")
             yield "<stdin>", _within("<stdin>", sys.stdin.buffer)
             continue
         if Path(path).is_dir():
@@ -70,6 +73,7 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
                 continue
             if start:
                 file.seek(0)
+            reading(PurePath(path).name, os.fstat(file.fileno()).st_size)
             yield path, _within(path, file)
 
 
@@ -81,6 +85,7 @@ def _within(path: str, file: IO[bytes]) -> Iterator[bytes]:
         if total > LARGEST:
             raise Trouble(f"{path} has more than {LARGEST:,} bytes: make a dump of fewer kinds")
         yield chunk
+        reached(total)
 
 
 def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
@@ -103,6 +108,7 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                     start = opened.read(_PEEK)
                     if _NAMED(PurePosixPath(member.filename).name) or _WANTED.search(start):
                         name = f"{path}/{member.filename}"
+                        reading(f"{PurePath(path).name}: {member.filename}", member.file_size)
                         yield name, _checked(name, start, opened, member.file_size)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
         raise Trouble(f"{path} is a damaged zip: {problem}") from None

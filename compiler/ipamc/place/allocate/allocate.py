@@ -20,6 +20,7 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
+from ipamc.model.progress import track
 from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
@@ -85,7 +86,8 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     occupancy = Occupancy(moved.kept, _blocked(cluster, reconciled), over, today)
     placed = Newcomers(occupancy)
     placed.place(moved.demands, State.PENDING)
-    placed.place([demand for demand in pinned.demands if not demand.growth], State.HELD)
+    newcomers = [demand for demand in pinned.demands if not demand.growth]
+    placed.place(track(newcomers, "placing", "nodes") if newcomers else (), State.HELD)
     placed.place([demand for demand in pinned.demands if demand.growth], State.HELD)
     reused = occupancy.reused
     kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept

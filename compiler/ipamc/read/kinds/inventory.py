@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType, field
 
 from ipamc.model.cluster import Node
 from ipamc.model.diagnostics import Place
+from ipamc.model.progress import track
 from ipamc.read.kinds.base import Natural, Own, Text
 from ipamc.read.values import Reading
 
@@ -48,7 +49,7 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
     path, document, keys = at.path, at.document, (*at.keys, "nodes")
     entries = raw.nodes
     sound = reading.sound([entry.name for entry in entries], [entry.labels for entry in entries])
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(track(entries, "reading", "nodes")):
         here = Place(path, document, (*keys, index))
         if not sound:
             reading.name(entry.name, "node", here, "name")

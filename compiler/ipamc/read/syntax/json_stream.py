@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
+from ipamc.model.progress import share
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, Document, Keys, Unreadable
 from ipamc.read.syntax.encoding import BOM, Lines
@@ -77,7 +78,7 @@ def _without(data: bytes, items: memoryview) -> bytes:
 
 def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
     try:
-        for index, item in enumerate(msgspec.json.decode(items, type=list[msgspec.Raw])):
+        for index, item in enumerate(share(msgspec.json.decode(items, type=list[msgspec.Raw]))):
             yield _sound(Place(path, 0, ("items", index)), data, bytes(item))
     except _REFUSALS as problem:
         raise Unreadable(_refusal(path, data, problem)) from None

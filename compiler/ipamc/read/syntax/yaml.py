@@ -17,6 +17,7 @@ from yaml.events import (
 )
 
 from ipamc.model.diagnostics import MOST, Diagnostic, Place, Related, Span
+from ipamc.model.progress import measure
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import (
     MAX_CONTAINERS,
@@ -65,6 +66,7 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
     Raises Unreadable, for problems of single documents after the last one.
     """
     builder = _Builder(path, text)
+    measure(len(text), builder.position)
     if text.count("%TAG") > MAX_TAG_LINES:
         first = text.index("%TAG")
         problem = f"the file has {text.count('%TAG'):,} times %TAG, more than {MAX_TAG_LINES:,}"
@@ -103,6 +105,10 @@ class _Builder:
         self.containers = 0
         self.odd: list[Odd] = []
         self.anchors: dict[str, tuple[Any, int] | None] = {}
+
+    def position(self) -> int:
+        """Return how many characters were read, up to the last value that ended."""
+        return self.last.end_mark.index if self.last else 0
 
     def starts(self) -> Iterator[Any]:
         """Yield the first event of each document; the caller consumes the document in between."""
