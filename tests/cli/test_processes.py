@@ -159,10 +159,22 @@ BUSY = {
     "about to rename": "from ipamc.workspace import disk; from pathlib import Path; Path.replace = lambda *_: (open('busy', 'w').close(), time.sleep(600)); disk.put('clusters/red/ipam.lock', b'x')",
 }
 ENDED = {
-    "SIGTERM": (143, "stopped by SIGTERM\n"),
-    "SIGHUP": (129, "stopped by SIGHUP\n"),
-    "SIGINT": (130, "\ninterrupted\n"),
+    "SIGTERM": (143, "stopped by SIGTERM"),
+    "SIGHUP": (129, "stopped by SIGHUP"),
+    "SIGINT": (130, "\ninterrupted"),
 }
+
+
+def told_as_it_is(err: str, repository: Path) -> None:
+    """Each cluster is told of once, and those whose lock is there are done, or half written."""
+    said = err.strip().partition(": ")[2].rpartition("; run again: ")[0]
+    groups = dict(part.split(": ", 1) for part in said.split("; "))
+    half = set(groups) & set(NAMES)
+    done, before = (set(filter(None, groups.get(word, "").split(", "))) for word in ("done", "as before"))
+    assert set(groups) - half <= {"done", "as before"}, err
+    assert sorted([*done, *before, *half]) == list(NAMES), err
+    assert all(groups[name].startswith("ipam.lock is written, ") for name in half), err
+    assert sorted(done | half) == locks(repository), err
 
 
 @pytest.mark.parametrize("busy", BUSY)
@@ -175,7 +187,12 @@ def test_workers_end_with_their_parent(tmp_path: Path, repository: Path, name: s
     process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=20)  # its workers have the same stderr: this waits for them, too
     assert gone(there, 5)
-    assert (process.returncode, err) == ENDED.get(name, (-9, err))
+    code, head = ENDED.get(name, (-9, ""))
+    assert process.returncode == code
+    assert err.startswith(f"{head} while compiling: " if head else ""), err
+    if head:
+        assert err.count("\n") == head.count("\n") + 1, err
+        told_as_it_is(err, repository)
     assert out == ""
     assert not list(repository.glob("clusters/*/.ipamc-*"))
     assert "red" not in locks(repository)
@@ -189,7 +206,9 @@ def test_one_process_ends_in_order(tmp_path: Path, repository: Path, name: str) 
     assert list(repository.glob("clusters/red/.ipamc-*"))
     process.send_signal(getattr(signal, name))
     _, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == ENDED[name]
+    code, head = ENDED[name]
+    assert process.returncode == code
+    assert err == f"{head} while compiling red: nothing was written; run again: ipamc compile red\n"
     assert not list(repository.glob("clusters/red/.ipamc-*"))
 
 

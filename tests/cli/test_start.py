@@ -45,6 +45,8 @@ def test_the_version_and_the_names_of_verbs_import_no_library_but_click(reposito
             "ipamc.__main__",
             "ipamc.cli",
             "ipamc.cli.command",
+            "ipamc.model",
+            "ipamc.model.progress",
             "ipamc.workspace",
             "ipamc.workspace.search_path",
             "ipamc.workspace.signals",

@@ -16,12 +16,14 @@ import pkgutil
 import signal
 import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Self
 
 import ipamc
 from ipamc.cli import main
+from ipamc.workspace.signals import stop_in_order
 
 AUDITED = frozenset(
     {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
@@ -59,12 +61,16 @@ class Events:
             if self.act in FULL and kind not in NEEDS_SPACE:
                 self.on = True
                 return
-            if half and self.act != "stop":
+            if half and self.act != "stop" and self.act not in signal.Signals.__members__:
                 half()
             if self.act == "kill":
                 os.kill(self.pid, signal.SIGKILL)
             if self.act == "stop":
                 os.kill(self.pid, signal.SIGSTOP)
+            elif self.act in signal.Signals.__members__:
+                self.on = True
+                os.kill(self.pid, signal.Signals[self.act])
+                time.sleep(0)  # here its handler raises, before the event
             else:
                 self.on = True
                 code = getattr(errno, self.act)
@@ -163,6 +169,7 @@ def run(task: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(task["environment"])
     os.sched_getaffinity = lambda _: {0}  # no further processes
+    stop_in_order()
     events = Events(task["root"], task["at"], task["act"], log, reads=task["reads"])
     install(events)
     code = 70

@@ -47,7 +47,7 @@ class Forks:
         act: str = "",
         reads: bool = False,
     ) -> Run:
-        """Run ipamc; `act` before the event of number `at`: kill, stop, or fail with the error of that name. `reads` are events, too."""
+        """Run ipamc; `act` before the event of number `at`: kill, stop, a signal by its name, or fail with the error of that name. `reads` are events, too."""
         self.number += 1
         task = {
             "arguments": arguments,

@@ -18,6 +18,7 @@ import click
 
 from ipamc import __version__
 from ipamc.cli.command import BUG, INTERRUPTED, REFUSED, USAGE, Lazy, write_exits
+from ipamc.model.progress import Progress, current, watched
 from ipamc.workspace.signals import Stopped
 
 if TYPE_CHECKING:
@@ -119,8 +120,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ipamc.workspace.streams import open_closed
 
         open_closed()
+    nested = current() is not None
+    progress = Progress()
     try:
-        code: int | None = ipamc.main(arguments, "ipamc", standalone_mode=False)
+        with watched(progress):
+            code: int | None = ipamc.main(arguments, "ipamc", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as problem:
         from ipamc.report.terminal_text import harmless
@@ -128,12 +132,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # It quotes arguments, which may be names of folders.
         click.UsageError(harmless(problem.format_message()), problem.ctx).show()
         return USAGE
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+    except (click.Abort, KeyboardInterrupt) as end:
+        if nested:  # a verb called this one, and knows more
+            raise end.__cause__ or end from None
+        _tell_end(end.__cause__ or end, "interrupted", progress, arguments)
         return INTERRUPTED
     except Stopped as stopped:
-        with contextlib.suppress(OSError):  # SIGHUP: the terminal is gone
-            click.echo(str(stopped), err=True)
+        if nested:
+            raise
+        _tell_end(stopped, str(stopped), progress, arguments)
         return 128 + stopped.number
     except BrokenPipeError:
         from ipamc.workspace.streams import discard_stdout
@@ -145,6 +152,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as problem:  # noqa: BLE001 - the last handler: every failure has its line and exit code
         return _failed(problem)
     return code or 0
+
+
+def _tell_end(end: BaseException, head: str, progress: Progress, arguments: Sequence[str] | None) -> None:
+    from ipamc.cli.interrupted import tell
+
+    with contextlib.suppress(OSError):  # SIGHUP: the terminal is gone
+        tell(end, head, progress.now.text, sys.argv[1:] if arguments is None else arguments)
 
 
 def _failed(exception: BaseException) -> int:

@@ -8,9 +8,11 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
+from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, cluster_argument
 from ipamc.cli.terminal import progress, show
 from ipamc.model.diagnostics import count
+from ipamc.model.progress import phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +59,7 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
     (folder,) = find([cluster])
     problems = Problems()
     found: Sequence[Located] = ()
-    with progress("reading the dump"), problems.of(folder):
+    with accounted(lambda: NOTHING), progress("reading the cluster"), problems.of(folder):
         found = audited(folder, files, applied)
     if problems:
         return problems.conclude(style)
@@ -82,6 +84,7 @@ def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Loc
     with paused_collector():
         sides = load_sides(folder, applied)
         dump, warnings = load_dump(files)
+        phase("comparing")
         scene = Scene(cluster=sides.cluster, lock=sides.lock, dump=dump, git=sides.git, applied=sides.applied)
         reasons = refused(scene, sides.changed, sides.applied_at)
         if any(reason.severity is Severity.ERROR for reason in reasons):

@@ -11,15 +11,18 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.interrupted import NOTHING, accounted, imported_so_far, refreshed_so_far
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.model.progress import phase
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.unfinished import begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipamc.importing.bring_in import Options
+    from ipamc.importing.bring_in import Imported, Options
     from ipamc.model.dump import Dump
 
 _OF_THE_DUMP = "IPC0540"
@@ -159,13 +162,8 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
     """Write the files of a new cluster, and compile it."""
-    from ipamc.cli.init import prepare
-    from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
-    from ipamc.model.lock import Consent
     from ipamc.model.selector.label_syntax import subdomain_problem
-    from ipamc.workspace.environment import today
-    from ipamc.workspace.imported import create
 
     folder = (
         PurePath(cluster).as_posix() if PurePath(cluster).name != cluster else f"{disk.CLUSTERS}/{cluster}"
@@ -175,8 +173,22 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
         raise click.UsageError(
             f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )
-    dump, warnings = _load(files)
-    imported = bring_in(name, dump, options)
+    begin()
+    with accounted(lambda: NOTHING):
+        dump, warnings = _load(files)
+        with progress("making the files"):
+            imported = bring_in(name, dump, options)
+    with accounted(lambda: imported_so_far(folder, imported.files)):
+        return _write(folder, cluster, imported, warnings, style)
+
+
+def _write(folder: str, cluster: str, imported: Imported, warnings: Sequence[Diagnostic], style: str) -> int:
+    from ipamc.cli.init import prepare
+    from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
+    from ipamc.model.lock import Consent
+    from ipamc.workspace.environment import today
+    from ipamc.workspace.imported import create
+
     written = create(folder, imported.files)
     for path in sorted(f"{folder}/{file}" for file in imported.files):
         say(f"{path}: {'written' if path in written else 'unchanged'}")
@@ -207,15 +219,19 @@ def _refresh(
     from ipamc.workspace.source import Disk
 
     (folder,) = find([cluster])
-    dump, warnings = _load(files)
-    inputs = Disk().inputs(folder)
-    try:
-        there, _ = read(inputs.name, folder, inputs.sources, inputs.schemas)
-        texts = refresh(there, folder, dump, past_of(folder), labels=labels, rebuilt=rebuilt)
-    except Refused as refused:
-        raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-    print_findings(warnings, style)
-    changed = update(folder, texts)
+    with accounted(lambda: NOTHING):
+        dump, warnings = _load(files)
+        inputs = Disk().inputs(folder)
+        try:
+            with progress("reading the inventory"):
+                there, _ = read(inputs.name, folder, inputs.sources, inputs.schemas)
+                phase("making the files")
+                texts = refresh(there, folder, dump, past_of(folder), labels=labels, rebuilt=rebuilt)
+        except Refused as refused:
+            raise Refused(locate(refused.diagnostics, inputs.sources)) from None
+        print_findings(warnings, style)
+    with accounted(lambda: refreshed_so_far(folder, texts)):
+        changed = update(folder, texts)
     for path in sorted(f"{folder}/{file}" for file in texts):
         say(f"{path}: {'written' if path in changed else 'unchanged'}")
     return DONE

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, report_option
+from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, assume_option, clusters_argument
 from ipamc.cli.terminal import colour, progress, say, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
+from ipamc.model.progress import phase
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
@@ -120,23 +122,24 @@ def command(  # noqa: PLR0913 - an argument for each option
     folders, before = _clusters(clusters, base)
     base = base or ""
     day = today()
-    beside = neighbours(folders, progress)
-    tasks = [
-        PlanRun(
-            folder=folder,
-            today=day,
-            revision=base,
-            source=before.source,
-            was=before.renamed.get(folder, ""),
-            neighbours=beside.get(folder),
-            assume=assume,
-        )
-        for folder in folders
-    ]
     planned: list[ClusterReport] = []
-    if tasks:
-        with progress(compiling(folders)):
-            planned += run_all(tasks, jobs, run, failed)
+    with accounted(lambda: NOTHING):
+        beside = neighbours(folders, progress)
+        tasks = [
+            PlanRun(
+                folder=folder,
+                today=day,
+                revision=base,
+                source=before.source,
+                was=before.renamed.get(folder, ""),
+                neighbours=beside.get(folder),
+                assume=assume,
+            )
+            for folder in folders
+        ]
+        if tasks:
+            with progress(compiling(folders)):
+                planned += run_all(tasks, jobs, run, failed)
     planned += [_deleted(folder, lock, base, agreed=allow_deleted) for folder, lock in before.deleted.items()]
     planned.sort(key=lambda cluster: (cluster.status is not Status.DELETED, cluster.name))
     report = PlanReport(
@@ -252,6 +255,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     compilation = compile_cluster(inputs)
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)
+    phase("reading the base")
     before = cluster_base(task.source, task.was or task.folder, inputs, compilation.plan.cluster)
     status, said = Status.PLANNED, ""
     if before is None:
@@ -261,6 +265,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
             Status.RENAMED,
             f"it is {name_of(task.was)} in {task.revision}, and is compared with that",
         )
+    phase("comparing")
     difference = compare(before or empty_base(name, compilation.plan.lock.mode), compilation, task.today)
     return ClusterReport(
         name=name, status=status, said=said, difference=difference, findings=compilation.diagnostics

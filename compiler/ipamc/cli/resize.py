@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
+from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import assume_option, cluster_argument, output_option
 from ipamc.cli.terminal import progress, show, show_json
 
@@ -65,7 +66,8 @@ def command(
     (folder,) = find((cluster,))
     day, name = today(), name_of(folder)
     try:
-        looked, found = _look(folder, files, day, assume)
+        with accounted(lambda: NOTHING):
+            looked, found = _look(folder, files, day, assume)
     except Refused as refused:
         line = "refused, nothing written"
         return conclude([Outcome(name=name, folder=folder, findings=refused.diagnostics, line=line)], style)

@@ -17,6 +17,7 @@ from ipamc.cli import summary
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.findings import print_findings
+from ipamc.cli.interrupted import Account, accounted, of_compile, of_outcomes
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
@@ -25,7 +26,9 @@ from ipamc.workspace import output
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.held import Held, alone
 from ipamc.workspace.neighbours import neighbours, refuse_overlaps
+from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
+from ipamc.workspace.unfinished import Left, begin, left
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
@@ -70,11 +73,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """The environment failed, or ipamc itself; `line` says how."""
     bug: str = ""
     """The traceback, where ipamc itself failed."""
+    left: Left | None = None
+    """What is on the disk, where a signal ended the run."""
 
 
 def run(task: ClusterRun) -> Outcome:
     """Compile one cluster. A refusal ends in the outcome; of other exceptions `failed` makes one."""
     name = name_of(task.folder)
+    begin()
     try:
         with nullcontext() if task.check else alone(task.folder) as held:
             return _run(task, name, held)
@@ -85,7 +91,9 @@ def run(task: ClusterRun) -> Outcome:
 
 
 def failed(task: ClusterRun, exception: BaseException) -> Outcome:
-    """Return the outcome of a run that raised."""
+    """Return the outcome of a run that raised, or that a signal ended."""
+    if isinstance(exception, ENDS):
+        return Outcome(name=name_of(task.folder), folder=task.folder, line="", left=left(task.folder))
     problem = problem_of(exception)
     return Outcome(
         name=name_of(task.folder), folder=task.folder, line=problem.line, trouble=True, bug=problem.trace
@@ -155,18 +163,20 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
 
     Outcomes are in the order of the tasks.
     """
-    if len(tasks) == 1:
-        tasks = [replace(tasks[0], alone=True)]
-    else:
-        beside = neighbours([task.folder for task in tasks], progress)
-        tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
-    with progress(compiling([task.folder for task in tasks])):
-        return run_all(tasks, processes, run, failed)
+    outcomes: dict[int, Outcome] = {}
+    with accounted(lambda: of_compile(tasks, outcomes)):
+        if len(tasks) == 1:
+            tasks = [replace(tasks[0], alone=True)]
+        else:
+            beside = neighbours([task.folder for task in tasks], progress)
+            tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
+        with progress(compiling([task.folder for task in tasks])):
+            return run_all(tasks, processes, run, failed, outcomes)
 
 
 def compiling(folders: Sequence[str]) -> str:
-    """Return the text of progress."""
-    return f"compiling {name_of(folders[0]) if len(folders) == 1 else f'{len(folders)} clusters'}"
+    """Return what is being done, before anything more is known."""
+    return f"compiling {name_of(folders[0])}" if len(folders) == 1 else "compiling"
 
 
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
@@ -175,6 +185,11 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     A bug of ipamc in one cluster is told at the end, and decides on the exit code. Beside a document nothing
     else is printed.
     """
+    with accounted(lambda: Account("; ".join(of_outcomes(outcomes)))):
+        return _conclude(outcomes, style)
+
+
+def _conclude(outcomes: Sequence[Outcome], style: str) -> int:
     from ipamc.report.findings import format_of
     from ipamc.report.findings.content import Failure
 

@@ -15,13 +15,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from msgspec import Struct, field
 
+from ipamc.model.progress import track_clusters
 from ipamc.workspace.search_path import search_path
 from ipamc.workspace.signals import keep_from_this_thread
-from ipamc.workspace.worker import receive, send
+from ipamc.workspace.worker import STOPPED, Ended, receive, send
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -36,10 +37,16 @@ class Lost(Exception):  # noqa: N818 - a fact; its text says how
     """A process ended before its task did."""
 
 
+class Dismissed(Exception):  # noqa: N818 - a fact
+    """No further task may begin."""
+
+
 class Crew(Struct, Generic[Work, Result]):
     """The processes, each with a thread that gives it a task after the other."""
 
     do: Callable[[Work], Result]
+    results: dict[int, Result]
+    """By the number of the task. A thread fills it, so that a signal takes none away."""
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     lost: dict[int, str] = field(default_factory=dict)
     """How the processes of tasks ended that have no result."""
@@ -47,46 +54,43 @@ class Crew(Struct, Generic[Work, Result]):
     guard: threading.Lock = field(default_factory=threading.Lock)
     dismissed: bool = False
 
-    def work(self, tasks: dict[int, Work], processes: int) -> dict[int, Result]:
-        """Run tasks; return the results, by the number of the task. The others are in `lost`."""
+    def work(self, tasks: dict[int, Work], processes: int) -> None:
+        """Run tasks, by their numbers: each then has its place in `results` or in `lost`."""
         waiting: queue.SimpleQueue[tuple[int, Work]] = queue.SimpleQueue()
         for task in tasks.items():
             waiting.put(task)
-        done: queue.SimpleQueue[tuple[int, Result | BaseException]] = queue.SimpleQueue()
+        done: queue.SimpleQueue[int] = queue.SimpleQueue()
         leaders = [
             threading.Thread(target=self._lead, args=(waiting, done), daemon=True) for _ in range(processes)
         ]
         self.leaders += leaders
         for leader in leaders:
             leader.start()
-        results = {}
-        for _ in tasks:
-            index, result = done.get()  # a signal interrupts this
-            if isinstance(result, BaseException):
-                self.lost[index] = str(result)
-            else:
-                results[index] = result
+        for _ in track_clusters(tasks):
+            done.get()  # a signal interrupts this
         for leader in leaders:
             leader.join()
-        return results
 
     def _lead(
         self,
         waiting: queue.SimpleQueue[tuple[int, Work]],
-        done: queue.SimpleQueue[tuple[int, Result | BaseException]],
+        done: queue.SimpleQueue[int],
     ) -> None:
         keep_from_this_thread()
         process: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(queue.Empty):
-            while True:
+            while not self.dismissed:
                 index, task = waiting.get_nowait()
                 try:
                     process = process or self._start()
-                    done.put((index, self._ask(process, task)))
+                    self.results[index] = self._ask(process, task)
+                except Dismissed:  # the task was not begun
+                    break
                 except Exception as problem:  # noqa: BLE001 - whatever it is, the task has no result
                     _close(process)
                     process = None
-                    done.put((index, problem))
+                    self.lost[index] = str(problem)
+                done.put(index)
         _close(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -97,7 +101,7 @@ class Crew(Struct, Generic[Work, Result]):
         command = [sys.executable, *flags, "-c", _BEGIN, *search_path()]
         with self.guard:
             if self.dismissed:
-                raise Lost("dismissed")
+                raise Dismissed
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - no shell
             self.processes.append(process)
         return process
@@ -109,9 +113,16 @@ class Crew(Struct, Generic[Work, Result]):
             send(process.stdin, (self.do, task))
             answer = receive(process.stdout)
         if answer is None:
+            code = process.wait()
+            if self.dismissed and code == STOPPED:
+                raise Dismissed
+            raise Lost(_how_it_ended(code))
+        result: Any = pickle.loads(answer)  # noqa: S301 - from our own process
+        if not isinstance(result, Ended):
+            return cast("Result", result)
+        if not self.dismissed:  # somebody else ended it
             raise Lost(_how_it_ended(process.wait()))
-        result: Result = pickle.loads(answer)  # noqa: S301 - from our own process
-        return result
+        return cast("Result", result.result)
 
     def dismiss(self) -> None:
         """End all processes; those that work still clean up first. Returns when they are gone."""

@@ -43,25 +43,18 @@ class Held(Struct, frozen=True):
             return False
         return os.path.samestat(there, os.fstat(self.handle))
 
-    def stage(self, path: str, data: bytes, *, durable: bool = False) -> str:
-        """Write the bytes of a path to a temporary file, right in the folder; return its name.
+    def stage(self, name: str, path: str, data: bytes, *, durable: bool = False) -> None:
+        """Write the bytes of a path to a temporary file, right in the folder; the caller removes it.
 
-        `durable`: return only once they are on the disk.
+        `name` is from `temporary`. `durable`: return only once they are on the disk.
         """
-        name = temporary()
-        try:
-            with self._above(name, shown=path) as (handle, last):
-                opened = os.open(last, _NEW, 0o666, dir_fd=handle)
-                with open(opened, "wb") as file:  # noqa: PTH123 - pathlib opens no handles
-                    file.write(data)
-                    if durable:
-                        file.flush()
-                        os.fsync(opened)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                self.remove(name)
-            raise
-        return name
+        with self._above(name, shown=path) as (handle, last):
+            opened = os.open(last, _NEW, 0o666, dir_fd=handle)
+            with open(opened, "wb") as file:  # noqa: PTH123 - pathlib opens no handles
+                file.write(data)
+                if durable:
+                    file.flush()
+                    os.fsync(opened)
 
     def move(self, name: str, path: str) -> None:
         """Rename a temporary file to a path; the folders above it are made."""

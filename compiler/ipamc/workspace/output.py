@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ipamc.model.progress import phase, track
 from ipamc.workspace import regular, tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path
-from ipamc.workspace.held import Held, is_leftover
+from ipamc.workspace.held import Held, is_leftover, temporary
 from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.unfinished import intend
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
@@ -57,6 +59,7 @@ def write(held: Held, lock: str | None, files: Mapping[str, str] | None, read: I
     raised: nothing was written, except where the lock itself was replaced after we wrote it. After a kill
     every file is whole, and the next run completes the work. A file that has its text already is not touched.
     """
+    phase("comparing with the disk")
     for path in files or {}:
         _check_path(path)
     _refuse_moved(held)
@@ -67,10 +70,12 @@ def write(held: Held, lock: str | None, files: Mapping[str, str] | None, read: I
     texts = {f"{RENDERED}/{path}": (files or {})[path] for path in changes.written}
     if changes.lock and lock is not None:
         texts = {LOCK: lock, **texts}
+    intend(held.folder, texts, [f"{RENDERED}/{path}" for path in changes.removed])
     staged: dict[str, str] = {}
     try:
-        for path, text in texts.items():
-            staged[path] = held.stage(path, text.encode(), durable=path == LOCK)
+        for path in track(texts, "preparing", "files"):
+            staged[path] = temporary()  # known before it is there: a signal may come in between
+            held.stage(staged[path], path, texts[path].encode(), durable=path == LOCK)
         before = _Lock(held, read.lock)
         _refuse_changes(before, read)
         _place(before, staged, changes, lock)
@@ -120,6 +125,7 @@ def _refuse_moved(held: Held) -> None:
 def _place(lock: _Lock, staged: Mapping[str, str], changes: Changes, text: str | None) -> None:
     """Give the files their names, the lock first, and remove the others, as long as the lock stays as it is."""
     held = lock.held
+    phase("writing")
     if text is not None and LOCK in staged:
         held.move(staged[LOCK], LOCK)
         lock = _Lock(held, text.encode())
@@ -127,10 +133,10 @@ def _place(lock: _Lock, staged: Mapping[str, str], changes: Changes, text: str |
     for path in in_the_way:
         lock.check()
         held.prune(f"{RENDERED}/{path}")
-    for path, name in staged.items():
+    for path in track(staged, "writing", "files"):
         if path != LOCK:
             lock.check()
-            held.move(name, path)
+            held.move(staged[path], path)
     for path in changes.removed:
         if path not in in_the_way:
             lock.check()

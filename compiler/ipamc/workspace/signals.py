@@ -28,17 +28,21 @@ ENDS = (Stopped, KeyboardInterrupt, SystemExit, GeneratorExit)
 def stop_in_order() -> None:
     """From now on raise Stopped in the main thread where a signal asks the process to end.
 
-    A signal that the parent process ignores stays ignored, as `nohup` wants it.
+    For an interrupt that is KeyboardInterrupt, as ever. Only the first signal counts: a second one must not
+    interrupt the cleaning up, nor what is said of it. A signal that the parent process ignores stays ignored,
+    as `nohup` wants it.
     """
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)  # a second one must not interrupt the cleaning up
-    raise Stopped(number)
+    for each in (signal.SIGINT, *SIGNALS):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt if number == signal.SIGINT else Stopped(number)
 
 
 def keep_from_this_thread() -> None:

@@ -6,6 +6,7 @@ other end of the first pipe: when it closes, or the parent is gone in any way, t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -17,6 +18,8 @@ import time
 import traceback
 from typing import IO, Any
 
+from msgspec import Struct
+
 from ipamc.workspace.signals import (
     Stopped,
     ignore_interrupts,
@@ -27,6 +30,8 @@ from ipamc.workspace.signals import (
 
 PATIENCE = 1.0
 """Seconds that a task has to clean up, once the parent process is gone."""
+STOPPED = 128 + signal.SIGTERM
+"""The exit code of a process that was asked to end. Without an answer, it had not begun a task."""
 _LENGTH = struct.Struct(">Q")
 
 
@@ -48,6 +53,13 @@ def receive(stream: IO[bytes] | None) -> bytes | None:
     (length,) = _LENGTH.unpack(head)
     data = stream.read(length)
     return data if len(data) == length else None
+
+
+class Ended(Struct, frozen=True):
+    """The answer of a process that was asked to end, in the middle of its task."""
+
+    result: Any
+    """What `failed` makes of that."""
 
 
 def serve() -> None:
@@ -76,11 +88,18 @@ def _serve() -> None:
     let_into_this_thread()
     while True:
         do, task = pickle.loads(inbox.get())  # noqa: S301 - from our own process
-        send(answers, _picklable(do, task))
+        try:
+            answer = _picklable(do(task), do, task)
+            keep_from_this_thread()  # half an answer would be none
+        except Stopped as stopped:
+            with contextlib.suppress(OSError):  # the parent process is gone
+                send(answers, pickle.dumps(Ended(do.args[1](task, stopped))))
+            raise
+        send(answers, answer)
+        let_into_this_thread()
 
 
-def _picklable(do: Any, task: object) -> bytes:
-    result = do(task)
+def _picklable(result: object, do: Any, task: object) -> bytes:
     try:
         return pickle.dumps(result)
     except Exception as problem:  # noqa: BLE001 - whatever it is, the task failed

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from ipamc.model.gc_pause import paused_collector
+from ipamc.model.progress import track_clusters
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.trouble import Trouble
 
@@ -20,31 +21,39 @@ def run_all(
     processes: int | None,
     run: Callable[[Work], Result],
     failed: Callable[[Work, BaseException], Result],
+    results: dict[int, Result] | None = None,
 ) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
 
     A task that raises has the result that `failed` makes of it; only a request to end the process passes
-    through. One whose process was killed is run once more when all others are done, alone; if that process is
-    killed, too, `failed` gets a Trouble. Several tasks are run by processes, one for each processor by
-    default; one task, and `processes` = 1, by this process. `run`, `failed`, tasks and results are pickled.
+    through: then `results` has those that there are, by the number of the task, and what `failed` makes of
+    the tasks in the middle of which it came. One whose process was killed is run once more when all others
+    are done, alone; if that process is killed, too, `failed` gets a Trouble. Several tasks are run by
+    processes, one for each processor by default; one task, and `processes` = 1, by this process. `run`,
+    `failed`, tasks and results are pickled.
     """
     do = partial(perform, run, failed)
+    results = {} if results is None else results
     if len(tasks) <= 1 or processes == 1:
-        return [do(task) for task in tasks]
+        for index in track_clusters(range(len(tasks))):
+            try:
+                results[index] = do(tasks[index])
+            except ENDS as end:
+                results[index] = failed(tasks[index], end)
+                raise
+        return [results[index] for index in range(len(tasks))]
     from ipamc.workspace.crew import Crew
 
-    crew = Crew(do=do)
+    crew = Crew(do=do, results=results)
     try:
-        results = crew.work(dict(enumerate(tasks)), min(processes or _processors(), len(tasks)))
-        lost = {index: task for index, task in enumerate(tasks) if index not in results}
-        for index, task in lost.items():  # others may have taken the memory
-            results |= crew.work({index: task}, 1)
+        crew.work(dict(enumerate(tasks)), min(processes or _processors(), len(tasks)))
+        for index in sorted(crew.lost):  # others may have taken the memory
+            crew.work({index: tasks[index]}, 1)
     finally:
         crew.dismiss()
-    return [
-        results[index] if index in results else failed(task, Trouble(crew.lost[index]))
-        for index, task in enumerate(tasks)
-    ]
+        for index in crew.lost.keys() - results.keys():
+            results[index] = failed(tasks[index], Trouble(crew.lost[index]))
+    return [results[index] for index in range(len(tasks))]
 
 
 def perform(

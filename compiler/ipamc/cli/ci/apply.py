@@ -6,6 +6,7 @@ Here are the options and the choice of clusters; `apply_cluster` has the steps o
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from ipamc.cli.ci.apply_cluster import Options, apply_cluster
 from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings
+from ipamc.cli.interrupted import accounted, of_apply
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused
 from ipamc.render.parts import is_part
@@ -122,7 +124,14 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
                 click.get_current_context(),
             )
         wanted.setdefault(name, []).append(part)
-    options = Options(**flags)
+    sent: dict[str, bool] = {}
+    with accounted(lambda: of_apply(sent)):
+        return _apply(wanted, trunk, receipt, Options(**flags), sent)
+
+
+def _apply(
+    wanted: Mapping[str, list[str]], trunk: str, receipt: str, options: Options, sent: dict[str, bool]
+) -> int:
     done, bugs = True, []
     for name, given in wanted.items():
         try:
@@ -130,7 +139,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
                 say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
                 continue
             parts = [] if "" in given else given
-            well = apply_cluster(name, parts, options)
+            well = apply_cluster(name, parts, options, sent)
             done &= well
             if receipt and well and not options.repair and not options.before_flags:
                 _write_receipt(receipt, name, parts)

@@ -17,6 +17,7 @@ from ipamc.cli.ci.prune import name_left_over
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import count, names
+from ipamc.model.progress import phase
 from ipamc.render.parts import FIRST
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
 from ipamc.review.live.config import Assumed, Difference, Running, differences, running
@@ -75,9 +76,13 @@ class Seen(Struct, frozen=True, kw_only=True):
     nodes: Nodes
 
 
-def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
-    """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not."""
+def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[str, bool]) -> bool:
+    """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not.
+
+    `sent` gets the parts that were sent to the cluster: False while kubectl is at work, then True.
+    """
     folder = f"{disk.CLUSTERS}/{name}"
+    phase(f"comparing {name} with the cluster")
     kube = Kube(context=name)
     chosen = _chosen(name, folder, given)
     _refuse_incomplete(name, folder)
@@ -94,11 +99,14 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
     restart = any(item.level == "restart" for item in differ) and not options.before_flags
     refused = []
     for part in parts:
+        phase(f"applying {name}/{part.name}")
+        sent[f"{name}/{part.name}"] = False
         fine = (
             _repair(kube, name, part, drifts, withheld)
             if options.repair
             else _apply(kube, name, part, withheld)
         )
+        sent[f"{name}/{part.name}"] = True
         if not fine:
             refused.append(part.name)
         if part.name == FIRST and (restart or (not fine and not options.repair)):
@@ -109,12 +117,14 @@ def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
         say(f"{name}: nothing to apply: the lock gives no object that ipamc applies")
     elif options.repair and not drifts:
         say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
+    phase(f"watching {name}")
     changed = [item.document for item in drifts if identity(item.document) not in withheld]
     watched = nodes_of(folder, given) if given else None
     well = operator_is_content(
         kube, name, watched, written(every, changed, seen.live, flags), options.wait
     ) and (bool(refused) or stays(kube, name, changed))
     if not given:
+        phase(f"looking for what left the tree of {name}")
         well &= name_left_over(kube, name, folder, seen.live, seen.nodes, prune=options.prune)
     return well and not withheld and not refused
 

@@ -8,6 +8,7 @@ import click
 
 from ipamc.cli.ci.matrix import there
 from ipamc.cli.command import DONE, Verb
+from ipamc.cli.interrupted import Account, accounted
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import names
 from ipamc.workspace import disk, git
@@ -47,12 +48,14 @@ def merge(*, rev: str) -> int:
         raise Trouble(f"git cannot merge {rev}: {problem}")
     finished = False
     try:
-        _resolve_rendered()
-        day, consent = today(), Consent()
-        tasks = [
-            ClusterRun(folder=folder, today=day, consent=consent, onto=commit) for folder in there().values()
-        ]
-        code = conclude(compile_all(tasks, None), "full")
+        with accounted(lambda: Account("nothing is merged")):
+            _resolve_rendered()
+            day, consent = today(), Consent()
+            tasks = [
+                ClusterRun(folder=folder, today=day, consent=consent, onto=commit)
+                for folder in there().values()
+            ]
+            code = conclude(compile_all(tasks, None), "full")
         if code == DONE:
             git.finish_merge(".", disk.CLUSTERS)
             finished = True

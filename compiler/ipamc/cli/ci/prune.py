@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
+from ipamc.model.progress import phase
 from ipamc.review.live.left_over import ORDER, LeftOver, is_strange, left_over, pool_users
 from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, name_of
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
@@ -46,6 +47,7 @@ def name_left_over(
             f"error: {name}: none of the objects that ipamc applied in this cluster is in the tree; they may be another cluster's: nothing is deleted"
         )
         return False
+    phase(f"deleting what left the tree of {name}")
     # A CiliumNode that goes may be the last user of a pool: which pools are free is asked again, after it.
     chosen = {
         kind: [item for item in found if item.kind == kind and (kind == POOL or item in free)]

@@ -11,6 +11,7 @@ from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.comment import LONGEST
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
+from ipamc.cli.interrupted import Account, accounted
 from ipamc.cli.terminal import progress, say
 from ipamc.workspace import disk, git
 from ipamc.workspace.trouble import Trouble
@@ -92,7 +93,8 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
     if not git.is_clean(".", disk.CLUSTERS):
         raise Trouble(f"there are uncommitted changes below {disk.CLUSTERS}/: commit or stash them first")
     try:
-        code, report = _refreshed(cluster, folder, files)
+        with accounted(lambda: Account("the work tree is as it was, and nothing was pushed")):
+            code, report = _refreshed(cluster, folder, files)
         if code:
             return code
         commit = (
