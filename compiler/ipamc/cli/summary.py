@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ipamc.lock.record import decode
 from ipamc.model.diagnostics import count, names
+from ipamc.model.lock import Line
 from ipamc.model.plan import Origin, Plan, StaleReason
 from ipamc.review.renumbered import renumbered
 
@@ -36,17 +38,23 @@ def placed(before: bytes | None, after: str, plan: Plan) -> str:
 
 
 def _renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
-    """Return the nodes whose blocks change, from the rows in which the two texts differ."""
+    """Return the nodes whose blocks change, from the lines in which the two texts differ."""
     if before is None or before == after.encode():
         return set()
-    old, new = before.splitlines()[1:], after.encode().splitlines()[1:]
-    return renumbered(
-        map(decode, set(old) - set(new)),
-        map(decode, set(new) - set(old)),
-        plan.held,
-        plan.operator_pools,
-        one_block=plan.cluster.mode.one_block,
-    )
+    old: Iterable[Line]
+    new: Iterable[Line]
+    if before == plan.lock.text:
+        old, new = _differing(plan.lock.written, plan.lock.lines)
+    else:  # the lock of another revision was merged in
+        rows, now = before.splitlines()[1:], after.encode().splitlines()[1:]
+        old, new = map(decode, set(rows) - set(now)), map(decode, set(now) - set(rows))
+    return renumbered(old, new, plan.held, plan.operator_pools, one_block=plan.cluster.mode.one_block)
+
+
+def _differing(old: Iterable[Line], new: Iterable[Line]) -> tuple[list[Line], list[Line]]:
+    """Return the lines that are not the same object on both sides; few may be equal all the same."""
+    known, kept = set(map(id, old)), set(map(id, new))
+    return [line for line in old if id(line) not in kept], [line for line in new if id(line) not in known]
 
 
 def written(changes: Changes) -> str:

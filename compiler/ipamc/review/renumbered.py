@@ -28,8 +28,21 @@ def renumbered(
     """
     begun = tuple(begun)
     ended = tuple(ended)
+    coming = {line.node for line in begun if line.state is State.PENDING}
+    if ended:  # newcomers end no line of others: then nothing more is looked at
+        waited = {(line.node, line.block) for line in ended if line.state is State.PENDING}
+        coming = {
+            line.node
+            for line in begun
+            if line.state is State.PENDING and (line.node, line.block) not in waited
+        } | _moved(begun, ended, operator_pools, one_block=one_block)
+    return {node for node in coming if node in present}
+
+
+def _moved(
+    begun: Collection[Line], ended: Collection[Line], operator_pools: Collection[str], *, one_block: bool
+) -> set[str]:
     holds = {(line.node, line.block) for line in begun if line.state is State.HELD}
-    waited = {(line.node, line.block) for line in ended if line.state is State.PENDING}
     agreed = {(line.node, line.block) for line in begun if line.moved}
     gained = {line.key(one_block=one_block) for line in begun if line.state is State.HELD}
     given_back = {
@@ -37,7 +50,7 @@ def renumbered(
         for line in begun
         if line.moved and not one_block and line.key(one_block=False) not in gained
     }
-    moved = {
+    return {
         line.node
         for line in ended
         if line.state is State.HELD
@@ -45,7 +58,3 @@ def renumbered(
         and (line.node, line.block) not in given_back
         and (line.pool not in operator_pools or (line.node, line.block) in agreed)
     }
-    coming = {
-        line.node for line in begun if line.state is State.PENDING and (line.node, line.block) not in waited
-    }
-    return {node for node in moved | coming if node in present}
