@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from msgspec.structs import replace as replace_line
 
 from ipamc.lock.file import dumps
 from ipamc.model.cluster import Mode
@@ -153,7 +152,7 @@ def settled(**to: str) -> Plan:
     """Make the plan in which these nodes have another block, and the lock says that they moved."""
     plan = made(held={**HELD, **to})
     old = [
-        replace_line(line, state=State.QUARANTINED, since="2026-11-20", moved=True)
+        replace(line, state=State.QUARANTINED, since="2026-11-20", moved=True)
         for line in made().lock.lines
         if line.node in to
     ]

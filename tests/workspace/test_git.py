@@ -72,6 +72,29 @@ def test_only_what_is_wanted_is_read(repository: Path, monkeypatch: pytest.Monke
         git.show(str(repository), "HEAD", "a/large.bin")
 
 
+def test_a_file_that_the_caller_has_is_not_read(repository: Path) -> None:
+    """Told by the name of its object, which is the hash of its bytes: here git has the object no more."""
+    blob = run(repository, "rev-parse", "HEAD:a/x.yaml")
+    (repository / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    head, path = run(repository, "rev-parse", "HEAD"), str(repository)
+
+    def wanted(name: str) -> bool:
+        return name in {"x.yaml", "deep/y.json"}
+
+    known = {"x.yaml": b"x\n", "deep/y.json": b"other"}
+    assert git_tree.files(path, head, "a", wanted, known) == {"x.yaml": b"x\n", "deep/y.json": b""}
+    with pytest.raises(Trouble, match="this clone lacks a file of the commit"):
+        git_tree.files(path, head, "a", wanted, {"x.yaml": b"y\n"})
+
+
+@pytest.mark.parametrize(
+    "known", [{}, {"x.yaml": b"x\n"}, {"x.yaml": b"y"}, {"link.yaml": b"x\n", "new": b""}]
+)
+def test_what_the_caller_has_changes_nothing(repository: Path, known: dict[str, bytes]) -> None:
+    head, path = run(repository, "rev-parse", "HEAD"), str(repository)
+    assert git_tree.files(path, head, "a", everything, known) == files(repository, "a")
+
+
 def test_all_files_together_have_a_limit(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in range(5):
         (repository / f"a/{name}.json").write_bytes(b"0" * 500)

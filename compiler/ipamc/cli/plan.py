@@ -256,7 +256,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)
     phase("reading the base")
-    before = cluster_base(task.source, task.was or task.folder, inputs, compilation.plan.cluster)
+    before = cluster_base(task.source, task.was or task.folder, inputs, compilation)
     status, said = Status.PLANNED, ""
     if before is None:
         status, said = Status.NEW, f"{task.revision} has no such cluster"

@@ -186,7 +186,7 @@ def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[R
 
     inputs, compilation = _compiled(folder, day)
     plan = compilation.plan
-    before = cluster_base(_base(folder, revision), folder, inputs, plan.cluster)
+    before = cluster_base(_base(folder, revision), folder, inputs, compilation)
     base = before or empty_base(inputs.name, plan.lock.mode)
     return under_way(base, plan, compare(base, compilation, day), _commands(inputs, compilation), cut)
 

@@ -6,7 +6,8 @@ an error and not a file that is not there. A link is no file: it may lead out of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO
@@ -45,8 +46,17 @@ def folders(folder: str, commit: str, path: str) -> list[str]:
     return [name.removeprefix(within) for name, entry in found.items() if entry.sort != FILE]
 
 
-def files(folder: str, commit: str, path: str, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+def files(
+    folder: str,
+    commit: str,
+    path: str,
+    wanted: Callable[[str], bool],
+    known: Mapping[str, bytes] | None = None,
+) -> dict[str, bytes]:
     """Return those files of a commit below a folder that are wanted, by path below the folder, in order.
+
+    Of `known`, by path below the folder, a file with the bytes that the commit has is returned as it is given:
+    the name of an object is the hash of its bytes, and git need not unpack it.
 
     "" is the repository's top. There are none where there is no such folder. A link is followed to another
     file in the folder; files of submodules are of another repository. Raises Trouble for a link that leads
@@ -73,9 +83,20 @@ def files(folder: str, commit: str, path: str, wanted: Callable[[str], bool]) ->
         found: dict[str, bytes] = {}
         size = 0
         for name, blob in chosen.items():
-            found[name] = read(blob, min(LARGEST, TOTAL - size), f"{commit[:12]}:{within}{name}")
-            size += len(found[name])
+            data, most = (known or {}).get(name), min(LARGEST, TOTAL - size)
+            if data is None or len(data) > most or _name(data, blob) != blob:
+                data = read(blob, most, f"{commit[:12]}:{within}{name}")
+            found[name] = data
+            size += len(data)
     return found
+
+
+def _name(data: bytes, like: str) -> str:
+    """Return the name of the object with these bytes, in the format of another one's: SHA-1 or SHA-256."""
+    digest = hashlib.sha1(usedforsecurity=False) if len(like) == 40 else hashlib.sha256()
+    digest.update(b"blob %d\0" % len(data))
+    digest.update(data)
+    return digest.hexdigest()
 
 
 def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:

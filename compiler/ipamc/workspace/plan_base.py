@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from ipamc.lock.file import parse
-from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock, State
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.clusters import name_of
@@ -17,7 +16,7 @@ from ipamc.workspace.source import Commit, Source
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ipamc.pipeline import Inputs
+    from ipamc.pipeline import Compilation, Inputs
     from ipamc.review.diff import ClusterBase
 
 
@@ -90,24 +89,38 @@ def _holds(lock: Lock | None) -> set[tuple[str, str]]:
     )
 
 
-def cluster_base(source: Source, folder: str, head: Inputs, cluster: Cluster) -> ClusterBase | None:
+def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compilation) -> ClusterBase | None:
     """Return the base of one cluster; None where the base has no such cluster.
 
-    `head` and `cluster` are what was compiled: where the base has the same documents, they are not parsed
-    again. Raises Trouble where the base's lock cannot be read.
+    `head` was compiled to `compilation`: where the base has the same documents or the same lock, they are not
+    parsed again, and files that a commit has as they are here are not read. Of 100,000 nodes this was half of
+    the time that a plan takes beyond a compile. Raises Trouble where the base's lock cannot be read.
     """
     from ipamc.review.diff import UnreadableBase, read_base
 
+    source = source.beside(_files(head, compilation))
     if not source.has(folder):
         return None
-    inputs = source.inputs(folder)
+    inputs, plan = source.inputs(folder), compilation.plan
     same = _texts(inputs) == _texts(head) and inputs.name == head.name
+    same_lock = inputs.lock is not None and inputs.lock == head.lock
     try:
-        return read_base(inputs, source.rendered(folder), cluster if same else None)
+        return read_base(
+            inputs,
+            source.rendered(folder),
+            plan.cluster if same else None,
+            plan.lock if same_lock else None,
+        )
     except UnreadableBase as problem:
         raise Trouble(
             f"{inputs.lock_path} is not sound there ({problem}): compare with a revision before that, or after it was repaired"
         ) from None
+
+
+def _files(head: Inputs, compilation: Compilation) -> dict[str, bytes]:
+    """Return the inputs, the lock and the compiled files, by path below the cluster's folder."""
+    rendered = {f"{disk.RENDERED}/{path}": text.encode() for path, text in compilation.files.items()}
+    return {**_texts(head), disk.LOCK: head.lock or b"", **rendered}
 
 
 def _texts(inputs: Inputs) -> dict[str, bytes]:

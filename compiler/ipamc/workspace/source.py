@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of
@@ -53,6 +54,12 @@ class Source(Protocol):
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
         """Read what ipamc wrote below a cluster's `rendered/`, by path below it."""
+
+    def beside(self, files: Mapping[str, bytes]) -> Source:
+        """Return the same source for a cluster of which the caller has files, by path below its folder.
+
+        Those that are the same there need not be read.
+        """
 
     def day(self) -> str:
         """Return the day of this moment, ISO 8601 in UTC."""
@@ -129,6 +136,10 @@ class Disk(Struct, frozen=True):
         """Read the files below a cluster's `rendered/`. Raises Trouble for links, and what is no file."""
         return tree.read(folder, tree.paths(folder))
 
+    def beside(self, files: Mapping[str, bytes]) -> Disk:  # noqa: ARG002 - they are read to be compared
+        """Return the same: the disk reads as fast as it compares."""
+        return self
+
     def day(self) -> str:
         """Return today."""
         from ipamc.workspace.environment import today
@@ -138,6 +149,12 @@ class Disk(Struct, frozen=True):
     def record(self) -> Mapping[str, Mapping[str, str]]:
         """Return nothing."""
         return {}
+
+
+class Known(Struct, eq=False):
+    """Files that the caller has, by path below a cluster's folder. Equal only to itself, to be a key of a cache."""
+
+    files: Mapping[str, bytes]
 
 
 class Commit(Struct, frozen=True, kw_only=True):
@@ -154,13 +171,15 @@ class Commit(Struct, frozen=True, kw_only=True):
     """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
     assume: Version | None = None
     """What a newer Cilium than the known ones is taken for."""
+    known: Known | None = None
+    """What the caller has of the cluster that is read."""
 
     def has(self, folder: str) -> bool:
         """Tell whether the commit has files of a cluster.
 
         Raises Trouble where its folder is in no repository, or in another one.
         """
-        return bool(_files(self.top, self.commit, self._path(folder)))
+        return bool(_files(self.top, self.commit, self._path(folder), self.known))
 
     def lock(self, folder: str) -> LockFile:
         """Read a cluster's lock; with the first one, all locks of `folders`, in one process of git."""
@@ -175,7 +194,7 @@ class Commit(Struct, frozen=True, kw_only=True):
         from ipamc.place.reconcile.rendered import NODES
 
         path = self._path(folder)
-        files = _files(self.top, self.commit, path)
+        files = _files(self.top, self.commit, path, self.known)
         if not files:
             raise Trouble(f"{self.revision} has no files of {folder}")
         shown = f"{self.revision}:{path}"
@@ -201,8 +220,12 @@ class Commit(Struct, frozen=True, kw_only=True):
     def rendered(self, folder: str) -> Mapping[str, bytes]:
         """Return the files below a cluster's `rendered/`."""
         within = f"{disk.RENDERED}/"
-        files = _files(self.top, self.commit, self._path(folder))
+        files = _files(self.top, self.commit, self._path(folder), self.known)
         return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
+
+    def beside(self, files: Mapping[str, bytes]) -> Commit:
+        """Return the same commit; a file with the bytes of its object is not read by git."""
+        return replace(self, known=Known(files))
 
     def day(self) -> str:
         """Return the day of the commit."""
@@ -228,14 +251,14 @@ def _below(top: str, folder: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _files(top: str, commit: str, path: str) -> Mapping[str, bytes]:
+def _files(top: str, commit: str, path: str, known: Known | None) -> Mapping[str, bytes]:
     """Return the inputs, the lock and the rendered files of a cluster, by path below its folder.
 
     A commit never changes. The last cluster is kept, because a verb asks for its parts one after the other.
     """
     from ipamc.workspace import git_tree
 
-    return MappingProxyType(git_tree.files(top, commit, path, _is_read))
+    return MappingProxyType(git_tree.files(top, commit, path, _is_read, known.files if known else None))
 
 
 @lru_cache(maxsize=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.check.published import FLAGS
 from ipamc.lock.file import parse
@@ -100,10 +101,13 @@ class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not
     """The base's lock cannot be read; the text says why."""
 
 
-def read_base(inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | None = None) -> ClusterBase:
+def read_base(
+    inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | None = None, written: Lock | None = None
+) -> ClusterBase:
     """Return the base of these inputs.
 
-    `head`: the compiled cluster, if its documents are the same. Raises UnreadableBase.
+    `head`: the compiled cluster, if its documents are the same; `written`: the lock that was compiled, if its
+    file is the same. They are not read again. Raises UnreadableBase.
     """
     if inputs.lock is None:
         mode = head.mode if head else Mode.CLUSTER_POOL
@@ -112,9 +116,13 @@ def read_base(inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | Non
             cluster=head or _cluster(inputs),
             rendered=rendered,
         )
-    lock, found = parse(inputs.lock, inputs.lock_path)
+    # Where the lines are known, the header is enough.
+    text = inputs.lock if written is None else inputs.lock[: inputs.lock.find(b"\n") + 1]
+    lock, found = parse(text, inputs.lock_path)
     if lock is None or found:
         raise UnreadableBase(found[0].message)
+    if written is not None:
+        lock = replace(lock, lines=written.written, written=written.written)
     return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=rendered)
 
 
@@ -151,7 +159,6 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
     misplaced_lines = misplaced(plan, full)
     in_order = steps(before.lock, before.cluster, plan)
-    known = frozenset(line.node for line in before.lock.lines)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     given = given_blocks(before.rendered) if plan.operator_pools else frozenset()
     free_since = last_day(today, plan.cluster.quarantine_days)
@@ -166,10 +173,10 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
         lines=lines,
         misplaced=misplaced_lines,
         steps=(*in_order, *moves(plan, moved)),
-        restarts=restarts(trees, plan.cluster, flags, moved, known, ordered=bool(in_order))
+        restarts=restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=bool(in_order))
         if FLAGS in before.rendered
         else (),
-        leaving=leaving(trees, {want.node.name for want in plan.wants}),
+        leaving=leaving(trees, plan.wants),
         settings=(*_settings(before.lock, plan.lock), *_space(before.cluster, plan.cluster)),
         flags=flags,
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),

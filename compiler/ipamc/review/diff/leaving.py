@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
 from ipamc.check.published import FLAGS
-from ipamc.review.diff.objects import Rendered, objects
+from ipamc.model.plan import Want
+from ipamc.review.diff.objects import Rendered, objects_lost
 from ipamc.review.diff.rendered import Trees
 
 _KEPT = "cilium.io/do-not-gc"
@@ -55,19 +56,20 @@ class Leaving(Struct, frozen=True, kw_only=True):
         return self.stays in _REMOVED
 
 
-def leaving(trees: Trees, nodes: Collection[str]) -> tuple[Leaving, ...]:
+def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     """Return the objects of the base's tree that the head's tree does not have, by what they do and kind.
 
     Only files that differ are read, and the ConfigMap, which another file lists or not; an object that moved
-    to another file does not leave. `nodes` are those of the inventory. O(size of the files that differ).
+    to another file does not leave. `wants` are the nodes of the inventory. O(size of the files that differ).
     """
-    gone = objects(trees.before, (*trees.files.written, *trees.files.removed, FLAGS))
-    if not gone:
+    paths = dict.fromkeys((*trees.files.written, *trees.files.removed, FLAGS))
+    left = objects_lost(trees.before, trees.after, paths)
+    if not left:
         return ()
-    left = gone.keys() - objects(trees.after, (*trees.files.written, FLAGS)).keys()
+    nodes = {want.node.name for want in wants}
     groups: dict[tuple[Stays, str], list[str]] = defaultdict(list)
-    for identity in left:
-        groups[_stays(gone[identity], nodes), gone[identity].kind].append(gone[identity].name)
+    for found in left.values():
+        groups[_stays(found, nodes), found.kind].append(found.name)
     return tuple(
         Leaving(kind=kind, names=tuple(sorted(names)), stays=stays)
         for (stays, kind), names in sorted(

@@ -83,7 +83,7 @@ def compare_lines(
                 - lost
             ),
             vanished=len({line.node for line in vanished}),
-            unchanged=len(comparison.present - moved - joined),
+            unchanged=len(comparison.present) - len(comparison.present & (moved | joined)),
         ),
     )
 
@@ -97,7 +97,11 @@ class _Comparison:
         self.new = {line.block: line for line in plan.lock.lines}
         self.before = before
         self.present = set(plan.held)
-        pairs = [(line, self.new.get(line.block)) for line in before]
+        pairs = [
+            (line, now)
+            for line in before
+            if (now := self.new.get(line.block)) is not line and now != line  # most are the same object
+        ]
         self.resized = tuple(
             ResizedBlock(line=now, before=was.addresses)
             for was, now in pairs
@@ -108,7 +112,9 @@ class _Comparison:
         ]
         self.ended = [line for line, now in pairs if not (now and _same(line, now))]
         self.begun = [
-            line for line in plan.lock.lines if not ((was := self.old.get(line.block)) and _same(was, line))
+            line
+            for line in plan.lock.lines
+            if (was := self.old.get(line.block)) is not line and not (was and _same(was, line))
         ]
         shown = self._shown if plan.operator_pools else frozenset()
         self.taken = tuple(taken_blocks(before, self.ended, plan, shown, published))
@@ -133,7 +139,7 @@ class _Comparison:
         back |= {line.block for line in freed if line and line.pool in plan.operator_pools}
         given = (line for line in self.ended if line.since and line.pool in plan.operator_pools)
         back |= {line.block for line in given if self._of_others(line)}
-        self.taken_back = [line for line in before if line.block in back]
+        self.taken_back = [line for line in before if line.block in back] if back else []
         self.replaced |= back
 
     def _of_others(self, line: Line) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from ipamc.check.published import FLAGS
 _KIND = re.compile(r"^kind: (\S+)$", re.MULTILINE)
 _NAME = re.compile(r"^  name: (.+)$", re.MULTILINE)
 _NAMESPACE = re.compile(r"^  namespace: (.+)$", re.MULTILINE)
+_BETWEEN = "\n---\n"
 CILIUM = "cilium/kustomization.yaml"
 
 Identity = tuple[str, str, str]
@@ -48,6 +50,36 @@ def objects(tree: Mapping[str, bytes], paths: Iterable[str]) -> dict[Identity, R
     }
 
 
+def objects_lost(
+    before: Mapping[str, bytes], after: Mapping[str, bytes], paths: Iterable[str]
+) -> dict[Identity, Rendered]:
+    """Return the objects of these files that are in the tree `before` and nowhere in these files `after`.
+
+    A document that a file has in both is not searched: of the objects in a shard that changes, nearly all stay.
+    """
+    gone, new, kept = [], [], []
+    for path in paths:
+        old, now = (
+            tree[path].decode(errors="replace").split(_BETWEEN)
+            if path in tree and _is_applied(tree, path)
+            else []
+            for tree in (before, after)
+        )
+        stays = frozenset(now).intersection(old)
+        gone += [document for document in old if document not in stays]
+        new += [document for document in now if document not in stays]
+        kept.append(stays)
+    left = {found.identity: found for found in map(_object, gone) if found}
+    for found in map(_object, new):
+        if found:
+            left.pop(found.identity, None)
+    if left:  # an object that a tree has twice
+        for found in map(_object, chain.from_iterable(kept)):
+            if found:
+                left.pop(found.identity, None)
+    return left
+
+
 def _is_applied(tree: Mapping[str, bytes], path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if name in {"kustomization.yaml", "helm-values.yaml"} or folder in {"cilium/component", "renumber"}:
@@ -56,13 +88,17 @@ def _is_applied(tree: Mapping[str, bytes], path: str) -> bool:
 
 
 def _objects(text: str) -> Iterator[Rendered]:
-    for document in text.split("\n---\n"):
-        kind, name = _KIND.search(document), _NAME.search(document)
-        namespace = _NAMESPACE.search(document)
-        if kind and name:
-            yield Rendered(
-                kind[1], _scalar(namespace[1]) if namespace else "", _scalar(name[1]), document.strip("\n")
-            )
+    return filter(None, map(_object, text.split(_BETWEEN)))
+
+
+def _object(document: str) -> Rendered | None:
+    kind, name = _KIND.search(document), _NAME.search(document)
+    if not (kind and name):
+        return None
+    namespace = _NAMESPACE.search(document)
+    return Rendered(
+        kind[1], _scalar(namespace[1]) if namespace else "", _scalar(name[1]), document.strip("\n")
+    )
 
 
 def _scalar(text: str) -> str:

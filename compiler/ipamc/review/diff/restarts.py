@@ -7,13 +7,14 @@ CiliumNodeConfigs; CiliumNodes are read by an agent at its start, CiliumPodIPPoo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.lock import Line
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, parse_label_selector
 from ipamc.model.selector.selector_index import SelectorIndex
@@ -45,20 +46,20 @@ def restarts(
     cluster: Cluster,
     flags: Iterable[Flag],
     moved: tuple[str, ...],
-    known: frozenset[str],
+    before: Sequence[Line],
     *,
     ordered: bool,
 ) -> tuple[Restart, ...]:
     """Return the restarts that a change takes, the operator first. () if none.
 
-    `moved` are the nodes that are to move to another block now. `known` are the nodes with a line in the
-    base: an agent that starts for the first time restarts nothing. `ordered`: the plan has steps, which say
+    `moved` are the nodes that are to move to another block now. `before` are the lines of the base: the agent of
+    a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps, which say
     when and how all agents restart.
     """
     names = [flag.name for flag in flags]
     found = [*_of_flags(cluster, names, ordered=ordered)]
     everybody = any(not _OPERATOR_ONLY(name) for name in names)
-    if not everybody and (nodes := _other_defaults(trees, cluster, known)):
+    if not everybody and (nodes := _other_defaults(trees, cluster, before)):
         how = f"{_AGENT.format(namespace=cluster.namespace)}; no drain: pods keep their addresses"
         found.append(
             Restart(
@@ -92,7 +93,7 @@ def _list(names: list[str]) -> str:
     return ", ".join(name.replace("cilium-operator --ipam", "the argument --ipam") for name in names)
 
 
-def _other_defaults(trees: Trees, cluster: Cluster, known: frozenset[str]) -> tuple[str, ...]:
+def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> tuple[str, ...]:
     """Return the nodes for which the CiliumNodeConfigs that select them give other settings than before.
 
     O(nodes + configs + pairs of a node and a config that may select it).
@@ -103,6 +104,7 @@ def _other_defaults(trees: Trees, cluster: Cluster, known: frozenset[str]) -> tu
     was, now = objects(trees.before, changed), objects(trees.after, changed)
     same = {one for one in was.keys() & now.keys() if was[one].text == now[one].text}
     old, new = (_Configs(each.text for one, each in tree.items() if one not in same) for tree in (was, now))
+    known = {line.node for line in before}
     nodes = [node for node in cluster.nodes if node.name in known]
     return tuple(sorted(node.name for node in nodes if old.settings(node) != new.settings(node)))
 
