@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from unittest import mock
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ipamc.lock.file import dumps
 from ipamc.model.lock import Line
@@ -17,13 +17,14 @@ from ipamc.review.diff.lock_lines import compare_lines
 from ipamc.review.diff.misplaced import misplaced
 from ipamc.review.diff.objects import objects, objects_lost
 from tests.review.test_diff import TODAY, locks, plan_with
+from tests.support import builders
 from tests.support.examples import everything
 
 MODULE = sys.modules[misplaced.__module__]
 
 
 def copied(line: Line) -> Line:
-    return msgspec.structs.replace(line)
+    return replace(line)
 
 
 @given(locks(), locks())
@@ -38,9 +39,13 @@ def test_a_line_may_be_the_same_object_in_both_locks(
     )
 
 
-@given(locks())
-def test_a_block_at_home_is_not_misplaced(lines: tuple[Line, ...]) -> None:
+@given(locks(), st.sampled_from(["", "10.0.0.4/30"]), st.sampled_from([(4,), (6,)]))
+def test_a_block_at_home_is_not_misplaced(
+    lines: tuple[Line, ...], excluded: str, families: tuple[int, ...]
+) -> None:
     plan = plan_with(lines)
+    cidrs = builders.ranges(excluded) if excluded else ()
+    plan = replace(plan, cluster=replace(plan.cluster, excluded=cidrs, families=families))
     with mock.patch.object(MODULE, "_is_at_home", return_value=False):
         long_way = misplaced(plan)
     assert misplaced(plan) == long_way
@@ -59,7 +64,7 @@ def test_the_lock_that_was_compiled_is_the_base_if_its_file_is_the_same() -> Non
         text = dumps(each.plan.lock).encode()
         inputs = Inputs(name=each.plan.cluster.name, folder="f", sources={}, lock_path="base", lock=text)
         alone = read_base(inputs, {}, each.plan.cluster).lock
-        written = msgspec.structs.replace(each.plan.lock, written=each.plan.lock.lines)
+        written = replace(each.plan.lock, written=each.plan.lock.lines)
         shared = read_base(inputs, {}, each.plan.cluster, written).lock
         assert (shared.lines, shared.written, shared.shards, shared.mode, shared.path, shared.cluster) == (
             *(alone.lines, alone.written, alone.shards, alone.mode, alone.path, alone.cluster),
