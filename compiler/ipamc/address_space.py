@@ -13,7 +13,7 @@ neighbour that cannot be read is treated as one that overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -31,13 +31,12 @@ from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 
-_FIELD = b"addressSpace"
 Entry = tuple["Prefix", str, bool]
 """A prefix, its cluster, and whether that is the one that is checked."""
 HeldBlock = tuple[Block, Line | Record]
 """A block of a lock that is not released, and its line."""
 
-_NEEDED = (_FIELD, *(word for word in POOL_WORDS if word != b"Cluster"))
+_NEEDED = (b"addressSpace", *(word for word in POOL_WORDS if word != b"Cluster"))
 """One of these is in every file that matters here.
 
 Most inventories have none of them, and they take most of the time.
@@ -90,14 +89,6 @@ class Neighbours(Struct, frozen=True, kw_only=True):
     unread: tuple[Unread, ...] = ()
     known: frozenset[Block] | None = None
     """The blocks of the one, with which the others were compared; None: `clusters` are all others."""
-
-
-def mentions(sources: Mapping[str, bytes]) -> bool:
-    """Tell whether documents may name an address space.
-
-    Where the key is written with escapes, only the cluster's own compile finds it.
-    """
-    return any(_FIELD in data for data in sources.values())
 
 
 def survey(inputs: Inputs) -> ClusterPrefixes | Unread | None:

@@ -112,7 +112,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     has. The base is read as it was committed, or as it lies on the disk; it is not compiled again. It is
     compared with the result of a compile now. Writes nothing.
     """
-    from ipamc.cli.runner import compiling
+    from ipamc.cli.runner import compiling, prepare
     from ipamc.report.findings.content import Failure
     from ipamc.review.diff.plan_report import PlanReport, Status, refusals
     from ipamc.workspace.environment import today
@@ -139,7 +139,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         ]
         if tasks:
             with progress(compiling(folders)):
-                planned += run_all(tasks, jobs, run, failed)
+                planned += run_all(tasks, jobs, run, failed, prepare)
     planned += [_deleted(folder, lock, base, agreed=allow_deleted) for folder, lock in before.deleted.items()]
     planned.sort(key=lambda cluster: (cluster.status is not Status.DELETED, cluster.name))
     report = PlanReport(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.cli import summary
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.findings import print_findings
@@ -21,7 +20,6 @@ from ipamc.cli.interrupted import Account, accounted, of_compile, of_outcomes
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
-from ipamc.model.plan import StaleReason
 from ipamc.workspace import output
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.held import Held, alone
@@ -101,6 +99,8 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 
 
 def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
+    from ipamc.cli import summary
+    from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster
 
     read = Disk(assume=task.assume).inputs(task.folder)
@@ -171,7 +171,15 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
             beside = neighbours([task.folder for task in tasks], progress)
             tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
         with progress(compiling([task.folder for task in tasks])):
-            return run_all(tasks, processes, run, failed, outcomes)
+            return run_all(tasks, processes, run, failed, prepare, outcomes)
+
+
+def prepare() -> None:
+    """Import what a compile imports when it comes to it: a copy of this process has nothing else to do yet."""
+    import jinja2  # noqa: F401 - used by the pipeline
+    import jsonschema_rs  # noqa: F401 - as above
+
+    import ipamc.pipeline  # noqa: F401 - used by `run`
 
 
 def compiling(folders: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar, cast
 from msgspec import Struct, field
 
 from ipamc.model.progress import track_clusters
+from ipamc.workspace.forked import Forked
 from ipamc.workspace.search_path import search_path
 from ipamc.workspace.signals import keep_from_this_thread
 from ipamc.workspace.worker import STOPPED, Ended, receive, send
@@ -31,6 +32,9 @@ PATIENCE = 2.0
 """Seconds that a process has to clean up before it is killed."""
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.worker import serve; serve()"
 """The program of a process. Its arguments are the search path of this one."""
+
+
+Process = subprocess.Popen[bytes] | Forked
 
 
 class Lost(Exception):  # noqa: N818 - a fact; its text says how
@@ -47,12 +51,23 @@ class Crew(Struct, Generic[Work, Result]):
     do: Callable[[Work], Result]
     results: dict[int, Result]
     """By the number of the task. A thread fills it, so that a signal takes none away."""
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    idle: list[Process] = field(default_factory=list)
+    """Those that were started, and that no thread leads yet."""
     lost: dict[int, str] = field(default_factory=dict)
     """How the processes of tasks ended that have no result."""
     leaders: list[threading.Thread] = field(default_factory=list)
     guard: threading.Lock = field(default_factory=threading.Lock)
     dismissed: bool = False
+
+    def copy(self, processes: int, prepare: Callable[[], None]) -> None:
+        """Start processes as copies of this one. Where that fails, `work` starts others."""
+        with contextlib.suppress(OSError):
+            for _ in range(processes):
+                others = [stream for process in self.processes for stream in (process.stdin, process.stdout)]
+                process = Forked(prepare, others)
+                self.processes.append(process)
+                self.idle.append(process)
 
     def work(self, tasks: dict[int, Work], processes: int) -> None:
         """Run tasks, by their numbers: each then has its place in `results` or in `lost`."""
@@ -77,7 +92,7 @@ class Crew(Struct, Generic[Work, Result]):
         done: queue.SimpleQueue[int],
     ) -> None:
         keep_from_this_thread()
-        process: subprocess.Popen[bytes] | None = None
+        process: Process | None = None
         with contextlib.suppress(queue.Empty):
             while not self.dismissed:
                 index, task = waiting.get_nowait()
@@ -93,7 +108,10 @@ class Crew(Struct, Generic[Work, Result]):
                 done.put(index)
         _close(process)
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Process:
+        with self.guard:
+            if self.idle and not self.dismissed:
+                return self.idle.pop()
         # -E and -P: nothing of PYTHONPATH, and not the working directory.
         flags = ["-E", "-P", "-X", f"utf8={sys.flags.utf8_mode}"]
         flags += ["-s"] if sys.flags.no_user_site else []
@@ -102,11 +120,13 @@ class Crew(Struct, Generic[Work, Result]):
         with self.guard:
             if self.dismissed:
                 raise Dismissed
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - no shell
+            process: Process = subprocess.Popen(  # noqa: S603 - no shell
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
             self.processes.append(process)
         return process
 
-    def _ask(self, process: subprocess.Popen[bytes], task: Work) -> Result:
+    def _ask(self, process: Process, task: Work) -> Result:
         """Have a process do a task. Raises Lost where it ends before that."""
         answer: Any = None
         with contextlib.suppress(BrokenPipeError):
@@ -140,7 +160,7 @@ class Crew(Struct, Generic[Work, Result]):
             leader.join(PATIENCE)
 
 
-def _close(process: subprocess.Popen[bytes] | None) -> None:
+def _close(process: Process | None) -> None:
     """Close the pipes of a process, which ends it."""
     for stream in (process.stdin, process.stdout) if process else ():
         with contextlib.suppress(OSError):  # it is gone, and did not take what was written last

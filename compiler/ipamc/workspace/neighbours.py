@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
 from pathlib import Path, PurePath
@@ -60,12 +60,18 @@ def _compared(folders: Sequence[str]) -> dict[str, Neighbours]:
 
 
 def _may_be_of_a_space(folder: str) -> bool:
-    from ipamc.address_space import mentions
-
     try:
-        return mentions(disk.read_sources(folder)[0])
+        return _mentions(disk.read_sources(folder)[0])
     except Exception:  # noqa: BLE001 - whatever it is, the cluster's own compile reports it
         return False
+
+
+def _mentions(sources: Mapping[str, bytes]) -> bool:
+    """Tell whether documents may name an address space.
+
+    Where the key is written with escapes, only the cluster's own compile finds it.
+    """
+    return any(b"addressSpace" in data for data in sources.values())
 
 
 def _beside(folders: Iterable[str]) -> Iterator[str]:
@@ -96,14 +102,14 @@ def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict
 
 
 def _survey(folder: str) -> ClusterPrefixes | Unread | None:
-    from ipamc.address_space import Unread, mentions, survey
+    from ipamc.address_space import Unread, survey
 
     name = name_of(folder)
     try:
         sources, refused = disk.read_sources(folder)
         if refused:
             return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
-        return survey(Disk().inputs(folder)) if mentions(sources) else None
+        return survey(Disk().inputs(folder)) if _mentions(sources) else None
     except Exception as problem:  # noqa: BLE001 - a bug, too, must not hide what becomes of the others
         text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
         return Unread(cluster=name, space="", at=Span(folder), problem=text)

@@ -21,6 +21,7 @@ def run_all(
     processes: int | None,
     run: Callable[[Work], Result],
     failed: Callable[[Work, BaseException], Result],
+    prepare: Callable[[], None],
     results: dict[int, Result] | None = None,
 ) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
@@ -30,7 +31,7 @@ def run_all(
     the tasks in the middle of which it came. One whose process was killed is run once more when all others
     are done, alone; if that process is killed, too, `failed` gets a Trouble. Several tasks are run by
     processes, one for each processor by default; one task, and `processes` = 1, by this process. `run`,
-    `failed`, tasks and results are pickled.
+    `failed`, tasks and results are pickled. `prepare` imports what a task needs, in each process at once.
     """
     do = partial(perform, run, failed)
     results = {} if results is None else results
@@ -43,10 +44,13 @@ def run_all(
                 raise
         return [results[index] for index in range(len(tasks))]
     from ipamc.workspace.crew import Crew
+    from ipamc.workspace.forked import can_fork
 
-    crew = Crew(do=do, results=results)
+    crew, processes = Crew(do=do, results=results), min(processes or _processors(), len(tasks))
     try:
-        crew.work(dict(enumerate(tasks)), min(processes or _processors(), len(tasks)))
+        if can_fork():
+            crew.copy(processes, prepare)
+        crew.work(dict(enumerate(tasks)), processes)
         for index in sorted(crew.lost):  # others may have taken the memory
             crew.work({index: tasks[index]}, 1)
     finally:

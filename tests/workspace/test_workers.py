@@ -1,0 +1,100 @@
+"""Processes that are copies of this one, and those that are not, do the same: results, deaths, and no process left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipamc.workspace import forked
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
+
+TASKS = """\
+import os, signal, sys
+
+def run(task):
+    if task == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if task == "fail":
+        raise ValueError("not this one")
+    if task == "pipes":
+        return sorted(os.readlink(f"/proc/self/fd/{name}").partition(":")[0] for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}"))
+    return [task, "json" in sys.modules, os.getpid()]
+
+def failed(task, problem):
+    return f"{task}: {problem}"
+
+def prepare():
+    import json
+"""
+MAIN = """\
+import os, sys, threading
+sys.path.insert(0, {folder!r})
+import tasks
+from ipamc.workspace import forked
+from ipamc.workspace.workers import run_all
+if not {copies}:
+    forked.can_fork = lambda: False
+found = run_all({work!r}, 2, tasks.run, tasks.failed, tasks.prepare)
+try:
+    os.waitpid(-1, os.WNOHANG)
+    left = True
+except ChildProcessError:
+    left = False
+import json
+print(json.dumps([found, left, os.getpid()]))
+"""
+
+
+def done(tmp_path: Path, work: list[str], *, copies: bool) -> tuple[list[Any], int]:
+    (tmp_path / "tasks.py").write_text(TASKS)
+    code = MAIN.format(folder=str(tmp_path), copies=copies, work=work)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    found, left, here = json.loads(ran.stdout)
+    assert not left
+    assert ran.stderr == ""
+    return found, here
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_results_are_in_the_order_of_the_tasks(tmp_path: Path, copies: bool) -> None:  # noqa: FBT001 - a parameter
+    found, here = done(tmp_path, ["a", "b", "fail", "c"], copies=copies)
+    assert [each if isinstance(each, str) else each[0] for each in found] == [
+        "a",
+        "b",
+        "fail: not this one",
+        "c",
+    ]
+    workers = {each[2] for each in found if isinstance(each, list)}
+    assert here not in workers
+    assert len(workers) <= 2
+    assert {each[1] for each in found if isinstance(each, list)} == {copies}  # only copies prepare themselves
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_process_that_is_killed_takes_no_other_with_it(tmp_path: Path, copies: bool) -> None:  # noqa: FBT001 - as above
+    found, _ = done(tmp_path, ["a", "die", "b", "c"], copies=copies)
+    assert [each[0] for each in found if isinstance(each, list)] == ["a", "b", "c"]
+    assert (
+        found[1]
+        == "die: its process was killed by SIGKILL, twice, perhaps for lack of memory: give it more, or try --jobs 1"
+    )
+
+
+def test_a_copy_has_no_pipe_of_another_process(tmp_path: Path) -> None:
+    """Else that one would not learn that its parent is gone."""
+    found, _ = done(tmp_path, ["pipes", "pipes", "pipes"], copies=True)
+    assert all(
+        pipes.count("pipe") <= 4 for pipes in found
+    )  # tasks, answers, and this test's stdout and stderr
+
+
+def test_a_process_with_two_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    assert not forked.can_fork()
