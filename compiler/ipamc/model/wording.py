@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 _SHOWN = 12
@@ -25,6 +24,8 @@ def near(word: str, known: Iterable[str], limit: int) -> list[str]:
 
     Case does not count.
     """
+    import difflib  # noqa: PLC0415 - only mistakes need it
+
     by_lower = {name.lower(): name for name in sorted(known, reverse=True)}
     close = difflib.get_close_matches(word[:100].lower(), sorted(by_lower), limit)
     return [by_lower[name] for name in close]

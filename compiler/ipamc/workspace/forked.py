@@ -48,10 +48,14 @@ class Forked:
             self.pid = os.fork()
             if not self.pid:
                 _begin(prepare, theirs, ours, others)
+        except OSError:  # no memory for another process, or too many of them
+            for number in ours:
+                os.close(number)
+            raise
         finally:
             let_into_this_thread()
-        for number in theirs:
-            os.close(number)
+            for number in theirs:
+                os.close(number)
         self.stdin: IO[bytes] = os.fdopen(ours[0], "wb")
         self.stdout: IO[bytes] = os.fdopen(ours[1], "rb")
         self._code: int | None = None

@@ -76,8 +76,9 @@ def compare_lines(
         counts=Counts(
             renumbered=len(moved),
             added=len(joined),
+            # Who left holds nothing now, so each of its lines has ended.
             left=len(
-                {line.node for line in before if line.state is State.HELD}
+                {line.node for line in comparison.ended if line.state is State.HELD}
                 - comparison.present
                 - renamed
                 - lost
