@@ -69,3 +69,19 @@ def test_a_compile_imports_neither_plan_nor_processes(repository: Path) -> None:
     parts = ("ipamc.review.diff", "ipamc.review.runbook", "ipamc.workspace.crew", "ipamc.report.findings.")
     assert [name for name in found if name.startswith(parts)] == ["ipamc.report.findings.content"]
     assert not found & {"subprocess", "jsonschema", "ipamc.workspace.git_run"}
+
+
+def test_the_collector_does_not_go_through_what_was_imported(repository: Path) -> None:
+    """Neither while modules are imported nor when the process ends."""
+    code = "import atexit, gc, sys; found = []; gc.callbacks.append(lambda when, about: found.append(when)); from ipamc.__main__ import main; found.clear(); atexit.register(lambda: print(found.count('start'), gc.get_freeze_count() > 10_000, file=sys.stderr)); sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "compile"],
+        cwd=repository,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    times, frozen = done.stderr.splitlines()[-1].split()
+    assert int(times) < 5  # with the threshold of Python it is 30
+    assert frozen == "True"
