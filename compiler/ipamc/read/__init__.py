@@ -9,4 +9,5 @@ decode              items -> typed structs: the fast path; explain_shape: the sl
 values              names, labels, CIDRs and selectors, the same in every dialect
 assemble            values -> one Cluster
 locate              places -> lines and columns
+narrow/             which parts of files a question needs: the others are not parsed
 """

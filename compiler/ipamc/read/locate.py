@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
+from ipamc.read.narrow.excerpt import lines_of
 from ipamc.read.syntax.document import Keys
 from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import Spot, scan_json, scan_yaml
@@ -48,7 +49,7 @@ class Texts:
                 self._spots[at.path].descend(_steps(at))
         for path in sorted(self._spots):
             text = sources[path].removeprefix(BOM).decode(errors="replace")
-            self._texts[path], self._lines[path] = text, Lines(path, text)
+            self._texts[path], self._lines[path] = text, lines_of(path, sources[path], text)
             (scan_json if path.endswith(".json") else scan_yaml)(text, self._spots[path])
 
     def source(self, at: Place) -> str:
