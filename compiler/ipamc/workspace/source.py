@@ -46,10 +46,11 @@ class Source(Protocol):
     def lock(self, folder: str) -> LockFile:
         """Read a cluster's lock, and nothing else of it."""
 
-    def inputs(self, folder: str) -> Inputs:
+    def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
         """Read everything that a compile of a cluster depends on but consent and day.
 
-        Raises Refused for files that are no inputs, Trouble, OSError.
+        Not `rendered`: no file below `rendered/`, for who asks about pools and lock alone. Raises Refused for
+        files that are no inputs, Trouble, OSError.
         """
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
@@ -83,7 +84,7 @@ class Disk(Struct, frozen=True):
         """Read a cluster's lock. Raises Trouble where it is a link."""
         return LockFile(path=disk.lock_path(folder), text=disk.read_lock(folder))
 
-    def inputs(self, folder: str) -> Inputs:
+    def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
         """Read a cluster's inputs and lock. Raises Refused, Trouble, OSError."""
         from ipamc.check.published import BINDING
         from ipamc.model.diagnostics import Refused
@@ -93,9 +94,9 @@ class Disk(Struct, frozen=True):
         if refused:
             raise Refused(tuple(refused))
         lock = self.lock(folder)
-        rendered = tree.is_there(folder)
-        published: Mapping[str, bytes | None] = _published(folder)
-        if lock.text is not None and not rendered:
+        is_rendered = tree.is_there(folder)
+        published: Mapping[str, bytes | None] = _published(folder) if rendered else {}
+        if rendered and lock.text is not None and not is_rendered:
             published = _committed(folder, BINDING)
         return Inputs(
             name=name_of(folder),
@@ -103,7 +104,7 @@ class Disk(Struct, frozen=True):
             sources=sources,
             lock_path=lock.path,
             lock=lock.text,
-            rendered=rendered,
+            rendered=is_rendered,
             published={path: data for path, data in published.items() if data is not None},
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
@@ -187,14 +188,17 @@ class Commit(Struct, frozen=True, kw_only=True):
         path, text = _locks(self.top, self.commit, folders)[folder]
         return LockFile(path=f"{self.revision}:{path}", text=text)
 
-    def inputs(self, folder: str) -> Inputs:
+    def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
         from ipamc.check.published import BINDING, OWN_POOLS
         from ipamc.pipeline import Inputs
         from ipamc.place.reconcile.rendered import NODES
 
         path = self._path(folder)
-        files = _files(self.top, self.commit, path, self.known)
+        files = _files(self.top, self.commit, path, self.known, rendered=rendered)
+        if disk.LOCK not in files and not rendered:
+            # Whether something is rendered tells a lock that was lost from one that never was.
+            files = _files(self.top, self.commit, path, self.known)
         if not files:
             raise Trouble(f"{self.revision} has no files of {folder}")
         shown = f"{self.revision}:{path}"
@@ -251,14 +255,17 @@ def _below(top: str, folder: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _files(top: str, commit: str, path: str, known: Known | None) -> Mapping[str, bytes]:
-    """Return the inputs, the lock and the rendered files of a cluster, by path below its folder.
+def _files(
+    top: str, commit: str, path: str, known: Known | None, *, rendered: bool = True
+) -> Mapping[str, bytes]:
+    """Return the inputs, the lock and, if wanted, the rendered files of a cluster, by path below its folder.
 
     A commit never changes. The last cluster is kept, because a verb asks for its parts one after the other.
     """
     from ipamc.workspace import git_tree
 
-    return MappingProxyType(git_tree.files(top, commit, path, _is_read, known.files if known else None))
+    wanted = _is_read if rendered else _is_not_rendered
+    return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else None))
 
 
 @lru_cache(maxsize=1)
@@ -300,6 +307,11 @@ def _is_read(path: str) -> bool:
     parts = PurePosixPath(path).parts
     rendered = parts[0] == disk.RENDERED
     return path == disk.LOCK or rendered or _is_source(path)
+
+
+def _is_not_rendered(path: str) -> bool:
+    """Tell whether a file is an input or the lock, by its path below the cluster's folder."""
+    return path == disk.LOCK or _is_source(path)
 
 
 def _is_source(path: str) -> bool:
