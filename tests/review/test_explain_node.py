@@ -12,8 +12,9 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Origin
 from ipamc.pipeline import Inputs, compile_cluster, load_cluster
-from ipamc.review.explain_node import ExplainedNode, NodeStatus, explain_node
+from ipamc.review.explain_node import explain_node
 from ipamc.review.explain_pools import Verdict
+from ipamc.review.node_decisions import ExplainedNode, NodeStatus
 from tests.support import casefile
 from tests.test_cases import CASES
 

@@ -45,13 +45,16 @@ def command(
 ) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
+    Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in use.
+    What is wrong with an inventory, ipamc compile --check tells.
+
     CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
     pool of which Cilium's operator gives out blocks, where no CiliumNode tells what the node has now.
     """
     from ipamc.lock.utilisation import utilisation
-    from ipamc.pipeline import load_cluster
     from ipamc.report import utilisation as report_utilisation
     from ipamc.report.findings import format_of
+    from ipamc.review.as_needed import enough_for_use, load_without_nodes
     from ipamc.review.started import started_with
 
     problems = Problems()
@@ -59,7 +62,8 @@ def command(
     source = source_of(clusters, at, assume)
     for folder in source.folders:
         with problems.of(folder):
-            cluster, lock = load_cluster(source.inputs(folder))
+            inputs = source.inputs(folder, rendered=False)
+            cluster, lock, _ = load_without_nodes(inputs, enough_for_use)
             name, uses, started = cluster.name, utilisation(cluster, lock), started_with(cluster, lock)
             if output == "json":
                 records.append(

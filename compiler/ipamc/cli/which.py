@@ -140,29 +140,31 @@ class _Search:
         The input is read in multi-pool mode only, and a refused one says nothing: the lock has the answer.
         """
         from ipamc.model.diagnostics import Refused
-        from ipamc.pipeline import load_cluster
+        from ipamc.review.as_needed import enough_for_started, load_without_nodes
         from ipamc.review.started import started_with
 
         if b'"mode":"multi-pool"' not in text[: text.find(b"\n")]:
             return frozenset()
         try:
-            return started_with(*load_cluster(self.source.inputs(folder)))
+            inputs = self.source.inputs(folder, rendered=False)
+            cluster, lock, _ = load_without_nodes(inputs, enough_for_started)
+            return started_with(cluster, lock)
         except Refused:
             return frozenset()
 
     def unheld(self) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that no line of a lock overlaps."""
-        from ipamc.pipeline import load_cluster
         from ipamc.read.locate import Texts
         from ipamc.report.holders import InputAnswer
+        from ipamc.review.as_needed import enough_for_addresses, load_without_nodes
         from ipamc.review.explain_address import explain_address
 
         for folder in self.source.folders if self.query.block else ():
             with self.problems.of(folder):
-                inputs = self.source.inputs(folder)
-                cluster, lock = load_cluster(inputs)
+                inputs = self.source.inputs(folder, rendered=False)
+                cluster, lock, sources = load_without_nodes(inputs, enough_for_addresses)
                 some = explain_address(cluster, lock, self.query.block) if self.query.block else []
-                texts = Texts(inputs.sources, [unheld.at for unheld in some])
+                texts = Texts(sources, [unheld.at for unheld in some])
                 yield from (
                     InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
                     for unheld in some

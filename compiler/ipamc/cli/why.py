@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
-    from ipamc.review.explain_node import ExplainedNode
+    from ipamc.review.node_decisions import ExplainedNode
     from ipamc.workspace.source import Source
 
 
@@ -45,8 +45,9 @@ def command(
 
     Writes nothing.
 
-    For blocks that are not in the lock yet, it shows what the next compile would do. CLUSTER is a folder, or
-    a name below clusters/; without one, all of them.
+    For blocks that are not in the lock yet, it shows what the next compile would do. Of a node that keeps
+    what it holds, no other node is read, unless one may change the answer: what is wrong with others, ipamc
+    compile --check tells. CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.report import explanation
     from ipamc.report.findings import format_of
@@ -88,7 +89,7 @@ def _look(folder: str, node: str, source: Source) -> tuple[ExplainedNode, str, F
 
     Where no file contains the name, nothing is parsed.
     """
-    inputs = source.inputs(folder)
+    inputs = source.inputs(folder, rendered=False)
     name = node.encode()
     if not any(name in text for text in (inputs.lock or b"", *inputs.sources.values())):
         return None
@@ -96,21 +97,20 @@ def _look(folder: str, node: str, source: Source) -> tuple[ExplainedNode, str, F
 
 
 def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
-    """Read a cluster; return what `report.explanation` needs, or None where it does not know the node.
+    """Read what is needed of a cluster; return what `report.explanation` needs, or None where it does not know the node.
 
     That is the explanation of the node, the lock's path, and how a place is found. Raises Refused.
     """
-    from ipamc.pipeline import load_cluster
     from ipamc.read.locate import Texts
-    from ipamc.review.explain_node import explain_node
+    from ipamc.review.as_needed import explain_one
 
-    cluster, lock = load_cluster(inputs)
-    found = explain_node(cluster, lock, node, day)
-    if found is None:
+    explained_in = explain_one(inputs, node, day)
+    if explained_in is None:
         return None
+    found, sources = explained_in
     places = [
         *(explained.pool.selector_at for explained in found.pools),
         *(explained.size.at / "nodeSelector" for explained in found.pools if explained.size),
         *(at for at in (found.at, *(block.at for block in found.blocks)) if at),
     ]
-    return found, inputs.lock_path, Texts(inputs.sources, places).span
+    return found, inputs.lock_path, Texts(sources, places).span

@@ -10,8 +10,8 @@ from ipamc.model.plan import Origin
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
-from ipamc.review.explain_node import ExplainedBlock, ExplainedNode
 from ipamc.review.explain_pools import ExplainedPool, Verdict
+from ipamc.review.node_decisions import ExplainedBlock, ExplainedNode
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
