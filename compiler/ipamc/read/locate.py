@@ -5,13 +5,15 @@ from __future__ import annotations
 import bisect
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
-from ipamc.read.narrow.excerpt import lines_of
-from ipamc.read.syntax.document import Keys
+from ipamc.read.kinds.unread import FIELDS
+from ipamc.read.narrow.excerpt import Excerpt, lines_of
+from ipamc.read.syntax.document import Cut, Keys
 from ipamc.read.syntax.encoding import BOM, Lines
-from ipamc.read.syntax.positions import Spot, scan_json, scan_yaml
+from ipamc.read.syntax.positions import Spot, scan_cut_yaml, scan_json, scan_yaml
+from ipamc.read.syntax.yaml_cut import cut
 
 _ESCAPES = {"x": 4, "u": 6, "U": 10}
 _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
@@ -42,15 +44,16 @@ class Texts:
     def __init__(self, sources: Mapping[str, bytes], ats: Iterable[At]) -> None:
         self._texts: dict[str, str] = {}
         self._lines: dict[str, Lines] = {}
-        self._spots: dict[str, Spot] = defaultdict(Spot)
+        self._spots: dict[str, Spot] = {}
         self._scalars: dict[tuple[str, int], _Scalar] = {}
+        wanted: dict[str, list[Keys]] = defaultdict(list)
         for at in ats:
             if isinstance(at, Place) and at.path in sources:
-                self._spots[at.path].descend(_steps(at))
-        for path in sorted(self._spots):
-            text = sources[path].removeprefix(BOM).decode(errors="replace")
-            self._texts[path], self._lines[path] = text, lines_of(path, sources[path], text)
-            (scan_json if path.endswith(".json") else scan_yaml)(text, self._spots[path])
+                wanted[at.path].append(_steps(at))
+        for path in sorted(wanted):
+            data = sources[path]
+            text, self._spots[path] = _scanned(path, data, wanted[path])
+            self._texts[path], self._lines[path] = text, lines_of(path, data, text)
 
     def source(self, at: Place) -> str:
         """Return the text of a value as the file has it, with quotes; "" if it has none."""
@@ -75,6 +78,33 @@ class Texts:
                 self._scalars[key] = _Scalar(self._texts[at.path], spot)
             start = end = self._scalars[key].at(at.offset)
         return self._lines[at.path].span(start, end)
+
+
+def _scanned(path: str, data: bytes, wanted: Collection[Keys]) -> tuple[str, Spot]:
+    """Return a text, and the spots of values in it: of a dump without what nobody reads, if it has all of them."""
+    if not path.endswith(".json") and (found := _cut(data)):
+        spots = _spots(wanted)
+        if scan_cut_yaml(found, spots):
+            return found.text, spots
+    text, spots = data.removeprefix(BOM).decode(errors="replace"), _spots(wanted)
+    (scan_json if path.endswith(".json") else scan_yaml)(text, spots)
+    return text, spots
+
+
+def _cut(data: bytes) -> Cut | None:
+    if isinstance(data, Excerpt):  # its offsets lead to those of its file
+        return None
+    try:
+        return cut(data, FIELDS)
+    except UnicodeDecodeError:
+        return None
+
+
+def _spots(wanted: Iterable[Keys]) -> Spot:
+    spots = Spot()
+    for keys in wanted:
+        spots.descend(keys)
+    return spots
 
 
 def _steps(at: Place) -> Keys:

@@ -14,13 +14,14 @@ from ipamc.read.decode import shape
 from ipamc.read.explain_shape import Mistyped, mistyped
 from ipamc.read.kinds import Item, walk
 from ipamc.read.kinds.inventory import RawInventory, read_inventory
+from ipamc.read.kinds.unread import FIELDS, unread
 from ipamc.read.locate import Texts
 from ipamc.read.plain_inventory import plain_inventory
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import Document, Unreadable
-from ipamc.read.syntax.encoding import check, decode
+from ipamc.read.syntax.encoding import check
 from ipamc.read.syntax.json_stream import json_documents
-from ipamc.read.syntax.yaml import yaml_documents
+from ipamc.read.syntax.yaml_file import documents_of
 from ipamc.read.values import Reading
 
 
@@ -85,4 +86,4 @@ def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
 def _documents(path: str, data: bytes) -> Iterator[Document]:
     if path.endswith(".json"):
         return json_documents(path, data)  # `_plain` checked it
-    return yaml_documents(path, decode(path, data))
+    return documents_of(path, data, FIELDS, unread)

@@ -5,6 +5,7 @@ No value keeps its position.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -26,6 +27,9 @@ MAX_ODD = 1_000_000
 
 MAX_TAG_LINES = 1_000
 """`%TAG` lines that a file may have: a YAML parser compares each of them with all others."""
+
+MARK = "nobody-reads-this"
+"""What stands in a cut text for a value that was taken out begins with this."""
 
 Keys = tuple[str | int, ...]
 
@@ -58,6 +62,20 @@ class Document(Struct, frozen=True):
     """dict (keys are source text), list, str, int, float, bool or None. In a JSON list `items` may be an
     iterator, to be read once."""
     odd: tuple[Odd, ...] = ()
+
+
+class Cut(Struct, frozen=True):
+    """A YAML text with marks for some of its values."""
+
+    text: str
+    number: int
+    """How many marks are in the text."""
+    marks: Mapping[str, Any]
+    """The value that each of them stands for; None if nobody reads it. They are shared and not to be changed."""
+
+
+Unread = Callable[[Mapping[str, Any], Keys], bool]
+"""Tells of an object, and the path from it to a value that was cut out, whether nobody reads it there."""
 
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on a file, not a failure of ipamc

@@ -6,9 +6,10 @@ pass finds any number of positions: from parser events for YAML, from brackets a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import yaml
@@ -22,11 +23,9 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from ipamc.read.syntax.document import MAX_DEPTH, Keys
+from ipamc.read.syntax.document import MARK, MAX_DEPTH, Cut, Keys
 from ipamc.read.syntax.yaml_events import parser
 
-_OPENING = (MappingStartEvent, SequenceStartEvent)
-_CLOSING = (MappingEndEvent, SequenceEndEvent)
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _BRACKET_OR_TEXT = re.compile(r'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _decode = json.JSONDecoder(parse_int=float).raw_decode
@@ -69,30 +68,52 @@ def scan_yaml(text: str, wanted: Spot) -> None:
     Stops silently at a syntax error, and where a value is nested too deep: the reader went no further either.
     A parser's time for each token grows with the depth of brackets.
     """
-    scan = _YamlScan(text)
-    last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
-    index = -1
+    with contextlib.suppress(yaml.YAMLError, _TooDeep):
+        _YamlScan(text).stream(wanted)
+
+
+def scan_cut_yaml(cut: Cut, wanted: Spot) -> bool:
+    """Do the same for a cut text, with offsets in that text.
+
+    Returns whether the spots are filled in as for the whole text; they may be filled in partly if not.
+    """
+    scan = _YamlScan(cut.text, cut.marks)
     try:
-        while index <= last and type(event := scan.next()) is not StreamEndEvent:
-            if type(event) is DocumentStartEvent:
-                index += 1
-                event = scan.next()
-                if index in wanted.children:
-                    scan.visit(event, wanted.children[index])
-                else:
-                    scan.skip(event)
-    except (yaml.YAMLError, _TooDeep):
-        return
+        end = scan.stream(wanted)
+    except (yaml.YAMLError, _TooDeep, _Marked):
+        return False
+    return scan.met == cut.text.count(MARK, 0, end)
 
 
 class _TooDeep(Exception):  # noqa: N818 - where the scan ends, not a failure
     """A value has more than MAX_DEPTH levels."""
 
 
+class _Marked(Exception):  # noqa: N818 - the same
+    """A wanted value is not in the text."""
+
+
 class _YamlScan:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, marks: Container[str] = ()) -> None:
         self.next = parser(text).get_event
         self.depth = 0
+        self.marks = marks
+        self.met = 0
+        """How many marks were met as whole scalars."""
+
+    def stream(self, wanted: Spot) -> int:
+        """Fill in the spots of all documents; return the offset at which the scan ended."""
+        last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
+        index, event = -1, self.next()
+        while index < last and type(event := self.next()) is not StreamEndEvent:
+            if type(event) is DocumentStartEvent:
+                index += 1
+                event = self.next()
+                if index in wanted.children:
+                    self.visit(event, wanted.children[index])
+                else:
+                    self.skip(event)
+        return self.offsets(event)[1]
 
     def visit(self, event: Any, spot: Spot) -> None:
         """Fill in a spot and the spots below it.
@@ -103,6 +124,8 @@ class _YamlScan:
         self.depth += 1
         if type(event) is ScalarEvent:
             spot.style = event.style or ""
+            if event.value in self.marks:
+                raise _Marked
         elif type(event) is MappingStartEvent:
             self.mapping(spot)
         elif type(event) is SequenceStartEvent:
@@ -143,17 +166,21 @@ class _YamlScan:
 
     def skip(self, event: Any) -> None:
         """Skip the value that begins with an event."""
-        depth = 0
+        depth, most, marks, get = 0, MAX_DEPTH - self.depth, self.marks, self.next
         while True:
-            if isinstance(event, _OPENING):
+            kind = type(event)
+            if kind is ScalarEvent:
+                if event.value in marks and not event.style:
+                    self.met += 1
+            elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 depth += 1
-                if self.depth + depth > MAX_DEPTH:
+                if depth > most:
                     raise _TooDeep
-            elif isinstance(event, _CLOSING):
+            elif kind is MappingEndEvent or kind is SequenceEndEvent:
                 depth -= 1
-            if depth == 0:
+            if not depth:
                 return
-            event = self.next()
+            event = get()
 
 
 def scan_json(text: str, wanted: Spot | None, twice: Twice | None = None) -> None:

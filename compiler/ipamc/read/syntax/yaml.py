@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import yaml
@@ -25,9 +26,11 @@ from ipamc.read.syntax.document import (
     MAX_EXPANDED,
     MAX_ODD,
     MAX_TAG_LINES,
+    Cut,
     Document,
     Keys,
     Odd,
+    Unread,
     Unreadable,
 )
 from ipamc.read.syntax.encoding import Lines
@@ -82,11 +85,43 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
         raise Unreadable(*builder.broken)
 
 
-class _Builder:
-    """Builds values from events. Equal plain texts share one string and one result of `resolve`."""
+def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
+    """Return the documents of a cut text; None if it has findings, or if not every mark is where it may be."""
+    builder, documents, met = _Builder(path, cut.text, cut.marks), list[Document](), 0
+    if cut.text.count("%TAG") > MAX_TAG_LINES:
+        return None
+    try:
+        for event in builder.starts():
+            value = builder.node(event, ())
+            # What an alias stands for is weighed, and what was cut out would be missing.
+            if builder.cuts and (
+                builder.anchors or not all(_may_be(value, at, unread) for at in builder.cuts)
+            ):
+                return None
+            met += len(builder.cuts)
+            documents.append(Document(Place(path, builder.index), value, tuple(builder.odd)))
+    except (yaml.YAMLError, Unreadable):
+        return None
+    return documents if met == cut.number and not builder.broken else None
 
-    def __init__(self, path: str, text: str) -> None:
+
+def _may_be(document: Any, keys: Keys, unread: Unread) -> bool:
+    """Tell whether a mark is in an object, a document or an item of a list, and where it may be in it."""
+    if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
+        document, keys = document["items"][keys[1]], keys[2:]
+    return isinstance(document, dict) and unread(document, keys)
+
+
+class _Builder:
+    """Builds values from events. Equal plain texts share one string and one result of `resolve`.
+
+    In a cut text `marks` are the scalars that stand for values. Until the next document begins, `cuts` has the paths
+    of those that were met.
+    """
+
+    def __init__(self, path: str, text: str, marks: Mapping[str, Any] = MappingProxyType({})) -> None:
         self.path = path
+        self.marks = marks
         self.lines = Lines(path, text)
         self.next = parser(text).get_event
         self.plain: dict[str, Scalar] = {}
@@ -104,6 +139,7 @@ class _Builder:
         self.sound = True
         self.containers = 0
         self.odd: list[Odd] = []
+        self.cuts: list[Keys] = []
         self.anchors: dict[str, tuple[Any, int] | None] = {}
 
     def position(self) -> int:
@@ -182,12 +218,15 @@ class _Builder:
         self.last = event
         return result
 
-    def scalar(self, event: Any, within: Keys, last: str | int | None) -> Scalar:
+    def scalar(self, event: Any, within: Keys, last: str | int | None) -> Any:
         text: str = event.value
         if event.tag is not None:
             return self.tagged(event, text)
         if event.style:
             return self.strings.setdefault(text, text)
+        if text in self.marks:
+            self.cuts.append(within if last is None else (*within, last))
+            return self.marks[text]
         value = self.plain.setdefault(text, resolve(text))
         if type(value) is Ambiguous:
             self.note(event, Odd(within, last, key=False, text=value, agreed=False))

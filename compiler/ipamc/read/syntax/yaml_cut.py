@@ -1,0 +1,212 @@
+"""Takes out of a YAML text what nobody reads, without parsing it: most of what `kubectl get nodes -o yaml` prints.
+
+The value of a field such as `managedFields` becomes a mark, which is a plain scalar, and as many empty lines as it
+had, so that all other text keeps its line and column. The cut text itself tells where the marks are: if a parser
+meets all of them as whole plain scalars, then both texts have the same structure around the values (`_NEXT` says
+why), and the path to a mark is the path to the value.
+
+A value has to be one that the parser would read to its end, without findings and without effect on other text.
+That is known by its form, which has no place for a key that is there twice; or because the parser read it, alone.
+It may differ from one that was read in scalars at the ends of lines, such as the times in `managedFields`: each of
+them is a whole token to the parser, so the tokens of both are the same but for what these scalars say. Keys may
+differ as far as the equal ones stay equal. Of fields that are read in part, such as `conditions`, only the scalars
+that nobody reads may differ; then all such values share the one that was read.
+
+In any doubt the value stays in the text. Only the limits on containers and on ambiguous scalars do not count what
+was taken out, which takes no memory. Measured for a dump of 5,000 nodes, 113 MB, of which 11 MB stay: 0.5 s to cut
+and 0.5 s to parse; parsing it all took 8 s and 570 MB.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import yaml
+from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent, ScalarEvent
+
+from ipamc.read.syntax.document import MARK, MAX_DEPTH, Cut, Unreadable
+from ipamc.read.syntax.encoding import BOM
+from ipamc.read.syntax.yaml import yaml_documents
+from ipamc.read.syntax.yaml_events import parser
+
+_NEXT = re.compile(rb"""(?: *+[A-Za-z0-9"'.-]|\Z)""")
+"""What may follow a value, on a line that is not deeper than the field.
+
+Inside of a text or of brackets it would go on with what the mark began, and no scalar would be equal to the mark.
+If one is, the field is in block style, where such a line ends the value and the mark alike. A bracket or a comment
+could end them otherwise.
+"""
+_PLAIN = rb"[A-Za-z0-9][A-Za-z0-9._/@+:^-]*+(?<!:)"
+"""A plain scalar with nothing in it that could end it."""
+_QUOTED = rb"""(?:"[A-Za-z0-9.:+-]*+"|'[A-Za-z0-9.:+-]*+')"""
+_FORMS = re.compile(
+    rb"(?=( *+))"
+    rb"(?:(?:\1- names:\n(?:\1  - %b\n)++\1  sizeBytes: [0-9]++\n)++"  # status.images
+    rb"|(?:\1- %b\n)++)" % (_PLAIN, _PLAIN)  # status.volumesInUse
+)
+_KEYS = re.compile(rb"""(?:v:|k:\{"uid":)"[A-Za-z0-9.:/-]++"\}?+(?=:(?: \{\})?\n)""")
+"""Keys in `managedFields` that each node has its own of: its podCIDRs, and the uid of its owner."""
+_OWN_KEYS = ('v:"', 'k:{"uid":"')
+_FIRST = re.compile(rb" *+(?:- )?+")
+_UNREAD = MARK
+_KNOWN = 1_000
+"""Values and entries of lists that are remembered, some kilobytes each: all nodes of a cluster have some tens."""
+_USELESS = 200
+"""Values that differ from all others, after which it costs more to know them than to parse them in their place."""
+_DEEPEST = MAX_DEPTH - 10
+"""Levels of nesting in a value that is cut out: there are fewer than ten around it."""
+
+
+def cut(data: bytes, fields: Mapping[str, frozenset[str]]) -> Cut | None:
+    """Return the text of a file with marks for the values of these fields, at any place; None if it has none.
+
+    With each field come the keys below it whose scalars are read. The encoding must have been checked. The caller
+    has to see that each mark is where it may be.
+    """
+    known = {name.encode(): _Known(reads) for name, reads in fields.items()}
+    pattern = re.compile(rb"\n( ++)(%b):\n" % b"|".join(map(re.escape, known)))
+    kept, number, marks = bytearray(), 0, {_UNREAD: None}
+    position = search = len(BOM) if data.startswith(BOM) else 0
+    while found := pattern.search(data, search):
+        start, indent = found.end(), found.end(1) - found.start(1)
+        end = _end(data, start, indent)
+        search = start - 1
+        if end > 0 and (mark := known[found[2]].mark(data[start : end + 1], marks)):
+            kept += data[position:start] + b" " * (indent + 1) + mark.encode()
+            kept += b"\n" * data.count(b"\n", start, end)
+            position = search = end
+            number += 1
+    if not number:
+        return None
+    kept += data[position:]
+    text = kept.decode()
+    return Cut(text, number, marks) if text.count(MARK) == number else None
+
+
+def _end(data: bytes, start: int, indent: int) -> int:
+    """Return the offset of the line break at the end of the value of a field with an indentation; -1 if in doubt.
+
+    The value begins where a line begins. A list may begin in the column of its field.
+    """
+    blanks = b" " * indent
+    as_list = data.startswith(blanks + b"- ", start)
+    if not as_list and not data.startswith(blanks + b" ", start):
+        return -1
+    found = _dedent(indent, as_list=as_list).search(data, start)
+    return found.start() if found and _NEXT.match(data, found.end()) else -1
+
+
+@cache
+def _dedent(indent: int, *, as_list: bool) -> re.Pattern[bytes]:
+    """Return the pattern of a line break after which there is no deeper line, nor another entry of a list."""
+    return re.compile(rb"\n(?! {%d}%b)" % (indent, b"[ -]" if as_list else b" "))
+
+
+class _Known:
+    """What is known of the values of a field."""
+
+    def __init__(self, reads: frozenset[str]) -> None:
+        self._reads = reads
+        # The key is a plain scalar that ends in the character before the colon.
+        unread = b"".join(rb"(?<!%b: )" % re.escape(name.encode()) for name in sorted(reads))
+        before = b": " + (rb"(?<=[A-Za-z0-9]: )" + unread if reads else b"")
+        self._quoted = re.compile(before + _QUOTED + rb"(?=\n)")
+        self._plain = re.compile(before + _PLAIN + rb"(?=\n)")
+        self._marks: dict[bytes, str] = {}
+        self._seen: dict[bytes, str] = {}
+        """The same for values with their keys and unquoted scalars, so that most need no more than one look-up."""
+        self._hits = self._misses = 0
+
+    def mark(self, value: bytes, marks: dict[str, Any]) -> str | None:
+        """Return the mark for a value, lines that end with a line break; None if it has to stay in the text.
+
+        Adds what a new mark stands for.
+        """
+        if self._misses > _USELESS and self._misses > self._hits:
+            return None
+        if self._reads:
+            return self._known(b"", value, marks)
+        if _FORMS.fullmatch(value):
+            return _UNREAD
+        first = _FIRST.match(value)
+        prefix = first[0] if first else b""
+        if not prefix.endswith(b"- "):
+            return self._known(b"", value, marks)
+        entries = value[len(prefix) : -1].split(b"\n" + prefix)
+        return _UNREAD if all(self._known(prefix, entry + b"\n", marks) for entry in entries) else None
+
+    def _known(self, prefix: bytes, entry: bytes, marks: dict[str, Any]) -> str | None:
+        """Return the mark for a value, or for an entry of a list that nobody reads."""
+        seen = prefix + self._quoted.sub(b': ""', entry)
+        if mark := self._seen.get(seen):
+            self._hits += 1
+            return mark
+        blank = self._plain.sub(b": x", seen if self._reads else _renamed(seen))
+        if mark := self._marks.get(blank):
+            self._hits += 1
+        else:
+            self._misses += 1
+            mark = self._read(prefix + entry, marks)
+            if mark and len(self._marks) < _KNOWN:
+                self._marks[blank] = mark
+        if mark and len(self._seen) < _KNOWN:
+            self._seen[seen] = mark
+        return mark
+
+    def _read(self, data: bytes, marks: dict[str, Any]) -> str | None:
+        """Return the mark for a value that the parser reads as a list or mapping, alone and without findings."""
+        if not data.isascii() or b"\r" in data or b"%TAG" in data:
+            return None
+        text = data.decode()
+        try:
+            scalars = _scalars(text)
+            documents = list(yaml_documents("", text))
+        except (yaml.YAMLError, Unreadable):
+            return None
+        if (
+            scalars is None
+            or len(documents) != 1
+            or not isinstance(documents[0].value, list | dict)
+            or (self._reads and documents[0].odd)
+            or not all(
+                (found.start() + 2, found.end()) in scalars
+                for blanked in (self._quoted, self._plain)
+                for found in blanked.finditer(data)
+            )
+            or {at for at, value in scalars.items() if value.startswith(_OWN_KEYS)}
+            != {found.span() for found in _KEYS.finditer(data)}
+        ):
+            return None
+        if not self._reads:
+            return _UNREAD
+        mark = f"{MARK}-{len(marks)}"
+        marks[mark] = documents[0].value
+        return mark
+
+
+def _renamed(data: bytes) -> bytes:
+    """Return a text with a number for each of the keys that nodes have their own of."""
+    numbers: dict[bytes, bytes] = {}
+    return _KEYS.sub(lambda key: numbers.setdefault(key[0], b'v:"%d"' % len(numbers)), data)
+
+
+def _scalars(text: str) -> dict[tuple[int, int], str] | None:
+    """Return the scalars of a text by where they begin and end; None if it has anchors, or is nested deep."""
+    found: dict[tuple[int, int], str] = {}
+    depth = 0
+    for event in iter(parser(text).get_event, None):
+        if isinstance(event, AliasEvent) or (isinstance(event, NodeEvent) and event.anchor is not None):
+            return None
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _DEEPEST:
+            return None
+        if isinstance(event, ScalarEvent):
+            found[_span(event)] = event.value
+    return found
+
+
+def _span(event: Any) -> tuple[int, int]:
+    return event.start_mark.index, event.end_mark.index
