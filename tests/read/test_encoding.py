@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.read.syntax import encoding
 from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.encoding import BOM, check, decode
+from ipamc.read.syntax.encoding import BOM, Lines, check, decode
 
 PIECES = (b"a: b\n", b"\r\n", b" ", b"\x0b", BOM, "ö".encode(), "日本".encode(), "🎉".encode())
 HOSTILE = (
@@ -36,7 +37,7 @@ def refusal(data: bytes, *, whole: bool) -> tuple[Diagnostic, ...]:
 
 @given(
     pieces=st.lists(st.sampled_from(PIECES + HOSTILE), max_size=12),
-    step=st.sampled_from((1, 2, 3, 7, 1 << 18)),
+    step=st.sampled_from((1, 2, 3, 7, 1 << 16)),
 )
 @example(pieces=[], step=1)
 @example(pieces=[b" ", BOM, b" "], step=2)
@@ -65,3 +66,27 @@ def test_the_check_makes_no_text_as_long_as_the_file() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < len(data) / 2  # decoded it takes four times its length
+
+
+@given(
+    text=st.text(st.sampled_from("ab\n\r\x85ö"), max_size=30),
+    offsets=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=4),
+    step=st.sampled_from((1, 2, 5, 1 << 16)),
+)
+@settings(max_examples=400)
+def test_a_span_is_where_its_lines_say(text: str, offsets: list[tuple[int, int]], step: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "_STEP", step)
+        lines = Lines("x", text)
+        for offset, length in offsets:
+            start = min(offset, len(text))
+            before = text[:start]
+            if before.endswith("\r") and text[start : start + 1] == "\n":
+                before = before[:-1]  # in the middle of a line break, which belongs to the line before
+            *whole, _ = re.split(r"\r\n|\r|\n", before)
+            first = start if before == "" else len(before) - len(re.split(r"\r\n|\r|\n", before)[-1])
+            first = 0 if not whole else first
+            source = re.split(r"\r\n|\r|\n", text[first:])[0]
+            column = min(start - first, len(source)) + 1
+            end = max(column, min(start + length - first, len(source)) + 1)
+            assert lines.span(start, start + length) == Span("x", len(whole) + 1, column, end, source)

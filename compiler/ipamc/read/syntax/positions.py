@@ -104,7 +104,7 @@ class _YamlScan:
     def stream(self, wanted: Spot) -> int:
         """Fill in the spots of all documents; return the offset at which the scan ended."""
         last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
-        index, event = -1, self.next()
+        index, end = -1, 0
         while index < last and type(event := self.next()) is not StreamEndEvent:
             if type(event) is DocumentStartEvent:
                 index += 1
@@ -113,7 +113,8 @@ class _YamlScan:
                     self.visit(event, wanted.children[index])
                 else:
                     self.skip(event)
-        return self.offsets(event)[1]
+                end = self.offsets(self.next())[1]
+        return end
 
     def visit(self, event: Any, spot: Spot) -> None:
         """Fill in a spot and the spots below it.
