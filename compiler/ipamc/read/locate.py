@@ -56,7 +56,7 @@ class Texts:
             self._texts[path], self._lines[path] = text, lines_of(path, data, text)
 
     def source(self, at: Place) -> str:
-        """Return the text of a value as the file has it, with quotes; "" if it has none."""
+        """Return the text of a scalar as the file has it, with quotes; "" if it has none."""
         spot, whole = self._spots[at.path].deepest(_steps(at)) if at.path in self._texts else (Spot(), False)
         return self._texts[at.path][spot.start : spot.end] if whole else ""
 

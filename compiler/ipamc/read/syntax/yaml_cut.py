@@ -39,7 +39,7 @@ Inside of a text or of brackets it would go on with what the mark began, and no 
 If one is, the field is in block style, where such a line ends the value and the mark alike. A bracket or a comment
 could end them otherwise.
 """
-_PLAIN = rb"[A-Za-z0-9][A-Za-z0-9._/@+:^-]*+(?<!:)"
+_PLAIN = rb"[A-Za-z0-9<][A-Za-z0-9._/@+:^<>-]*+(?<!:)"
 """A plain scalar with nothing in it that could end it."""
 _QUOTED = rb"""(?:"[A-Za-z0-9.:+-]*+"|'[A-Za-z0-9.:+-]*+')"""
 _FORMS = re.compile(
@@ -53,9 +53,13 @@ _OWN_KEYS = ('v:"', 'k:{"uid":"')
 _FIRST = re.compile(rb" *+(?:- )?+")
 _UNREAD = MARK
 _KNOWN = 1_000
-"""Values and entries of lists that are remembered, some kilobytes each: all nodes of a cluster have some tens."""
-_USELESS = 200
-"""Values that differ from all others, after which it costs more to know them than to parse them in their place."""
+"""Values and entries of lists that are remembered: all nodes of a cluster have some tens."""
+_REMEMBERED = 1 << 16
+"""Bytes of the longest one that is remembered; most have some kilobytes."""
+_USELESS = 1 << 20
+"""Bytes of values that are read alone before it is asked whether that saves more."""
+_LONGEST = 1 << 21
+"""Bytes of a value that is cut out. Kubernetes keeps no object that is longer."""
 _DEEPEST = MAX_DEPTH - 10
 """Levels of nesting in a value that is cut out: there are fewer than ten around it."""
 
@@ -67,7 +71,8 @@ def cut(data: bytes, fields: Mapping[str, frozenset[str]]) -> Cut | None:
     has to see that each mark is where it may be.
     """
     known = {name.encode(): _Known(reads) for name, reads in fields.items()}
-    pattern = re.compile(rb"\n( ++)(%b):\n" % b"|".join(map(re.escape, known)))
+    # Fields of objects are not deeper; and a value that has to stay is looked through again for fields inside of it.
+    pattern = re.compile(rb"\n( {1,8}+)(%b):\n" % b"|".join(map(re.escape, known)))
     kept, number, marks = bytearray(), 0, {_UNREAD: None}
     position = search = len(BOM) if data.startswith(BOM) else 0
     while found := pattern.search(data, search):
@@ -95,14 +100,20 @@ def _end(data: bytes, start: int, indent: int) -> int:
     as_list = data.startswith(blanks + b"- ", start)
     if not as_list and not data.startswith(blanks + b" ", start):
         return -1
-    found = _dedent(indent, as_list=as_list).search(data, start)
-    return found.start() if found and _NEXT.match(data, found.end()) else -1
+    dedent = _dedent(indent, as_list=as_list)
+    found = dedent.search(data, start, start + _LONGEST)
+    # The search takes the place where it has to stop for the end of the text.
+    return (
+        found.start()
+        if found and dedent.match(data, found.start()) and _NEXT.match(data, found.end())
+        else -1
+    )
 
 
 @cache
 def _dedent(indent: int, *, as_list: bool) -> re.Pattern[bytes]:
-    """Return the pattern of a line break after which there is no deeper line, nor another entry of a list."""
-    return re.compile(rb"\n(?! {%d}%b)" % (indent, b"[ -]" if as_list else b" "))
+    """Return the pattern of a line break after which there is no empty or deeper line, nor another entry of a list."""
+    return re.compile(rb"\n(?!\n| {%d}%b)" % (indent, b"[ -]" if as_list else b" "))
 
 
 class _Known:
@@ -118,19 +129,20 @@ class _Known:
         self._marks: dict[bytes, str] = {}
         self._seen: dict[bytes, str] = {}
         """The same for values with their keys and unquoted scalars, so that most need no more than one look-up."""
-        self._hits = self._misses = 0
+        self._alone = self._saved = 0
+        """Bytes of values that were read alone, and of those that were not because they were known."""
 
     def mark(self, value: bytes, marks: dict[str, Any]) -> str | None:
         """Return the mark for a value, lines that end with a line break; None if it has to stay in the text.
 
         Adds what a new mark stands for.
         """
-        if self._misses > _USELESS and self._misses > self._hits:
+        if not self._reads and _FORMS.fullmatch(value):
+            return _UNREAD
+        if self._alone > _USELESS and self._alone > self._saved:
             return None
         if self._reads:
             return self._known(b"", value, marks)
-        if _FORMS.fullmatch(value):
-            return _UNREAD
         first = _FIRST.match(value)
         prefix = first[0] if first else b""
         if not prefix.endswith(b"- "):
@@ -142,17 +154,17 @@ class _Known:
         """Return the mark for a value, or for an entry of a list that nobody reads."""
         seen = prefix + self._quoted.sub(b': ""', entry)
         if mark := self._seen.get(seen):
-            self._hits += 1
+            self._saved += len(entry)
             return mark
         blank = self._plain.sub(b": x", seen if self._reads else _renamed(seen))
         if mark := self._marks.get(blank):
-            self._hits += 1
+            self._saved += len(entry)
         else:
-            self._misses += 1
+            self._alone += len(entry)
             mark = self._read(prefix + entry, marks)
-            if mark and len(self._marks) < _KNOWN:
+            if mark and len(self._marks) < _KNOWN and len(entry) <= _REMEMBERED:
                 self._marks[blank] = mark
-        if mark and len(self._seen) < _KNOWN:
+        if mark and len(self._seen) < _KNOWN and len(entry) <= _REMEMBERED:
             self._seen[seen] = mark
         return mark
 
