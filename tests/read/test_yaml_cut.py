@@ -140,6 +140,8 @@ NODES = [yaml_dumps.node(number) for number in range(3)]
 NODE = yaml_dumps.text([NODES[0]])
 ENTRY = '    - fields:\n        a: {}\n        b: {}\n      time: "1"\n'
 
+IMAGES = "    - names:\n      - a/x@sha256:0\n      - a/y:1\n      sizeBytes: 2\n    - names:\n      - a\n      sizeBytes: 4\n"
+
 
 def items(*texts: str) -> bytes:
     return ("apiVersion: v1\nitems:\n" + "".join(texts) + "kind: List\n").encode()
@@ -216,6 +218,16 @@ def test_the_parser_sees_a_fraction_of_a_dump(*, deeper: bool, monkeypatch: pyte
         (0, managed("    -a: b\n")),
         (0, managed("      text\n")),
         (0, managed("    # a comment\n")),
+        (1, managed("    - y: 08\n      on: n\n      1: 2:3\n")),
+        (1, managed(IMAGES)),
+        (1, managed(IMAGES.replace("  - a", "    - a"))),
+        (1, managed(IMAGES.replace("      sizeBytes: 2\n", ""))),
+        (1, managed(IMAGES.replace("    - names", "    - sizeBytes: 3\n    - names"))),
+        (0, managed(IMAGES.replace("  - a", "    - a", 1).replace("y:1", "y:1\n      - b"))),
+        (0, managed(IMAGES.replace("2\n", "2\n      sizeBytes: 3\n"))),
+        (1, managed(IMAGES.replace("@sha256:0", "@sha256:0\n        b"))),
+        (1, managed(IMAGES.replace("@sha256:0", "@sha256:"))),
+        (0, managed("      # a comment\n")),
         (0, managed(ENTRY + "    # a comment\n")),  # in doubt
         (0, managed(ENTRY + "    : x\n")),
         (0, managed(ENTRY + "    [x]: y\n")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def test_what_is_read(tmp_path: Path) -> None:
     assert regular.read(str(path), 10) == b"0123456789"
     assert disk.is_same(path, b"0123456789")
     assert not disk.is_same(path, b"0123456")
+
+
+def test_an_input_is_compared_without_another_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = b"0123456789" * 100_000
+    Path("file").write_bytes(data)
+    Path("link").symlink_to("file")
+    tracemalloc.start()
+    assert disk.is_source("file", ".", data)
+    assert disk.is_source("link", ".", data)
+    assert tracemalloc.get_traced_memory()[1] < len(data)
+    tracemalloc.stop()
+    for other in (b"", data[1:], data[:-1], data + b"x", b"x" + data[1:], data[:-1] + b"x"):
+        assert not disk.is_source("file", ".", other)
+    assert not disk.is_source("nothing", ".", b"")
+    Path("link").unlink()
+    Path("link").symlink_to("/dev/zero")
+    with pytest.raises(Trouble, match="leaves the cluster's folder"):
+        disk.is_source("link", ".", data)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")

@@ -128,13 +128,20 @@ def _candidates(folder: Path) -> Iterator[Path]:
 
 def read_source(path: str, folder: str) -> bytes:
     """Read an input. It may be a link to another file of the cluster's folder. Raises Irregular."""
-    where = Path(path)
-    if where.is_symlink():
-        where = _target(where, Path(folder))
-    data = regular.read(where.as_posix())
+    data = regular.read(_followed(path, folder))
     if data is None:
         raise regular.Irregular(path, "was removed while it was read", "run it again")
     return data
+
+
+def is_source(path: str, folder: str, data: bytes) -> bool:
+    """Tell whether an input has these bytes. Raises Irregular, and takes no memory for a large dump."""
+    return regular.has(_followed(path, folder), data)
+
+
+def _followed(path: str, folder: str) -> str:
+    where = Path(path)
+    return (_target(where, Path(folder)) if where.is_symlink() else where).as_posix()
 
 
 def _target(link: Path, folder: Path) -> Path:
@@ -223,7 +230,7 @@ def replace(path: str, text: str) -> bool:
 def is_same(path: Path, data: bytes) -> bool:
     """Tell whether a path is a regular file with these bytes."""
     try:
-        return regular.read(str(path), len(data)) == data
+        return regular.has(str(path), data)
     except regular.Irregular:
         return False
 

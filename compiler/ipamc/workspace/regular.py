@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
 
 from ipamc.workspace.trouble import Trouble
 
@@ -17,6 +19,7 @@ LARGEST = 256 << 20
 TOTAL = 1 << 30
 """The most bytes of the inputs of a cluster together, and of its rendered files."""
 
+_PIECE = 1 << 18
 _FLAGS = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
 )
@@ -53,18 +56,10 @@ def read(path: str, most: int | None = None) -> bytes | None:
 def read_signed(path: str, most: int | None = None) -> tuple[bytes, Signature] | None:
     """Return the bytes of a file with its signature from before they were read, else as `read`."""
     most = LARGEST if most is None else most
-    try:
-        before = os.lstat(path)
-        _check(path, before)
-        handle = os.open(path, _FLAGS)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    with open(handle, "rb") as file:  # noqa: PTH123 - pathlib opens no handles
-        now = os.fstat(handle)
-        _check(path, now)
-        # Where the system cannot refuse a link, what was opened may be another file.
-        if not os.path.samestat(before, now):
-            raise Irregular(path, "was replaced while it was opened", "run it again")
+    with _opened(path) as file:
+        if file is None:
+            return None
+        now = os.fstat(file.fileno())
         if now.st_size > most:
             raise Irregular(path, f"has {now.st_size:,} bytes, more than {most:,}", "make it smaller")
         data = file.read(now.st_size + 1)
@@ -74,6 +69,38 @@ def read_signed(path: str, most: int | None = None) -> tuple[bytes, Signature] |
         if len(data) > most:
             raise Irregular(path, f"has more than {most:,} bytes", "make it smaller")
     return data, signature(now)
+
+
+def has(path: str, data: bytes) -> bool:
+    """Tell whether a file has these bytes, without another copy of them. Raises Irregular."""
+    with _opened(path) as file:
+        if file is None:
+            return False
+        position = 0
+        while piece := file.read(_PIECE):
+            if data[position : position + len(piece)] != piece:
+                return False
+            position += len(piece)
+        return position == len(data)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO | None]:
+    """Open a file for reading; None where there is none. Raises Irregular."""
+    try:
+        before = os.lstat(path)
+        _check(path, before)
+        handle = os.open(path, _FLAGS)
+    except (FileNotFoundError, NotADirectoryError):
+        yield None
+        return
+    with open(handle, "rb") as file:  # noqa: PTH123 - pathlib opens no handles
+        now = os.fstat(handle)
+        _check(path, now)
+        # Where the system cannot refuse a link, what was opened may be another file.
+        if not os.path.samestat(before, now):
+            raise Irregular(path, "was replaced while it was opened", "run it again")
+        yield file
 
 
 def refuse(path: str) -> None:

@@ -122,7 +122,7 @@ class Disk(Struct, frozen=True):
             if new := set(disk.source_paths(folder)) ^ inputs.sources.keys():
                 return min(new)
             for path, data in inputs.sources.items():
-                if disk.read_source(path, folder) != data:
+                if not disk.is_source(path, folder, data):
                     return path
             path = f"{folder}/{disk.RENDERED}"
             if tree.is_there(folder) != inputs.rendered:

@@ -43,10 +43,11 @@ _PLAIN = rb"[A-Za-z0-9<][A-Za-z0-9._/@+:^<>-]*+(?<!:)"
 """A plain scalar with nothing in it that could end it."""
 _QUOTED = rb"""(?:"[A-Za-z0-9.:+-]*+"|'[A-Za-z0-9.:+-]*+')"""
 _FORMS = re.compile(
-    rb"(?=( *+))"
-    rb"(?:(?:\1- names:\n(?:\1  - %b\n)++\1  sizeBytes: [0-9]++\n)++"  # status.images
-    rb"|(?:\1- %b\n)++)" % (_PLAIN, _PLAIN)  # status.volumesInUse
+    rb"(?=( *+))(?:"
+    rb"(?:\1- (?:names:\n(?:(?:\1  - %b\n)++|(?:\1    - %b\n)++)(?:\1  sizeBytes: [0-9]++\n)?+|sizeBytes: [0-9]++\n))++"
+    rb"|(?:\1- %b\n)++)" % (_PLAIN, _PLAIN, _PLAIN)
 )
+"""The forms of `status.images` and of `status.volumesInUse`."""
 _KEYS = re.compile(rb"""(?:v:|k:\{"uid":)"[A-Za-z0-9.:/-]++"\}?+(?=:(?: \{\})?\n)""")
 """Keys in `managedFields` that each node has its own of: its podCIDRs, and the uid of its owner."""
 _OWN_KEYS = ('v:"', 'k:{"uid":"')
