@@ -94,25 +94,29 @@ def only(value: Any, reads: frozenset[str]) -> Any:
 
 
 def places(documents: list[Document], data: bytes) -> list[object]:
-    """Return the span of every value and key that is read."""
-    ats = [
-        Place("x.yaml", each.at.document, keys, key=key)
-        for each in documents
-        for keys in paths(pruned(each.value))
-        for key in (False, True)
-    ]
+    """Return the span of every value and key that is read, of a character in each text, and the source of scalars."""
+    ats: list[Place] = []
+    scalars: set[Place] = set()
+    for each in documents:
+        for keys, value in parts(pruned(each.value)):
+            at = Place("x.yaml", each.at.document, keys)
+            ats += [at, Place(at.path, at.document, keys, key=True)]
+            if isinstance(value, str):
+                ats.append(Place(at.path, at.document, keys, offset=len(value) - 1))
+            if not isinstance(value, dict | list):
+                scalars.add(at)
     texts = Texts({"x.yaml": data}, ats)
-    return [(at, texts.span(at)) for at in ats]
+    return [(at, texts.span(at), texts.source(at) if at in scalars else "") for at in ats]
 
 
-def paths(value: Any, before: Keys = ()) -> Iterator[Keys]:
-    yield before
+def parts(value: Any, before: Keys = ()) -> Iterator[tuple[Keys, Any]]:
+    yield before, value
     members = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
     for key, member in members:
         if member is not None:
-            yield from paths(member, (*before, key))
+            yield from parts(member, (*before, key))
 
 
 @given(st.data())

@@ -42,14 +42,6 @@ could end them otherwise.
 _PLAIN = rb"[A-Za-z0-9<][A-Za-z0-9._/@+:^<>-]*+(?<!:)"
 """A plain scalar with nothing in it that could end it."""
 _QUOTED = rb"""(?:"[A-Za-z0-9.:+-]*+"|'[A-Za-z0-9.:+-]*+')"""
-_FORMS = re.compile(
-    rb"(?=( *+))(?:"
-    rb"(?:\1- (?:names:\n(?:(?:\1  - %b\n)++|(?:\1    - %b\n)++)(?:\1  sizeBytes: [0-9]++\n)?+|sizeBytes: [0-9]++\n))++"
-    rb"|(?:\1- %b\n)++)" % (_PLAIN, _PLAIN, _PLAIN)
-)
-"""The forms of `status.images` and of `status.volumesInUse`."""
-_KEYS = re.compile(rb"""(?:v:|k:\{"uid":)"[A-Za-z0-9.:/-]++"\}?+(?=:(?: \{\})?\n)""")
-"""Keys in `managedFields` that each node has its own of: its podCIDRs, and the uid of its owner."""
 _OWN_KEYS = ('v:"', 'k:{"uid":"')
 _FIRST = re.compile(rb" *+(?:- )?+")
 _UNREAD = MARK
@@ -69,18 +61,22 @@ def cut(data: bytes, fields: Mapping[str, frozenset[str]]) -> Cut | None:
     """Return the text of a file with marks for the values of these fields, at any place; None if it has none.
 
     With each field come the keys below it whose scalars are read. The encoding must have been checked. The caller
-    has to see that each mark is where it may be.
+    has to see that each mark is where it may be. Linear: a byte is looked at once for each level of fields.
     """
-    known = {name.encode(): _Known(reads) for name, reads in fields.items()}
+    known: dict[bytes, _Known] = {}
     # Fields of objects are not deeper; and a value that has to stay is looked through again for fields inside of it.
-    pattern = re.compile(rb"\n( {1,8}+)(%b):\n" % b"|".join(map(re.escape, known)))
+    pattern = re.compile(rb"\n( {1,8}+)(%b):\n" % "|".join(map(re.escape, fields)).encode())
     kept, number, marks = bytearray(), 0, {_UNREAD: None}
     position = search = len(BOM) if data.startswith(BOM) else 0
     while found := pattern.search(data, search):
         start, indent = found.end(), found.end(1) - found.start(1)
         end = _end(data, start, indent)
         search = start - 1
-        if end > 0 and (mark := known[found[2]].mark(data[start : end + 1], marks)):
+        if end < 0:
+            continue
+        if found[2] not in known:
+            known[found[2]] = _Known(fields[found[2].decode()])
+        if mark := known[found[2]].mark(data[start : end + 1], marks):
             kept += data[position:start] + b" " * (indent + 1) + mark.encode()
             kept += b"\n" * data.count(b"\n", start, end)
             position = search = end
@@ -112,6 +108,22 @@ def _end(data: bytes, start: int, indent: int) -> int:
 
 
 @cache
+def _forms() -> re.Pattern[bytes]:
+    """Return the pattern of `status.images` and of `status.volumesInUse`. Compiled for dumps alone, which take longer."""
+    return re.compile(
+        rb"(?=( *+))(?:"
+        rb"(?:\1- (?:names:\n(?:(?:\1  - %b\n)++|(?:\1    - %b\n)++)(?:\1  sizeBytes: [0-9]++\n)?+|sizeBytes: [0-9]++\n))++"
+        rb"|(?:\1- %b\n)++)" % (_PLAIN, _PLAIN, _PLAIN)
+    )
+
+
+@cache
+def _own_keys() -> re.Pattern[bytes]:
+    """Return the pattern of keys in `managedFields` that a node has its own of: its podCIDRs, the uid of its owner."""
+    return re.compile(rb"""(?:v:|k:\{"uid":)"[A-Za-z0-9.:/-]++"\}?+(?=:(?: \{\})?\n)""")
+
+
+@cache
 def _dedent(indent: int, *, as_list: bool) -> re.Pattern[bytes]:
     """Return the pattern of a line break after which there is no empty or deeper line, nor another entry of a list."""
     return re.compile(rb"\n(?!\n| {%d}%b)" % (indent, b"[ -]" if as_list else b" "))
@@ -138,7 +150,7 @@ class _Known:
 
         Adds what a new mark stands for.
         """
-        if not self._reads and _FORMS.fullmatch(value):
+        if not self._reads and _forms().fullmatch(value):
             return _UNREAD
         if self._alone > _USELESS and self._alone > self._saved:
             return None
@@ -190,7 +202,7 @@ class _Known:
                 for found in blanked.finditer(data)
             )
             or {at for at, value in scalars.items() if value.startswith(_OWN_KEYS)}
-            != {found.span() for found in _KEYS.finditer(data)}
+            != {found.span() for found in _own_keys().finditer(data)}
         ):
             return None
         if not self._reads:
@@ -203,7 +215,7 @@ class _Known:
 def _renamed(data: bytes) -> bytes:
     """Return a text with a number for each of the keys that nodes have their own of."""
     numbers: dict[bytes, bytes] = {}
-    return _KEYS.sub(lambda key: numbers.setdefault(key[0], b'v:"%d"' % len(numbers)), data)
+    return _own_keys().sub(lambda key: numbers.setdefault(key[0], b'v:"%d"' % len(numbers)), data)
 
 
 def _scalars(text: str) -> dict[tuple[int, int], str] | None:
