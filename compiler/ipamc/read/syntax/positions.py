@@ -80,7 +80,7 @@ def scan_cut_yaml(cut: Cut, wanted: Spot) -> bool:
     scan = _YamlScan(cut.text, cut.marks)
     try:
         end = scan.stream(wanted)
-    except (yaml.YAMLError, _TooDeep, _Marked):
+    except (yaml.YAMLError, _TooDeep):
         return False
     return scan.met == cut.text.count(MARK, 0, end)
 
@@ -89,17 +89,13 @@ class _TooDeep(Exception):  # noqa: N818 - where the scan ends, not a failure
     """A value has more than MAX_DEPTH levels."""
 
 
-class _Marked(Exception):  # noqa: N818 - the same
-    """A wanted value is not in the text."""
-
-
 class _YamlScan:
     def __init__(self, text: str, marks: Container[str] = ()) -> None:
         self.next = parser(text).get_event
         self.depth = 0
         self.marks = marks
         self.met = 0
-        """How many marks were met as whole scalars."""
+        """How many marks were skipped as whole scalars. One that is wanted is not counted: its text is not here."""
 
     def stream(self, wanted: Spot) -> int:
         """Fill in the spots of all documents; return the offset at which the scan ended."""
@@ -125,8 +121,6 @@ class _YamlScan:
         self.depth += 1
         if type(event) is ScalarEvent:
             spot.style = event.style or ""
-            if event.value in self.marks:
-                raise _Marked
         elif type(event) is MappingStartEvent:
             self.mapping(spot)
         elif type(event) is SequenceStartEvent:
