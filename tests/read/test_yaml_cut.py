@@ -195,7 +195,10 @@ def test_the_parser_sees_a_fraction_of_a_dump(*, deeper: bool, monkeypatch: pyte
         (2, managed("      a: b\n") + managed("      - a: b\n      - c\n", "m")),  # deeper than their key
         (2, managed(ENTRY + ENTRY) + managed("    - x\n    - y\n", "m")),
         (1, managed("    - text: 'a\n\n        b'\n      more: |\n        - x\n\n")),
-        (1, managed("    - {a: [b,\n      c]}\n")),
+        (0, managed("    - {a: b}\n")),
+        (0, managed("    - {a: {},\n      b: []}\n")),
+        (1, managed("    - a: {}\n      b: []\n    - {}\n    - []\n")),
+        (1, managed("    - a: {}\n") + managed('    - [v:"1": {}\n      ]\n', "m") + managed('    - [k:{"uid":"1"}: {}\n      ]\n', "m")),
         (0, managed(ENTRY.replace("b", "a"))),  # a key twice
         (1, managed(ENTRY) + managed(ENTRY.replace("b", "a"), "m")),  # the same after an entry that is good
         (1, managed('    - v:"1": {}\n      v:"2": {}\n') + managed('    - v:"1": {}\n      v:"1": {}\n', "m")),

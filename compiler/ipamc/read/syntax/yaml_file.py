@@ -13,7 +13,7 @@ from ipamc.read.syntax.yaml_cut import cut
 def documents_of(
     path: str, data: bytes, fields: Mapping[str, frozenset[str]], unread: Unread
 ) -> Iterator[Document]:
-    """Yield the documents of a file, with None for large values that nobody reads.
+    """Yield the documents of a file; in place of what nobody reads they may have None, or what another object has.
 
     `fields` are those of `cut`. Raises Unreadable. A file with findings is read as a whole.
     """
