@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.lock.file import first_shards
 from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.versions import pre_allocation, usable_of
+from ipamc.model.cilium.versions import pre_allocation, usable_in, usable_of
 from ipamc.model.cluster import Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
 from ipamc.model.lock import Line
@@ -18,6 +19,8 @@ from ipamc.model.pool_words import larger_block, larger_block_for_some, more_roo
 
 CRD_ENTRIES = 4096
 """The most addresses in one CiliumNode: a larger object is slow to patch, and nears etcd's 1.5 MiB."""
+
+_kind = attrgetter("pool", "block.family", "block.prefix")
 
 LOW = 10
 """Warn about a pool with less than this percentage of its addresses free."""
@@ -49,30 +52,21 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     host network need none, so this is a warning. Two or three addresses of the blocks are Cilium's own. Where
     the pool has `usage`, blocks up to its `maxBlocks` count: `ipamc resize` gives them when they are needed.
     """
+    rooms = _rooms(plan)
+    if min(rooms.values(), default=0) >= max((node.max_pods for node in plan.cluster.nodes), default=0):
+        return  # every block has an address for each pod of every node
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
     pools = {pool.name: pool for pool in plan.cluster.pools}
-    families, held = plan.cluster.families, plan.held
-    rooms: dict[tuple[str, int, int], int] = {}  # 100,000 nodes have blocks of a few sizes
     for node in plan.cluster.nodes:
-        lines = held.get(node.name)
-        if not node.max_pods or not lines:
-            continue
-        for family in families:
+        lines = plan.held.get(node.name, ())
+        for family in plan.cluster.families if node.max_pods else ():
             mine = [line for line in lines if line.block.family == family]
-            room = 0
-            for line in mine:
-                _, _, prefix = line.block
-                key = line.pool, family, prefix
-                known = rooms.get(key)
-                if known is None:
-                    known = rooms[key] = usable_of(plan.cluster, line)
-                room += known
-            if room < node.max_pods and mine:
-                usage = pools[mine[0].pool].usage if mine[0].pool in pools else None
-                if usage and usage.most > len(mine):  # it gets more when it uses them
-                    room += (usage.most - len(mine)) * usable_of(plan.cluster, mine[0])
-                if room < node.max_pods:
-                    short[mine[0].pool, family].append((node, room))
+            room = sum(rooms[_kind(line)] for line in mine)
+            usage = pools[mine[0].pool].usage if mine and mine[0].pool in pools else None
+            if usage and usage.most > len(mine):  # it gets more when it uses them
+                room += (usage.most - len(mine)) * rooms[_kind(mine[0])]
+            if mine and room < node.max_pods:
+                short[mine[0].pool, family].append((node, room))
     for (name, family), nodes in sorted(short.items()):
         way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
         node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))
@@ -83,6 +77,14 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
             f"{node.name} has {room} for maxPods {node.max_pods}; {names(node.name for node, _ in nodes)}",
             help=f"{way_out}, or lower maxPods",
         )
+
+
+def _rooms(plan: Plan) -> dict[tuple[str, int, int], int]:
+    """Return the addresses for pods of a block, by pool, family and prefix length: few, of 100,000 lines."""
+    return {
+        (pool, family, prefix): usable_in(plan.cluster, Block(family, 0, prefix), pool)
+        for pool, family, prefix in set(map(_kind, plan.lock.lines))
+    }
 
 
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:

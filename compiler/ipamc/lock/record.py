@@ -26,7 +26,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     shards: _Number
 
 
-class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """A line as it is written."""
 
     block: str

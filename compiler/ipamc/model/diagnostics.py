@@ -34,7 +34,7 @@ class Severity(enum.IntEnum):
         return self.name.lower()
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding.
 
     Every node has one.

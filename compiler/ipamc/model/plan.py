@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -14,6 +15,9 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Diagnostic, Place
 from ipamc.model.lock import Growth, Line, Lock, State
+
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+"""An empty mapping that 100,000 values share."""
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -75,7 +79,7 @@ class Offers(tuple[Offer, ...]):  # noqa: SLOT001 - the names are kept beside th
         return frozenset(name for names in lists.values() for name in names)
 
 
-class Want(msgspec.Struct, frozen=True):
+class Want(msgspec.Struct, frozen=True, gc=False):
     """A node and the pools that serve it, the first candidate first."""
 
     node: Node
@@ -115,14 +119,14 @@ class StaleReason(enum.Enum):
     """Cilium's operator decides about these blocks, and gave the node others."""
 
 
-class Stale(msgspec.Struct, frozen=True):
+class Stale(msgspec.Struct, frozen=True, gc=False):
     """A reason why a lock is out of date, and the node that it is about."""
 
     reason: StaleReason
     node: str
 
 
-class ShownBlock(msgspec.Struct, frozen=True):
+class ShownBlock(msgspec.Struct, frozen=True, gc=False):
     """A block that a running node shows."""
 
     block: Block
@@ -138,7 +142,7 @@ class ShownBlock(msgspec.Struct, frozen=True):
         return block.contains(self.block) if self.part else block == self.block
 
 
-class Demand(msgspec.Struct, frozen=True):
+class Demand(msgspec.Struct, frozen=True, gc=False):
     """What a node still needs.
 
     In one-block modes `families` over all its offers; else `count` blocks of each family of one offer.
@@ -148,7 +152,7 @@ class Demand(msgspec.Struct, frozen=True):
     families: tuple[int, ...]
     offer: Offer | None = None
     """None in one-block modes: walk the offers."""
-    count: dict[int, int] = {}
+    count: Mapping[int, int] = _NOTHING
     """Blocks that are missing, by family, where `offer` is given."""
     growth: Growth | None = None
     """The node has what the pool owes it, and gets this beside it, if there is room."""
@@ -171,7 +175,7 @@ class Origin(enum.StrEnum):
     """It was the block of a node that the lock renamed. Only a comparison of two locks sees that."""
 
 
-class NodeState(msgspec.Struct, frozen=True, kw_only=True):
+class NodeState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A node: what it wants and shows, its lines of the lock, and what it still needs.
 
     Each step of reconciling returns another one.
@@ -185,7 +189,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """Its lines as they are in the lock, in all states, by family and address."""
     lines: tuple[Line, ...] = ()
     """The same lines with their states of today, and those that it adopts."""
-    origins: dict[Block, Origin] = {}
+    origins: Mapping[Block, Origin] = _NOTHING
     """Of blocks that it did not have in the lock: returned or adopted."""
     renumbers: tuple[Demand, ...] = ()
     """What is to be placed as pending."""

@@ -18,6 +18,7 @@ from ipamc.render.targets.context import File
 # Text that every YAML 1.1 and 1.2 reader reads as text, unless it is one of the words below.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]{1,2})?").fullmatch
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_LONGEST_WORD = max(map(len, _WORDS))
 _ESCAPED = re.compile(r"[^ !#-\[\]-~]").sub
 _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -63,7 +64,8 @@ def scalar(value: Any) -> str:
     every value that is written, and remembers none: nearly all names and CIDRs are written once.
     """
     if type(value) is str:
-        return value if _PLAIN(value) and value.lower() not in _WORDS else quoted(value)
+        long = len(value) > _LONGEST_WORD
+        return value if _PLAIN(value) and (long or value.lower() not in _WORDS) else quoted(value)
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bool):

@@ -86,9 +86,14 @@ def usable_addresses(version: Version, blocks: Iterable[Block], pool: Pool | Non
 
 def usable_of(cluster: Cluster, line: Line) -> int:
     """Return how many addresses of a line's block pods of its node can have, in the cluster's mode and minor."""
+    return usable_in(cluster, line.block, line.pool)
+
+
+def usable_in(cluster: Cluster, block: Block, pool: str) -> int:
+    """Return how many addresses of a block of a pool pods can have, in the cluster's mode and minor."""
     if cluster.mode is Mode.CRD:
-        return usable(line.block, all_of_tiny=True)
-    return usable_addresses(cluster.cilium, (line.block,), cluster.pools_by_name.get(line.pool))
+        return usable(block, all_of_tiny=True)
+    return usable_addresses(cluster.cilium, (block,), cluster.pools_by_name.get(pool))
 
 
 INFRASTRUCTURE = 3

@@ -13,7 +13,7 @@ from ipamc.read.kinds.base import Natural, Own, Text
 from ipamc.read.values import Reading
 
 
-class RawEntry(Own):
+class RawEntry(Own, gc=False):
     """One node."""
 
     name: Text

@@ -55,7 +55,7 @@ def _maker(layout: Layout) -> Callable[[Want, tuple[Line, ...]], Values | None]:
 
     def with_pod_cidrs(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
-        if not rendered(node):
+        if (node.planned or by_operator) and not rendered(node):  # nearly all nodes are asked about once
             return None
         cidrs = (str(lines[0].block),) if len(lines) == 1 else texts([line.block for line in lines])
         return node.name, node.planned, cidrs, (), ()
