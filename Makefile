@@ -5,6 +5,9 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 .PHONY: help demo test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
 
+# Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 
 help:
@@ -28,7 +31,7 @@ test: .venv/.made-for-tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python -m pytest -n 2 --dist worksteal
+	build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python -m pytest -n 3 --dist worksteal
 
 # Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.
 OPERATORS ?= 1.15
