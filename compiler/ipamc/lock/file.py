@@ -24,7 +24,7 @@ from ipamc.lock.record import (
     encode_header,
     encode_records,
     line_of,
-    record_of,
+    records_of,
 )
 from ipamc.lock.rules import (
     FORMAT,
@@ -60,7 +60,7 @@ def dumps(lock: Lock) -> str:
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
     lines = sorted(lock.lines, key=_by_address)
-    return (header + encode_records([record_of(line) for line in lines])).decode()
+    return (header + encode_records(records_of(lines))).decode()
 
 
 def named(text: bytes) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
 
 from ipamc.lock.rules import FORMAT
-from ipamc.model.cidr import parse_block, part
+from ipamc.model.cidr import cidr_texts, parse_block, part
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.wording import shown
@@ -75,11 +75,19 @@ def decode(row: bytes) -> Line:
     return line_of(RECORD.decode(row))
 
 
+def records_of(lines: Sequence[Line]) -> list[Record]:
+    """Return many lines as they are written. Nearly all are held, and have three fields."""
+    held = State.HELD
+    cidrs = cidr_texts([line.block for line in lines])
+    return [
+        Record(cidr, line.pool, line.node) if line.state is held and not line.addresses else record_of(line)
+        for cidr, line in zip(cidrs, lines, strict=True)
+    ]
+
+
 def record_of(line: Line) -> Record:
     """Return a line as it is written."""
     state = line.state
-    if state is State.HELD and not line.addresses:  # nearly all lines are
-        return Record(str(line.block), line.pool, line.node)
     pending = state is State.PENDING or line.was_pending
     return Record(
         str(line.block),

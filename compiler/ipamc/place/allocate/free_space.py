@@ -42,7 +42,9 @@ class Space:
     """
 
     def __init__(self, family: int, ranges: Sequence[Block], occupancy: Occupancy) -> None:
+        self._family = family
         self._bits = BITS[family]
+        self._addresses = (1 << self._bits) - 1
         self._ranges = ranges
         self._occupancy = occupancy
         self._full = -1  # there is no place for blocks of this prefix length, nor for larger ones
@@ -73,19 +75,42 @@ class Space:
             self._full = prefix
         return place
 
+    def claim(self, prefix: int) -> Block | None:
+        """Take the place that `find` would return, and return it; None, and nothing taken, unless it is free.
+
+        Nearly all newcomers get a free place: no value is made that says where it is.
+        """
+        found = self._lowest(prefix) if prefix > self._full else None
+        if found is None:
+            return None
+        key, cut = found
+        first = key & self._addresses
+        self._cut(key, cut, prefix)
+        self._note(first, prefix)
+        return Block(self._family, first, prefix)
+
     def take(self, place: FreePlace) -> None:
         """Take the place that `find` returned just before."""
         _, first, prefix = place.block
         if place.reuse is not None:
             self._drop_lines(place.reuse)
-        elif place.length < 0:
+        else:
+            self._cut(place.key, place.length, prefix)
+        self._note(first, prefix)
+
+    def _cut(self, key: int, cut: int, prefix: int) -> None:
+        """Take what is free: from the cursor on, or the beginning of the piece of a prefix length."""
+        if cut < 0:
             self._cursor += 1 << (self._bits - prefix)
             if self._cursor == self._gap_end:
                 self._cursor, self._gap_end = next(self._gaps, self._none)
-        else:
-            heappop(self._heaps[place.length])
-            for length in range(place.length + 1, prefix + 1):
-                self._push(place.key + (1 << (self._bits - length)), length)
+            return
+        heappop(self._heaps[cut])
+        for length in range(cut + 1, prefix + 1):
+            self._push(key + (1 << (self._bits - length)), length)
+
+    def _note(self, first: int, prefix: int) -> None:
+        """Remember what was placed here."""
         self._placed[prefix].add(first)
         for size, touched in self._touched.items():
             if size <= prefix:
@@ -106,7 +131,17 @@ class Space:
         heappush(heap, key)
 
     def _free(self, prefix: int) -> FreePlace | None:
-        """Return the lowest free place: the beginning of the first piece that is large enough."""
+        found = self._lowest(prefix)
+        if found is None:
+            return None
+        key, cut = found
+        return FreePlace(Block(self._family, key & self._addresses, prefix), key, cut)
+
+    def _lowest(self, prefix: int) -> tuple[int, int] | None:
+        """Return the lowest free place, the beginning of the first piece that is large enough.
+
+        That is its key, and the prefix length of its piece, -1 at the cursor.
+        """
         end, _ = self._none
         size = 1 << (self._bits - prefix)
         while True:
@@ -120,10 +155,8 @@ class Space:
                 key, cut = self._cursor, -1
             if key == end:
                 return None
-            family = self._ranges[key >> self._bits].family
-            first = key & ((1 << self._bits) - 1)
-            if cut < 0 or not self._queues or not self._covered(first, cut):
-                return FreePlace(Block(family, first, prefix), key, cut)
+            if cut < 0 or not self._queues or not self._covered(key & self._addresses, cut):
+                return key, cut
             heappop(self._heaps[cut])
 
     def _reach(self, key: int, size: int) -> bool:

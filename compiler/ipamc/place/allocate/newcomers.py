@@ -82,10 +82,11 @@ class Newcomers(Struct):
         if key not in self._firsts:
             self._firsts[key] = self._first(want.offers, families)
         first = self._firsts[key]
-        found = first and first.space.find(first.prefix)
-        if first is None or found is None:
+        block = first and first.space.claim(first.prefix)
+        if first is None or block is None:
             return False
-        self._take(want.node.name, first.pool, first.space, found)
+        self.lines.append(Line(block=block, pool=first.pool, node=want.node.name, state=self.state))
+        self.origins[block] = self.origin or Origin.FIRST_FIT
         return True
 
     def _first(self, offers: tuple[Offer, ...], families: tuple[int, ...]) -> _First | None:

@@ -25,7 +25,10 @@ def newcomer(want: Want, run: Run) -> NodeState:
 
     It needs what its pools owe it, and no other step changes anything.
     """
-    demands = needs(want, (), (), run, follows=False)
+    if run.one_block:  # what `needs` returns, without a look at lines
+        demands = (Demand(want, run.cluster.families),) if want.offers else ()
+    else:
+        demands = needs(want, (), (), run, follows=False)
     node = want.node
     return NodeState(
         name=node.name,
@@ -66,8 +69,10 @@ def _is_recreated(node: Node, run: Run) -> bool:
 
     A Node without podCIDRs alone tells nothing: it may have been exported before the first apply.
     """
+    if not node.live or node.pod_cidrs or not node.uid:
+        return False
     rendered = run.rendered_uids.get(node.name, "")
-    return node.live and not node.pod_cidrs and bool(rendered and node.uid) and rendered != node.uid
+    return bool(rendered) and rendered != node.uid
 
 
 def _in_its_pool(line: Line, run: Run) -> Line:
