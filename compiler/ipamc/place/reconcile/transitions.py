@@ -25,6 +25,7 @@ def newcomer(want: Want, run: Run) -> NodeState:
 
     It needs what its pools owe it, and no other step changes anything.
     """
+    demands: tuple[Demand, ...]
     if run.one_block:  # what `needs` returns, without a look at lines
         demands = (Demand(want, run.cluster.families),) if want.offers else ()
     else:
