@@ -132,11 +132,11 @@ class Scene:
         }.get(name, ("compile",))
 
     def reads_inventory(self, name: str) -> bool:
-        """Tell whether a run needs the inventory: it fails where that cannot be read."""
+        """Tell whether a run needs the inventory: it fails where a node of it has an invalid name."""
         arguments = self.set_up(name)
         (path,) = self.folder.glob("nodes.*")
         text = path.read_bytes()
-        path.write_text("{")
+        path.write_bytes(text.replace(name_of(0).encode(), b"Not_a_name"))
         failed = ipamc(self.top, *arguments, codes=None).code != 0
         path.write_bytes(text)
         return failed
