@@ -51,7 +51,7 @@ class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=
 # Decoders raise ValueErrors: those of msgspec, and UnicodeDecodeError for text that is not UTF-8.
 HEADER = msgspec.json.Decoder(Header)
 RECORD = msgspec.json.Decoder(Record)
-RECORDS = msgspec.json.Decoder(list[Record])
+_RECORDS = msgspec.json.Decoder(list[Record])
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -63,6 +63,14 @@ def encode_header(cluster: str, mode: Mode, shards: int) -> bytes:
 def encode_records(records: Iterable[Record]) -> bytes:
     """Return the canonical text of many records, each with its newline."""
     return _ENCODER.encode_lines(records)
+
+
+def decode_records(text: bytes) -> list[Record]:
+    """Read many records, each with its newline, at once. Raises ValueError (msgspec's errors are some).
+
+    Two records in a row may be read, too: who must know compares with `encode_records`.
+    """
+    return _RECORDS.decode(b"[" + text[:-1].replace(b"\n", b",") + b"]")
 
 
 def encode(line: Line) -> bytes:

@@ -13,7 +13,7 @@ from ipamc.read.assemble import Assembly
 from ipamc.read.decode import shape
 from ipamc.read.explain_shape import Mistyped, mistyped
 from ipamc.read.kinds import Item, walk
-from ipamc.read.kinds.inventory import RawInventory, read_inventory
+from ipamc.read.kinds.inventory import read_inventory
 from ipamc.read.kinds.unread import FIELDS, unread
 from ipamc.read.locate import Texts
 from ipamc.read.plain_inventory import plain_inventory
@@ -53,9 +53,11 @@ def _read_file(path: str, data: bytes, shapes: Schemas, reading: Reading, assemb
     begin_reading(path.rpartition("/")[2])
     late: list[Mistyped] = []
     try:
-        if path.endswith(".json") and (inventory := _plain(path, data)):
-            assembly.add(read_inventory(inventory, Place(path), reading))
-            return
+        if path.endswith(".json"):
+            check(path, data)
+            if inventory := plain_inventory(data):
+                assembly.add(read_inventory(inventory, Place(path), reading))
+                return
         for item in _items(path, data, reading):
             if isinstance(item, Place):
                 assembly.truncated = assembly.truncated or item
@@ -73,11 +75,6 @@ def _read_file(path: str, data: bytes, shapes: Schemas, reading: Reading, assemb
         reading.found.extend(mistyped(value, texts.source(value.at)) for value in late[:MOST])
 
 
-def _plain(path: str, data: bytes) -> RawInventory | None:
-    check(path, data)
-    return plain_inventory(data)
-
-
 def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
     for document in _documents(path, data):
         yield from walk(document, reading)
@@ -85,5 +82,5 @@ def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
 
 def _documents(path: str, data: bytes) -> Iterator[Document]:
     if path.endswith(".json"):
-        return json_documents(path, data)  # `_plain` checked it
+        return json_documents(path, data)
     return documents_of(path, data, FIELDS, unread)
