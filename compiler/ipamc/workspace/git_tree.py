@@ -69,7 +69,7 @@ def files(
     listed = _listed(folder, commit, [within] if within else [], "-r")
     below = {name.removeprefix(within): entry for name, entry in listed.items()}
     chosen: dict[str, str] = {}
-    with _blobs(folder) as read:
+    with reader(folder) as read:
         for name, entry in below.items():
             if entry.sort == SUBMODULE or not wanted(name):
                 continue
@@ -106,7 +106,7 @@ def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
     files, up to 500.
     """
     found: dict[str, bytes] = {}
-    with _blobs(folder) as read:
+    with reader(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):
             for path, entry in _listed(folder, commit, paths[start : start + _AT_ONCE]).items():
                 shown = f"{commit[:12]}:{path}"
@@ -124,7 +124,7 @@ def staged(folder: str, stage: int, path: str) -> bytes | None:
     for row in must(folder, "ls-files", "--stage", "--full-name", "-z", "--", path).output.split(b"\0")[:-1]:
         mode, blob, number = row.partition(b"\t")[0].split()
         if int(number) == stage and mode not in _MODES:
-            with _blobs(folder) as read:
+            with reader(folder) as read:
                 return read(blob.decode(), LARGEST, f":{stage}:{path}")
     return None
 
@@ -176,7 +176,7 @@ def _listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> di
 
 
 @contextmanager
-def _blobs(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
+def reader(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
     """Return a function that reads a blob by its name, of at most so many bytes. One process for all of them.
 
     Its third argument is what messages call the file. Raises Trouble for a blob that git lacks or that is larger.

@@ -1,0 +1,103 @@
+"""The versions of a cluster's lock that git has: what a trend and a time slider are made of.
+
+The history is that of HEAD's first parents: on a trunk, these are the merges in their order, and no commit of a
+branch that was never published alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from ipamc.workspace import disk, git, git_tree
+from ipamc.workspace.git_run import must
+from ipamc.workspace.regular import LARGEST
+from ipamc.workspace.revision import below
+
+MOST = 5000
+"""How many versions are listed: the newest ones."""
+
+
+class LockVersion(Struct, frozen=True, kw_only=True):
+    """A commit that changed the lock."""
+
+    commit: str
+    second: int
+    """When it was committed, in seconds since 1970, UTC. A clock may have been wrong: it may go back."""
+    subject: str
+    """The first paragraph of its message, as one line. Anybody's text."""
+    blob: str
+    """The name of the object that the lock is."""
+
+
+class LockHistory(Struct, frozen=True, kw_only=True):
+    """The commits of HEAD's first parents that changed a lock."""
+
+    top: str
+    """The top folder of the repository; "" outside of one."""
+    path: str
+    """The lock below it."""
+    versions: tuple[LockVersion, ...] = ()
+    """The oldest first, as the history has them."""
+    shallow: bool = False
+    """The clone has only the newer part of the history. Its oldest commit seems to have written every file."""
+    cut: bool = False
+    """There are more than MOST versions, and the oldest are left out."""
+
+
+def lock_history(folder: str) -> LockHistory:
+    """List the versions of the lock of a cluster's folder. One process of git, which reads no lock.
+
+    There are none outside of a repository, before the first commit, and where the lock was never committed.
+    A commit that took the lock away, or made a link of it, is no version.
+    A cluster's folder that was renamed has a history from then on. Raises Trouble where git cannot tell.
+    """
+    top = git.root(folder)
+    if top is None:
+        return LockHistory(top="", path="")
+    path = (PurePosixPath(below(top, folder)) / disk.LOCK).as_posix()
+    if git.commit(top, "HEAD") is None:
+        return LockHistory(top=top, path=path)
+    found = [version for version in _listed(top, path) if version.blob]
+    return LockHistory(
+        top=top,
+        path=path,
+        versions=tuple(found[:MOST][::-1]),
+        shallow=git.is_shallow(top),
+        cut=len(found) > MOST,
+    )
+
+
+def _listed(top: str, path: str) -> Iterator[LockVersion]:
+    """Yield the commits that changed a file, the newest first.
+
+    git prints a line for the commit and, for its difference to the first parent, a line with modes and blobs.
+    """
+    shape = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", f"--max-count={MOST + 1}")
+    plain = ("--encoding=UTF-8", "--no-show-signature", "--no-notes", "--no-color", "--format=%H %ct %s")
+    options = ("-c", "log.follow=false", "-c", "log.showRoot=true")
+    head = ["", "", ""]
+    for row in must(top, "log", *shape, *plain, "HEAD", "--", path, options=options).text.split("\n"):
+        if row.startswith(":"):
+            _, mode, _, blob, _ = row.split(maxsplit=4)
+            yield LockVersion(
+                commit=head[0],
+                second=int(head[1]),
+                subject=head[2],
+                blob=blob if mode.startswith("100") else "",
+            )
+        elif row:
+            head = [*row.split(" ", 2), ""][:3]
+
+
+def texts(history: LockHistory, versions: Iterable[LockVersion]) -> Iterator[tuple[LockVersion, bytes]]:
+    """Yield the locks of these versions, one after the other, so that one text is in memory at a time.
+
+    One process of git for all of them. Raises Trouble for a lock of more than 256 MiB, and where git lacks it.
+    """
+    with git_tree.reader(history.top) as read:
+        for version in versions:
+            shown = f"{version.commit[:12]}:{history.path}"
+            yield version, read(version.blob, LARGEST, shown)

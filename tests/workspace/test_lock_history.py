@@ -1,0 +1,112 @@
+"""The versions of a lock that git has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ipamc.workspace.lock_history import lock_history, texts
+
+FOLDER = "clusters/lab"
+LOCK = f"{FOLDER}/ipam.lock"
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    git("init", "--quiet", "--initial-branch=main")
+    (tmp_path / FOLDER).mkdir(parents=True)
+    return tmp_path
+
+
+def git(*arguments: str, second: int = 0) -> None:
+    """Run git. Commits are of this second."""
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a"}
+    dates = {"GIT_COMMITTER_DATE": f"@{second} +0000", "GIT_COMMITTER_EMAIL": "a@b"}
+    subprocess.run(["git", *arguments], check=True, env=os.environ | who | dates)
+
+
+def commit(text: str, subject: str, second: int, path: str = LOCK) -> None:
+    Path(path).write_text(text)
+    git("add", "--all")
+    git("commit", "--quiet", "--message", subject, second=second)
+
+
+def seen() -> list[tuple[int, str, bytes]]:
+    history = lock_history(FOLDER)
+    return [(version.second, version.subject, text) for version, text in texts(history, history.versions)]
+
+
+def test_the_commits_that_changed_the_lock(repository: Path) -> None:  # noqa: ARG001
+    commit("one", "begin", 100)
+    commit("else", "another file", 200, f"{FOLDER}/nodes.yaml")
+    commit("two", "grow: more nodes\u2028:100644 x\n\nbody", 300)
+    assert seen() == [(100, "begin", b"one"), (300, "grow: more nodes\u2028:100644 x", b"two")]
+
+
+def test_what_a_branch_did_is_one_merge(repository: Path) -> None:  # noqa: ARG001
+    commit("one", "begin", 100)
+    git("switch", "--quiet", "--create", "side")
+    commit("two", "step", 200)
+    commit("three", "step", 300)
+    git("switch", "--quiet", "main")
+    git("merge", "--quiet", "--no-ff", "--message", "merge side", "side", second=400)
+    assert seen() == [(100, "begin", b"one"), (400, "merge side", b"three")]
+
+
+def test_no_version_where_the_lock_was_gone_or_a_link(repository: Path) -> None:
+    commit("one", "begin", 100)
+    git("rm", "--quiet", LOCK)
+    git("commit", "--quiet", "--message", "gone", second=200)
+    (repository / FOLDER).mkdir(parents=True)
+    (repository / LOCK).symlink_to("/etc/passwd")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "link", second=300)
+    (repository / LOCK).unlink()
+    commit("two", "back", 400)
+    assert seen() == [(100, "begin", b"one"), (400, "back", b"two")]
+
+
+def test_configuration_of_the_user_changes_nothing(repository: Path) -> None:  # noqa: ARG001
+    for key, value in {
+        "log.follow": "true",
+        "log.showSignature": "true",
+        "log.showRoot": "false",
+        "log.diffMerges": "off",
+        "color.ui": "always",
+        "diff.renames": "copies",
+        "format.pretty": "oneline",
+        "log.date": "raw",
+    }.items():
+        git("config", key, value)
+    commit("one", "begin", 100)
+    commit("two", "grow", 200)
+    assert seen() == [(100, "begin", b"one"), (200, "grow", b"two")]
+
+
+def test_nothing_is_committed_yet(repository: Path) -> None:
+    assert lock_history(FOLDER).versions == ()
+    (repository / LOCK).write_text("one")
+    assert lock_history(FOLDER).versions == ()
+
+
+def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    history = lock_history(FOLDER)
+    assert not history.top
+    assert history.versions == ()
+
+
+def test_a_shallow_clone_says_so(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit("one", "begin", 100)
+    commit("two", "grow", 200)
+    git("clone", "--quiet", "--depth=1", f"file://{repository}", "copy")
+    monkeypatch.chdir(repository / "copy")
+    history = lock_history(FOLDER)
+    assert history.shallow
+    assert [version.subject for version in history.versions] == ["grow"]
