@@ -32,6 +32,7 @@ VERBS = {
     "show": "Show how full the pools are.",
     "which": "Show which node has an address, or which blocks a node has.",
     "why": "Show why a node has its blocks.",
+    "report": "Write the address plan as a page: maps, search, history.",
     "import": "Bring a running cluster into git, from a dump of it.",
     "audit": "Compare a running cluster, as a dump shows it, with git.",
     "runbook": "Show the steps of a change that an apply alone cannot do.",

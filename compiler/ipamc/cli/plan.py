@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
 
-FORMATS = ("text", "markdown", "json")
+FORMATS = ("text", "markdown", "json", "html", "svg")
+PICTURES = frozenset({"html", "svg"})
+"""The formats that show maps."""
 
 
 def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001 - click's signature
@@ -48,6 +50,14 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
         ("ipamc plan --base origin/main", "what this branch changes"),
         ("ipamc plan --base origin/main --format markdown", "the same, as a comment for a pull request"),
         ("ipamc plan lab --base HEAD~1 --format json", "the same, for programs"),
+        (
+            "ipamc plan --base origin/main --format html > plan.html",
+            "maps before and after, to look at and to search",
+        ),
+        (
+            "ipamc plan --base origin/main --format svg > plan.svg",
+            "the parts of the maps that change, as a picture",
+        ),
         (
             "ipamc plan --base origin/main --fail-on renumber,leave",
             "exit 1 if a node is renumbered or leaves, with or without consent",
@@ -134,6 +144,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 was=before.renamed.get(folder, ""),
                 neighbours=beside.get(folder),
                 assume=assume,
+                picture=style in PICTURES,
             )
             for folder in folders
         ]
@@ -145,7 +156,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
-    (show_json if style == "json" else show)(_rendered(report, style))
+    (show_json if style == "json" else show)(_rendered(report, style, day))
     paths = {name_of(folder): folder for folder in folders}
     failures = [
         Failure(paths[cluster.name], f"{cluster.name}: {cluster.status}: {cluster.said}")
@@ -214,6 +225,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """The other clusters, where this one may be of an address space."""
     assume: Version | None = None
     """What a newer Cilium than the known ones is taken for."""
+    picture: bool = False
+    """The result has a map of the cluster, too."""
 
 
 def run(task: PlanRun) -> ClusterReport:
@@ -246,6 +259,7 @@ def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
 def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.picture import picture
     from ipamc.review.diff.plan_report import ClusterReport, Status
     from ipamc.workspace.neighbours import refuse_overlaps
     from ipamc.workspace.plan_base import cluster_base
@@ -266,9 +280,14 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
             f"it is {name_of(task.was)} in {task.revision}, and is compared with that",
         )
     phase("comparing")
-    difference = compare(before or empty_base(name, compilation.plan.lock.mode), compilation, task.today)
+    base, plan = before or empty_base(name, compilation.plan.lock.mode), compilation.plan
     return ClusterReport(
-        name=name, status=status, said=said, difference=difference, findings=compilation.diagnostics
+        name=name,
+        status=status,
+        said=said,
+        difference=compare(base, compilation, task.today),
+        findings=compilation.diagnostics,
+        picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.picture else None,
     )
 
 
@@ -284,11 +303,17 @@ def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> Clus
     return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes, agreed=agreed)
 
 
-def _rendered(report: PlanReport, style: str) -> str:
+def _rendered(report: PlanReport, style: str, day: str) -> str:
+    from ipamc.report.plan import html as plan_html
     from ipamc.report.plan import json as plan_json
     from ipamc.report.plan import markdown as plan_markdown
+    from ipamc.report.plan import svg as plan_svg
     from ipamc.report.plan import text as plan_text
 
+    if style == "html":
+        return plan_html.render(report, disk.assets("page"), day)
+    if style == "svg":
+        return plan_svg.render(report)
     if style == "json":
         return plan_json.render(report)
     return (

@@ -47,8 +47,8 @@ class LockHistory(Struct, frozen=True, kw_only=True):
     """There are more than MOST versions, and the oldest are left out."""
 
 
-def lock_history(folder: str) -> LockHistory:
-    """List the versions of the lock of a cluster's folder. One process of git, which reads no lock.
+def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
+    """List the versions of the lock of a cluster's folder, up to a revision. It reads no lock.
 
     There are none outside of a repository, before the first commit, and where the lock was never committed.
     A commit that took the lock away, or made a link of it, is no version.
@@ -58,9 +58,10 @@ def lock_history(folder: str) -> LockHistory:
     if top is None:
         return LockHistory(top="", path="")
     path = (PurePosixPath(below(top, folder)) / disk.LOCK).as_posix()
-    if git.commit(top, "HEAD") is None:
+    commit = git.commit(top, revision)
+    if commit is None:
         return LockHistory(top=top, path=path)
-    found = [version for version in _listed(top, path) if version.blob]
+    found = [version for version in _listed(top, commit, path) if version.blob]
     return LockHistory(
         top=top,
         path=path,
@@ -70,7 +71,7 @@ def lock_history(folder: str) -> LockHistory:
     )
 
 
-def _listed(top: str, path: str) -> Iterator[LockVersion]:
+def _listed(top: str, commit: str, path: str) -> Iterator[LockVersion]:
     """Yield the commits that changed a file, the newest first.
 
     git prints a line for the commit and, for its difference to the first parent, a line with modes and blobs.
@@ -79,7 +80,7 @@ def _listed(top: str, path: str) -> Iterator[LockVersion]:
     plain = ("--encoding=UTF-8", "--no-show-signature", "--no-notes", "--no-color", "--format=%H %ct %s")
     options = ("-c", "log.follow=false", "-c", "log.showRoot=true")
     head = ["", "", ""]
-    for row in must(top, "log", *shape, *plain, "HEAD", "--", path, options=options).text.split("\n"):
+    for row in must(top, "log", *shape, *plain, commit, "--", path, options=options).text.split("\n"):
         if row.startswith(":"):
             _, mode, _, blob, _ = row.split(maxsplit=4)
             yield LockVersion(

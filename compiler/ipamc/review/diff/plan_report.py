@@ -10,6 +10,7 @@ from msgspec import Struct
 from ipamc.model.diagnostics import Diagnostic, count, names
 from ipamc.model.lock import State
 from ipamc.review.diff import Difference
+from ipamc.review.diff.picture import Picture
 
 
 class Status(enum.StrEnum):
@@ -40,6 +41,8 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     """Of a deleted cluster: how many nodes held a block at the base."""
     agreed: bool = False
     """Of a deleted cluster: it may go (`--allow-deleted`)."""
+    picture: Picture | None = None
+    """Only where it was asked for."""
     bug: str = ""
     """The traceback, where ipamc itself failed."""
 

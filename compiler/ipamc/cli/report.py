@@ -1,0 +1,138 @@
+"""`ipamc report`: the address plan as a page, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipamc.cli.command import Verb
+from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of
+from ipamc.cli.terminal import progress, say, show
+from ipamc.model.diagnostics import count
+from ipamc.workspace import disk
+
+if TYPE_CHECKING:
+    from ipamc.model.cluster import Version
+    from ipamc.report.page.data import Part
+    from ipamc.workspace.source import Source
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("ipamc report -o plan.html", "all clusters below clusters/ on one page"),
+        ("ipamc report lab -o lab.html", "one cluster"),
+        ("ipamc report --at 2026-11-01 -o then.html", "as it was at the end of that day, UTC"),
+        ("ipamc report --history 0 -o plan.html", "without the history of the locks, for a small page"),
+    ),
+    refused="an input or a lock was refused, or an I/O or environment error; the page has the other clusters",
+)
+@clusters_argument
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    metavar="FILE",
+    help="The page. It is replaced as a whole. - is stdout.",
+)
+@click.option(
+    "--history",
+    "most",
+    type=click.IntRange(0, 1000),
+    default=60,
+    show_default=True,
+    metavar="N",
+    help="How many versions of a lock the slider has, at most: half of them the newest ones, the others spread over the rest. Large locks have fewer.",
+)
+@at_option
+@assume_option
+@format_option
+def command(
+    *,
+    clusters: tuple[str, ...],
+    path: str,
+    most: int,
+    at: str | None,
+    assume: Version | None,
+    style: str,
+) -> int:
+    """Write the address plan as one HTML page: a map of each pool, who has what and why, and its history.
+
+    The page needs no network and no server: it works from a file, as an artifact of a pipeline, and printed. It
+    shows the inventory, the pools and the lock as they are; nothing is compiled. Whoever has the page has all
+    names and labels of nodes.
+
+    CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    """
+    from ipamc.report.page import page
+    from ipamc.workspace.environment import today
+
+    source = source_of(clusters, at, assume)
+    problems = Problems()
+    parts: list[Part] = []
+    day = today() if at is None else source.day()
+    with progress("reading the clusters"):
+        for folder in source.folders:
+            with problems.of(folder):
+                parts.append(_part(folder, source, day, most))
+    if parts:
+        missing = len(source.folders) - len(parts)
+        about = page.About(
+            title=f"Addresses of {_names(parts)}",
+            subtitle=f"as of {day}" + "".join(f", {found['revision']}" for found in source.record().values()),
+            day=day,
+            failures=[f"{count(missing, 'cluster')} could not be read, and is not here"] if missing else (),
+        )
+        text = page.render(parts, disk.assets("page"), about)
+        if path == "-":
+            show(text)
+        else:
+            disk.replace(path, text)
+            say(f"wrote {path}: {count(len(parts), 'cluster')}, {len(text.encode()) // 1024:,} KiB")
+    return problems.conclude(style, answered=bool(parts))
+
+
+def _names(parts: list[Part]) -> str:
+    names = [part.map.cluster.name for part in parts]
+    return ", ".join(names) if len(names) <= 3 else count(len(names), "cluster")
+
+
+def _part(folder: str, source: Source, day: str, most: int) -> Part:
+    """Read a cluster and the versions of its lock."""
+    from ipamc.pipeline import load_cluster
+    from ipamc.place.candidates import assign
+    from ipamc.report.page.data import Part
+    from ipamc.review.address_map import map_of
+    from ipamc.review.lock_versions import chosen, lock_text, versions_of
+    from ipamc.review.started import started_with
+    from ipamc.workspace.lock_history import lock_history, texts
+
+    inputs = source.inputs(folder, rendered=False)
+    cluster, lock = load_cluster(inputs)
+    mapped = map_of(cluster, lock, assign(cluster), day)
+    versions = versions_of(lock)
+    left_out, shallow = 0, False
+    if most:
+        commit = source.record().get("at", {}).get("commit", "HEAD")
+        history = lock_history(folder, commit)
+        most = min(most, max(_MOST_BYTES // max(len(lock_text(lock)), 1), 2))
+        shown = [history.versions[number] for number in chosen(len(history.versions), most)]
+        for version, text in texts(history, shown):
+            versions.add(text, commit=version.commit, second=version.second, subject=version.subject)
+        left_out, shallow = len(history.versions) - len(shown), history.shallow
+    versions.add_current(lock)
+    return Part(
+        map=mapped,
+        versions=versions,
+        lock_path=inputs.lock_path,
+        left_out=left_out,
+        shallow=shallow,
+        started=frozenset(started_with(cluster, lock)),
+    )
+
+
+_MOST_BYTES = 100 << 20
+"""Of all versions of a lock that are read: a second of work for git."""

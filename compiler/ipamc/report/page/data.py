@@ -1,0 +1,208 @@
+"""A cluster as columns for the page's script: 100,000 nodes are some 6 MB, 5,000 nodes 400 KB.
+
+A list of lists with a name for each field would be four times as long. `page/data.js` reads what this module
+writes; VERSION is checked there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ipamc.lock.utilisation import RangeUse
+from ipamc.model.cidr import Block
+from ipamc.model.lock import Line, State
+from ipamc.report.terminal_text import harmless_json
+from ipamc.report.utilisation import use_record
+from ipamc.review.address_map import ClusterMap, PoolMap
+from ipamc.review.lock_versions import Step, Versions
+
+VERSION = 1
+
+_STATES = {State.HELD: 0, State.PENDING: 1, State.QUARANTINED: 2, State.RELEASED: 3}
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """A cluster on the page."""
+
+    map: ClusterMap
+    versions: Versions
+    lock_path: str
+    """As the user would type it."""
+    shallow: bool = False
+    """The history of the clone is cut."""
+    left_out: int = 0
+    """How many versions of the lock are not on the page."""
+    started: frozenset[Block] = frozenset()
+    """Blocks that nodes started with, and may not have any more."""
+
+
+def document(parts: Iterable[Part], **about: object) -> str:
+    """Return the JSON of all clusters: no character in it ends an element of HTML, and all of it prints.
+
+    A text that goes to a terminal or a log of CI keeps its meaning there: `harmless` finds nothing to change.
+    """
+    document = {"version": VERSION, **about, "clusters": [_cluster(part) for part in parts]}
+    text = msgspec.json.encode(document).decode()
+    for character in "<>&":  # in strings alone
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    text = harmless_json(text)
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+    return text
+
+
+def _cluster(part: Part) -> dict[str, Any]:
+    mapped, versions = part.map, part.versions
+    names = [node.name for node in mapped.nodes]
+    numbers = {name: number for number, name in enumerate(names)}
+    for line in versions.lines:
+        if line.node not in numbers:
+            numbers[line.node] = len(names)
+            names.append(line.node)
+    pools = [pool.name for pool in mapped.cluster.pools]
+    gone = {line.pool for line in versions.lines}.difference(pools)
+    pools += sorted(gone)
+    return {
+        "name": mapped.cluster.name,
+        "mode": mapped.cluster.mode.value,
+        "space": mapped.cluster.address_space,
+        "quarantineDays": mapped.cluster.quarantine_days,
+        "lock": part.lock_path,
+        "pools": [_pool(pool) for pool in mapped.pools],
+        "poolNames": pools,
+        "nodes": names,
+        "inventory": len(mapped.nodes),
+        "labels": _labels([node.labels for node in mapped.nodes], names),
+        "groups": [
+            [[reason.pool, str(reason.verdict), reason.why] for reason in group] for group in mapped.groups
+        ],
+        "groupOf": _runs([mapped.group_of.get(node.name, -1) for node in mapped.nodes]),
+        "lines": _lines(versions.lines, numbers, {name: number for number, name in enumerate(pools)}),
+        "current": versions.current,
+        "atStart": [number for number, line in enumerate(versions.lines) if line.block in part.started],
+        "steps": [_step(step) for step in versions.steps],
+        "shallow": part.shallow,
+        "leftOut": part.left_out,
+        "unreadable": versions.passed_over,
+    }
+
+
+def _pool(pool: PoolMap) -> dict[str, Any]:
+    use, model = pool.use, pool.use.pool
+    return {
+        "name": model.name,
+        "family": use.family.family,
+        "size": use.family.block_size,
+        "each": model.blocks_per_node,
+        "selector": model.selector.canonical,
+        "priority": model.priority,
+        "disabled": model.disabled,
+        "unlisted": model.unlisted,
+        "overflow": list(model.overflow),
+        "first": pool.first,
+        "further": pool.further,
+        "room": room(pool),
+        **use_record(use.use),
+        "ranges": [_range(part) for part in use.ranges],
+        "reserved": [str(block) for block in pool.reserved],
+        "excluded": [str(block) for block in pool.excluded],
+        "unlined": [str(block) for block in pool.without_line],
+    }
+
+
+def room(pool: PoolMap) -> int:
+    """Count the nodes that a pool has blocks for, in its family."""
+    return pool.use.use.blocks_free // pool.use.pool.blocks_per_node
+
+
+def _range(part: RangeUse) -> dict[str, Any]:
+    return {"cidr": str(part.range.block), **use_record(part.use)}
+
+
+def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a column for each key: its values, and the number of each node's; -1 for a node without it.
+
+    A label that says the node's name on every node, as kubernetes.io/hostname does, has no column of values.
+    """
+    found = []
+    for key in sorted({key for one in labels for key in one}):
+        column = [one.get(key) for one in labels]
+        if all(value == name for value, name in zip(column, names, strict=False)):
+            found.append({"key": key, "isName": True})
+            continue
+        values = sorted({value for value in column if value is not None})
+        places = {value: place for place, value in enumerate(values)}
+        found.append(
+            {
+                "key": key,
+                "values": values,
+                "of": _runs([-1 if value is None else places[value] for value in column]),
+            }
+        )
+    return found
+
+
+def _lines(
+    lines: Sequence[Line], nodes: Mapping[str, int], pools: Mapping[str, int]
+) -> dict[str, Sequence[Any]]:
+    """Return the columns of lines.
+
+    The first address of a block is a number, less that of the line before, in IPv4; the text of the CIDR in
+    IPv6, whose addresses no number of a script has room for.
+    """
+    firsts: list[int | str] = []
+    before = 0
+    for line in lines:
+        family, first, _ = line.block
+        if family == 4:
+            firsts.append(first - before)
+            before = first
+        else:
+            firsts.append(str(line.block))
+    return {
+        "first": firsts,
+        "prefix": _runs([line.block.prefix for line in lines]),
+        "node": [nodes[line.node] for line in lines],
+        "pool": _runs([pools[line.pool] for line in lines]),
+        "state": _runs([_STATES[line.state] for line in lines]),
+        "since": [[number, line.since] for number, line in enumerate(lines) if line.since],
+        "moved": [number for number, line in enumerate(lines) if line.moved],
+        "addresses": [[number, line.addresses] for number, line in enumerate(lines) if line.addresses],
+    }
+
+
+def _runs(numbers: Iterable[int]) -> list[int]:
+    """Return a column of numbers as [number, how often, …]: neighbours are often the same."""
+    return [part for number, run in groupby(numbers) for part in (number, sum(1 for _ in run))]
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "commit": step.commit,
+        "second": step.second,
+        "subject": step.subject,
+        "added": list(_ranges(step.added)),
+        "removed": list(_ranges(step.removed)),
+    }
+
+
+def _ranges(numbers: Sequence[int]) -> Iterator[int]:
+    """Yield ascending numbers as first, how many in a row, …; each first one less the end of the row before."""
+    end = start = before = -1
+    for number in numbers:
+        if number != before + 1 or start < 0:
+            if start >= 0:
+                yield start - max(end, 0)
+                yield before + 1 - start
+                end = before + 1
+            start = number
+        before = number
+    if start >= 0:
+        yield start - max(end, 0)
+        yield before + 1 - start

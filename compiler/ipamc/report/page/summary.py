@@ -1,0 +1,192 @@
+"""The tables of the page that are there without its script: pools by use, who takes which nodes, address spaces."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ipamc.lock.utilisation import Use
+from ipamc.model.cidr import Block, address_text
+from ipamc.model.diagnostics import count
+from ipamc.model.lock import State
+from ipamc.report.page.data import Part, room
+from ipamc.report.terminal_text import visible
+from ipamc.review.address_map import PoolMap
+
+_LEFT, _WIDTH, _ROW = 200, 1200, 24
+"""Of the picture of an address space: where its axis begins, its length, and a row's height."""
+
+
+def summary(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return what the template shows of some clusters: texts, and numbers as text."""
+    rows = [
+        _row(part, place, index, pool)
+        for place, part in enumerate(parts)
+        for index, pool in enumerate(part.map.pools)
+    ]
+    rows.sort(key=lambda row: (-row["share"], row["cluster"], row["number"]))
+    uses = [pool.use.use for part in parts for pool in part.map.pools]
+    return {
+        "many": len(parts) > 1,
+        "quarantine": any(use.quarantined for use in uses),
+        "reserve": any(use.reserved for use in uses),
+        "rows": rows,
+        "nobody": [line for part in parts for line in _nobody(part, several=len(parts) > 1)],
+        "spaces": list(_spaces(parts)),
+        "clusters": [_cluster(part) for part in parts],
+    }
+
+
+def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
+    use = pool.use.use
+    share = _share(use)
+    return {
+        "cluster": visible(part.map.cluster.name),
+        "cluster_number": place,
+        "number": index,
+        "pool": visible(pool.use.pool.name),
+        "family": f"IPv{pool.use.family.family}",
+        "size": pool.use.family.block_size,
+        "share": share,
+        "percent": percent(share),
+        "bar": list(_bar(use)),
+        "room": number(room(pool)),
+        "total": number(use.total),
+        "held": number(use.held),
+        "quarantined": number(use.quarantined),
+        "reserved": number(use.reserved),
+        "free": number(use.available),
+        "nodes": number(pool.first + pool.further),
+    }
+
+
+def number(value: int) -> str:
+    """Return a count as text: with commas; above a billion, as IPv6 has them, as a power of two."""
+    if value < 1_000_000_000:
+        return f"{value:,}"
+    power = value.bit_length() - 1
+    return f"2^{power}" if value == 1 << power else f"2^{math.log2(value):.1f}"
+
+
+def _share(use: Use) -> float:
+    return 1 - use.available / use.total if use.total else 0.0
+
+
+def percent(share: float) -> str:
+    """Return a share as a whole percent, rounded down: full is full."""
+    return "<1 %" if 0 < share < 0.01 else f"{int(share * 100)} %"
+
+
+def _bar(use: Use) -> Iterator[dict[str, str]]:
+    """Yield the parts of a bar of 100, from the left."""
+    at = 0.0
+    for state in ("held", "quarantined", "reserved", "released"):
+        part = 100 * getattr(use, state) / use.total if use.total else 0
+        if part:
+            yield {"state": state, "x": f"{at:.2f}", "width": f"{part:.2f}"}
+        at += part
+
+
+def _nobody(part: Part, *, several: bool) -> Iterator[str]:
+    """Yield a line about pools that select no node."""
+    names = [
+        pool.use.pool.name
+        for pool in part.map.pools
+        if not pool.first + pool.further and not pool.use.pool.disabled and not pool.use.pool.unlisted
+    ]
+    if names and part.map.nodes:
+        where = f"{part.map.cluster.name}: " if several else ""
+        shown = ", ".join(list(dict.fromkeys(names))[:20])
+        yield visible(
+            f"{where}{count(len(set(names)), 'pool')} with a nodeSelector that selects no node: {shown}"
+        )
+
+
+def _cluster(part: Part) -> dict[str, Any]:
+    mapped = part.map
+    held = [line for line in mapped.lock.lines if line.state is State.HELD]
+    others = len(mapped.lock.lines) - len(held)
+    said = [
+        f"{count(len({line.node for line in held}), 'node')} with {count(len(held), 'block')}",
+        *([f"{count(others, 'line')} in other states"] if others else []),
+        f"mode {mapped.cluster.mode}",
+        part.lock_path,
+    ]
+    return {
+        "name": visible(mapped.cluster.name),
+        "said": visible("; ".join(said)),
+        "pools": [_pool(pool) for pool in mapped.pools],
+    }
+
+
+def _pool(pool: PoolMap) -> dict[str, str]:
+    model, use = pool.use.pool, pool.use.use
+    free = room(pool)
+    facts = [
+        f"IPv{pool.use.family.family}, blocks of /{pool.use.family.block_size}",
+        f"{percent(_share(use))} in use",
+        f"room for {number(free)} more {'node' if free == 1 else 'nodes'}",
+    ]
+    kept = "disabled: it gives no new block. " if model.disabled else ""
+    kept += "for nodes that are not in the inventory. " if model.unlisted else ""
+    return {
+        "name": visible(model.name),
+        "said": ", ".join(facts),
+        "takes": visible(
+            f"{kept}nodeSelector {model.selector.canonical}: first for {count(pool.first, 'node')}, "
+            f"further for {count(pool.further, 'node')}; priority {model.priority}"
+            + (f"; overflow {', '.join(model.overflow)}" if model.overflow else "")
+        ),
+    }
+
+
+def _spaces(parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
+    """Yield a picture for each address space and family with several clusters: their ranges on one axis."""
+    spaces: dict[tuple[str, int], list[tuple[Part, PoolMap]]] = defaultdict(list)
+    for part in parts:
+        for pool in part.map.pools if part.map.cluster.address_space else ():
+            spaces[part.map.cluster.address_space, pool.use.family.family].append((part, pool))
+    for (name, family), pools in sorted(spaces.items(), key=lambda item: item[0]):
+        clusters = list(dict.fromkeys(part.map.cluster.name for part, _ in pools))
+        if len(clusters) > 1:
+            yield _space(name, family, clusters, pools)
+
+
+def _space(name: str, family: int, clusters: list[str], pools: list[tuple[Part, PoolMap]]) -> dict[str, Any]:
+    blocks = [part.range.block for _, pool in pools for part in pool.use.ranges]
+    low, high = min(block.first for block in blocks), max(block.last for block in blocks) + 1
+    scale = _WIDTH / (high - low)
+    rows: list[dict[str, Any]] = []
+    for place, cluster in enumerate(clusters):
+        boxes = []
+        for part, pool in pools:
+            if part.map.cluster.name == cluster:
+                boxes += [
+                    _box(pool.use.pool.name, found.range.block, found.use, low, scale)
+                    for found in pool.use.ranges
+                ]
+        rows.append({"cluster": visible(cluster)[:26], "y": place * _ROW, "boxes": boxes})
+    middle = low + (high - low) // 2
+    return {
+        "name": visible(f"{name}, IPv{family}"),
+        "said": visible(f"{count(len(clusters), 'cluster')} side by side: {', '.join(clusters)}"),
+        "height": len(clusters) * _ROW + 22,
+        "rows": rows,
+        "ticks": [
+            {"x": _LEFT, "anchor": "start", "text": address_text(family, low)},
+            {"x": _LEFT + _WIDTH // 2, "anchor": "middle", "text": address_text(family, middle)},
+            {"x": _LEFT + _WIDTH, "anchor": "end", "text": address_text(family, high - 1)},
+        ],
+    }
+
+
+def _box(pool: str, block: Block, use: Use, low: int, scale: float) -> dict[str, str]:
+    width = max(block.size * scale, 2)
+    return {
+        "x": f"{_LEFT + (block.first - low) * scale:.1f}",
+        "width": f"{width:.1f}",
+        "used": f"{width * _share(use):.1f}",
+        "said": visible(f"{block} of {pool}: {percent(_share(use))} in use"),
+    }

@@ -1,0 +1,214 @@
+"""A plan as a picture: the rows of each pool in which something changes, before and after.
+
+It is made for a comment or a summary of a pipeline, where an SVG is shown as an image: it has no script, no link
+and no font of its own, and follows the reader's light or dark theme. Rows without a change are left out, and a
+large plan is cut; the text of the plan has everything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from msgspec import Struct
+
+from ipamc.lock.utilisation import PoolUse
+from ipamc.model.address_sets import lines_over
+from ipamc.model.cidr import BITS, Block, address_text
+from ipamc.model.diagnostics import count
+from ipamc.model.lock import Line, State
+from ipamc.report.plan.sections import headline
+from ipamc.report.terminal_text import visible
+from ipamc.review.diff.picture import Picture
+from ipamc.review.diff.plan_report import PlanReport
+
+MOST_ROWS = 120
+"""Rows of all maps; then a line says how many more have changes."""
+_COLUMNS = 32
+"""Blocks in a row."""
+_CELL, _ROW = 12, 14
+_LABEL, _GAP = 150, 30
+_MAP = _COLUMNS * _CELL
+_WIDTH = _LABEL + 2 * _MAP + _GAP + 20
+
+_STYLE = """
+text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1b2430; }
+.title { font-weight: bold; font-size: 14px; } .soft { fill: #5b6675; }
+.page { fill: #ffffff; } .free { fill: #e6ebf1; } .held { fill: #2f6fb5; } .pending { fill: #e0a100; }
+.apart { fill: #8a8f98; opacity: .5; } .quarantined { fill: #b4552d; } .released { fill: #7fb3a6; } .same { opacity: .35; }
+.new { stroke: #d1007a; stroke-width: 2; } .gone { fill: none; stroke: #d1007a; stroke-width: 2; stroke-dasharray: 3 2; }
+@media (prefers-color-scheme: dark) {
+text { fill: #e4e9f0; } .soft { fill: #9aa7b6; } .page { fill: #12171e; } .free { fill: #262f3a; } .held { fill: #4f93dd; }
+.pending { fill: #f0b929; } .quarantined { fill: #d97a50; } .released { fill: #5c9a8b; } .new, .gone { stroke: #ff5cb8; }
+}
+"""
+
+Key = tuple[Block, str]
+"""A block and its node: what changed about it is told by its state."""
+
+
+class _Drawing(Struct):
+    """What is drawn so far, and where the next line goes."""
+
+    parts: list[str]
+    y: int = 10
+    rows: int = 0
+    left_out: int = 0
+
+    def text(self, words: str, x: int = 10, sort: str = "") -> None:
+        """Draw a line of text, and begin the next one."""
+        kind = f" class={quoteattr(sort)}" if sort else ""
+        self.parts.append(f'<text{kind} x="{x}" y="{self.y + 12}">{escape(visible(words))}</text>')
+        self.y += 20
+
+
+def render(report: PlanReport) -> str:
+    """Return the picture of all clusters whose blocks change."""
+    drawing = _Drawing(parts=[])
+    drawing.text(f"plan against {report.base or 'the disk'}: {headline(report.clusters)}", sort="title")
+    for cluster in report.clusters:
+        if cluster.picture:
+            _cluster(drawing, cluster.name, cluster.picture)
+        elif cluster.difference is None:
+            drawing.text(f"{cluster.name}: {cluster.status}: {cluster.said}")
+    if drawing.left_out:
+        drawing.text(f"and {count(drawing.left_out, 'more row')} with changes, which the plan's text has")
+    if drawing.rows:
+        _legend(drawing)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {drawing.y + 10}" width="{_WIDTH}">'
+    )
+    ground = f'<rect class="page" width="{_WIDTH}" height="{drawing.y + 10}"/>'
+    body = "\n".join(drawing.parts)
+    return f"{head}\n<style>{_STYLE}</style>\n{ground}\n{body}\n</svg>\n"
+
+
+def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
+    before, after = found.before.lines, found.map.lock.lines
+    was, now = _states(before), _states(after)
+    changed = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
+    if not changed:
+        return
+    drawing.y += 6
+    drawing.text(name, sort="title")
+    inside = 0
+    for pool in found.map.pools:
+        for part in pool.use.ranges:
+            block = part.range.block
+            here = [key for key in changed if key[0].overlaps(block)]
+            inside += len(here)
+            if here:
+                apart = sorted((*pool.reserved, *pool.excluded, *pool.without_line))
+                _range(drawing, pool.use, part.range.block, apart, (before, after), here)
+    if inside < len(changed):
+        drawing.text(f"{count(len(changed) - inside, 'change')} outside the pools", sort="soft")
+
+
+def _states(lines: Iterable[Line]) -> dict[Key, tuple[State, bool]]:
+    return {(line.block, line.node): (line.state, line.moved) for line in lines}
+
+
+def _range(
+    drawing: _Drawing,
+    pool: PoolUse,
+    block: Block,
+    apart: Sequence[Block],
+    lines: tuple[Sequence[Line], Sequence[Line]],
+    changed: Sequence[Key],
+) -> None:
+    """Draw the rows of a range in which something changes, twice."""
+    prefix = max(pool.family.block_size - (_COLUMNS - 1).bit_length(), block.prefix)
+    size = 1 << (BITS[block.family] - prefix)
+    cells = 1 << max(pool.family.block_size - prefix, 0)
+    rows: dict[int, set[Key]] = defaultdict(set)
+    for key in changed:
+        first = max(key[0].first, block.first)
+        begin, end = (first - block.first) // size, (min(key[0].last, block.last) - block.first) // size
+        for number in range(begin, min(end, begin + MOST_ROWS) + 1):
+            rows[number].add(key)
+    drawing.text(f"{pool.pool.name} {block}", sort="soft")
+    if not drawing.rows:
+        drawing.parts.append(
+            f'<text class="soft" x="{_LABEL}" y="{drawing.y - 8}">before</text>'
+            f'<text class="soft" x="{_LABEL + _MAP + _GAP}" y="{drawing.y - 8}">after</text>'
+        )
+    for number in sorted(rows):
+        if drawing.rows >= MOST_ROWS:
+            drawing.left_out += 1
+            continue
+        row = Block(block.family, block.first + number * size, prefix)
+        label = f"{address_text(row.family, row.first)}/{prefix}"
+        drawing.parts.append(f'<text x="10" y="{drawing.y + 10}">{label}</text>')
+        for place, (side, other) in enumerate((lines, lines[::-1])):
+            x = _LABEL + place * (_MAP + _GAP)
+            drawing.parts += [
+                _box("apart", row, cells, kept, x, drawing.y, f"{kept}: not for new blocks")
+                for kept in apart
+                if kept.overlaps(row)
+            ]
+            drawing.parts += _row(row, cells, side, rows[number], x, drawing.y)
+            if place:
+                here = {(line.block, line.node) for line in lines_over(side, row)}
+                drawing.parts += [
+                    _box(
+                        "gone",
+                        row,
+                        cells,
+                        key[0],
+                        x,
+                        drawing.y,
+                        f"{key[0]} of {key[1]}: not in the lock any more",
+                    )
+                    for key in sorted(rows[number])
+                    if key not in here and any(line.block == key[0] for line in lines_over(other, row))
+                ]
+        drawing.y += _ROW
+        drawing.rows += 1
+    drawing.y += 6
+
+
+def _row(row: Block, cells: int, lines: Sequence[Line], changed: set[Key], x: int, y: int) -> Iterator[str]:
+    """Yield a row: free cells, then the blocks in it."""
+    yield "".join(
+        f'<rect class="free" x="{x + cell * _CELL}" y="{y}" width="{_CELL - 1}" height="{_ROW - 2}"/>'
+        for cell in range(cells)
+    )
+    for line in lines_over(lines, row):
+        lit = "new" if (line.block, line.node) in changed else "same"
+        yield _box(
+            f"{line.state} {lit}", row, cells, line.block, x, y, f"{line.block} of {line.node}: {line.state}"
+        )
+
+
+def _box(sort: str, row: Block, cells: int, block: Block, x: int, y: int, said: str) -> str:
+    """Return a block as a box in a row, with a title that says what it is."""
+    wide = cells * _CELL
+    start = max(block.first - row.first, 0) * wide / row.size
+    end = (min(block.last, row.last) + 1 - row.first) * wide / row.size
+    return (
+        f"<g><title>{escape(visible(said))}</title><rect class={quoteattr(sort)} "
+        f'x="{x + start:g}" y="{y}" width="{max(end - start - 1, 1):g}" height="{_ROW - 2}"/></g>'
+    )
+
+
+def _legend(drawing: _Drawing) -> None:
+    drawing.y += 4
+    x = 10
+    for sort, words in (
+        ("held", "held"),
+        ("pending", "pending"),
+        ("quarantined", "quarantined"),
+        ("released", "released"),
+        ("apart", "reserved"),
+        ("free", "free"),
+        ("new", "changed"),
+        ("gone", "gone"),
+    ):
+        fill = "free new" if sort == "new" else sort
+        drawing.parts.append(
+            f'<rect class="{fill}" x="{x}" y="{drawing.y}" width="11" height="11"/>'
+            f'<text x="{x + 16}" y="{drawing.y + 10}">{words}</text>'
+        )
+        x += 30 + 8 * len(words)
+    drawing.y += 18
