@@ -14,7 +14,8 @@ function layOut(range, width) {
   const unit = Math.min(longest, pool.size + 4, block.prefix + MOST_BITS, bits);
   const cells = 2 ** (unit - block.prefix);
   const gutter = width < 520 ? 0 : block.family === 4 ? 118 : 210;
-  const least = mine.length > 20000 ? 3 : mine.length > 4000 ? 5 : mine.length > 500 ? 8 : 13;
+  const drawn = Math.min(cells, mine.length * 16 + 256);  // a large range that is nearly empty has few rows
+  const least = drawn > 20000 ? 3 : drawn > 4096 ? 5 : drawn > 512 ? 8 : 13;
   let columns = 1;
   while (columns * 2 <= cells && (width - gutter) / (columns * 2) >= least) columns *= 2;
   const cell = Math.min((width - gutter) / columns, 26);

@@ -41,7 +41,10 @@ class ClusterView {
   controls() {
     const { cluster } = this;
     const useful = cluster.labels.filter((label) => !label.isName && label.values.length > 1 && label.values.length <= 400);
-    const rank = (label) => (/zone|rack|row|region/.test(label.key) ? 0 : 1) * 1000 + label.values.length;
+    const places = [/rack/, /zone/, /row|room|region/], rank = (label) => {
+      const place = places.findIndex((pattern) => pattern.test(label.key));
+      return (place < 0 ? places.length : place) * 1000 + label.values.length;
+    };
     this.labels = useful.sort((one, other) => rank(one) - rank(other));
     this.select = el("select", { id: `colour-${cluster.name}`, onchange: () => this.colourBy(this.select.value) },
       el("option", { value: "" }, "state"), ...this.labels.map((label) => el("option", { value: label.key }, label.key)));

@@ -145,7 +145,11 @@ class Page {
   /** Show one block, or one node without any, in the panel. */
   choose(view, index, block, range, node = -1) {
     for (const other of this.views) if (other.chosen && other !== view) { other.chosen = null; other.repaint(); }
-    this.panel.hidden = !view;
+    if (this.panel.hidden === Boolean(view)) {
+      this.panel.hidden = !view;
+      document.body.classList.toggle("beside", Boolean(view));  // on a wide screen, the maps make room
+      this.repaint();
+    }
     if (!view) { for (const other of this.views) { other.chosen = null; other.repaint(); } return; }
     view.chosen = block;
     view.repaint();

@@ -98,6 +98,8 @@ def texts(history: LockHistory, versions: Iterable[LockVersion]) -> Iterator[tup
 
     One process of git for all of them. Raises Trouble for a lock of more than 256 MiB, and where git lacks it.
     """
+    if not history.versions:
+        return
     with git_tree.reader(history.top) as read:
         for version in versions:
             shown = f"{version.commit[:12]}:{history.path}"

@@ -1,0 +1,431 @@
+"""`ipamc report` in a real Chromium: what the page says is what the lock and `ipamc show` say, for everybody."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.conftest import Open
+from tests.support.in_process import ipamc
+
+EXAMPLES = Path(__file__).parents[2] / "clusters"
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: lab}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+  quarantineDays: 7
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: a}
+spec:
+  nodeSelector: rack == "a"
+  ipv4: {cidrs: [10.1.0.0/22], blockSize: 26}
+  reserved: [10.1.3.0/25]
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: b}
+spec:
+  nodeSelector: rack == "b"
+  ipv4: {cidrs: [10.2.0.0/24], blockSize: 26}
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: nobody}
+spec:
+  nodeSelector: rack == "z"
+  ipv4: {cidrs: [10.3.0.0/24], blockSize: 26}
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository that is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    git("init", "--quiet", "--initial-branch=main")
+    return tmp_path
+
+
+def git(*arguments: str, day: str = "") -> None:
+    """Run git. Commits are of noon of this day."""
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.org")
+    dates = {"GIT_COMMITTER_DATE": f"{day}T12:00:00Z"} if day else {}
+    subprocess.run(["git", *who, *arguments], check=True, env=os.environ | dates, stdout=subprocess.DEVNULL)
+
+
+def commit(nodes: dict[str, dict[str, str]], day: str, subject: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit a lock of these nodes, by name with their labels."""
+    folder = Path("clusters/lab")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    items = [{"name": name, "labels": labels} for name, labels in nodes.items()]
+    inventory = {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": items}
+    (folder / "nodes.json").write_text(json.dumps(inventory))
+    seconds = subprocess.run(["date", "-ud", day, "+%s"], capture_output=True, text=True, check=True).stdout
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds.strip())
+    done = run("lock", "lab", "--leave", "all")
+    assert done.returncode == 0, done.stderr
+    git("add", "--all")
+    git("commit", "--quiet", "--message", subject, day=day)
+
+
+def three_weeks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit a history: three nodes; one more and one less a week later; two more a week after that."""
+    racks = {f"n{number}": {"rack": "b" if number == 2 else "a", "zone": "z1"} for number in range(1, 7)}
+    chosen = [("n1", "n2", "n3"), ("n1", "n2", "n4"), ("n1", "n2", "n4", "n5", "n6")]
+    days = ["2026-11-01", "2026-11-08", "2026-11-18"]
+    for names, day in zip(chosen, days, strict=True):
+        commit({name: racks[name] for name in names}, day, f"nodes of {day}", monkeypatch)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return ipamc(*arguments, cwd=Path.cwd(), environment=os.environ)
+
+
+def report(*arguments: str) -> Path:
+    path = Path("page.html").resolve()
+    done = run("report", *arguments, "-o", str(path))
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def panel(page: Page) -> str:
+    return page.locator("#panel").inner_text()
+
+
+def search(page: Page, text: str) -> str:
+    page.fill("#search", text)
+    page.press("#search", "Enter")
+    return page.locator("#results").inner_text()
+
+
+# What the page says
+
+
+def test_the_page_has_the_numbers_of_show_and_the_lines_of_the_lock(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "clusters")
+    monkeypatch.chdir(tmp_path)
+    page = opened(report())
+    shown = json.loads(run("show", "--output", "json", "--show-blocks").stdout)
+    on_page = page.evaluate(
+        """() => page.views.map((view) => ({
+            cluster: view.cluster.name,
+            pools: view.cluster.pools.map((pool) => ({
+                pool: pool.name, family: `IPv${pool.family}`, blockSize: pool.size,
+                addresses: pool.addresses, blocks: pool.blocks,
+                ranges: pool.ranges.map((range) => ({
+                    cidr: range.cidr, addresses: range.addresses, blocks: range.blocks,
+                    lines: linesIn(range).filter((index) => view.alive[index]).map((index) => ({
+                        block: cidrText(view.cluster.lines.blocks[index]),
+                        node: view.cluster.nodes[view.cluster.lines.node[index]],
+                        state: STATE_NAMES[view.cluster.lines.state[index]],
+                    })),
+                })),
+            })),
+        }))"""
+    )
+    assert [found["cluster"] for found in on_page] == [found["cluster"] for found in shown["clusters"]]
+    assert len(on_page) == len(list(EXAMPLES.iterdir()))
+    for found, expected in zip(on_page, shown["clusters"], strict=True):
+        for pool, wanted in zip(found["pools"], expected["pools"], strict=True):
+            assert same(pool, wanted) == pool
+
+
+def same(pool: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return what `show` says of a pool, in the fields of the page."""
+    cut = {key: wanted[key] for key in pool}
+    fields = ("block", "node", "state")
+    cut["ranges"] = [
+        {
+            **{key: part[key] for key in ("cidr", "addresses", "blocks")},
+            "lines": [{key: line[key] for key in fields} for line in part["lines"]],
+        }
+        for part in wanted["ranges"]
+    ]
+    return cut
+
+
+def test_who_has_an_address(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    page = opened(report())
+    assert "n1 · 10.1.0.0/26 · held" in search(page, "10.1.0.7")
+    assert page.locator("#panel h2").inner_text() == "n1"
+    assert "clusters/lab/ipam.lock:2, since 2026-11-01 or before" in panel(page)
+    assert 'nodeSelector rack == "a"' in panel(page)
+    assert "ipamc why n1 lab" in panel(page)
+    assert "10.1.3.9 is reserved, in 10.1.0.0/22 of pool a" in search(page, "10.1.3.9")
+    assert "10.1.2.0/24 is free, in 10.1.0.0/22 of pool a" in search(page, "10.1.2.0/24")
+    assert "10.9.0.1 is in no pool and in no line of a lock" in search(page, "10.9.0.1")
+    assert "n3 · 10.1.0.64/26 · quarantined since 2026-11-08" in search(page, "n3")
+    assert "no node, no label and no address like nowhere" in search(page, "nowhere")
+    assert search(page, "rack=b").splitlines() == ["n2 · 10.2.0.0/26 · held"]
+    page.keyboard.press("Escape")
+    assert page.locator("#panel").is_hidden()
+
+
+def test_a_link_leads_to_a_node(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    assert "n2" in panel(opened(report(), to="#10.2.0.9"))
+
+
+def test_what_did_last_week_change(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    page = opened(report())
+    said = page.locator(".week").inner_text()
+    assert said == "In the last 7 days, since the version of 2026-11-08: 2 nodes got blocks."
+    page.locator(".time summary").click()
+    rows = page.locator(".time tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["2026-11-18", "2026-11-08"]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1796000000")  # 2026-11-29
+    quiet = opened(report()).locator(".week").inner_text()
+    assert quiet.startswith("Nothing changed in the last 7 days; the last change is of 2026-11-18: ")
+
+
+def test_the_slider_shows_each_version(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    page = opened(report())
+    for number, names in enumerate((["n1", "n2", "n3"], ["n1", "n2", "n3", "n4"])):
+        page.locator("input[type=range]").fill(str(number))
+        on_map = page.evaluate(
+            """() => [...page.views[0].cluster.lines.node]
+                .filter((_, index) => page.views[0].alive[index]).map((node) => page.views[0].cluster.nodes[node])"""
+        )
+        assert sorted(on_map) == names
+    page.locator("select[id^=since]").select_option("before")
+    changed = page.locator(".changed").inner_text()
+    assert changed.endswith(": 1 node got blocks, 1 node left.")
+    assert "went away" in page.locator(".legend").inner_text()
+
+
+def test_which_pools_take_whom(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    page = opened(report())
+    assert "1 pool with a nodeSelector that selects no node: nobody" in page.inner_text("main")
+    room = page.locator(".by-label tbody tr").all_inner_texts()
+    assert [row.split("\t")[:3] for row in room] == [["a", "4", "a"], ["b", "1", "b"]]
+
+
+def test_a_plan_shows_before_and_after(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    path = Path("plan.html").resolve()
+    path.write_text(run("plan", "--base", "HEAD~1", "--format", "html").stdout)
+    page = opened(path)
+    assert "0 renumbered · +2" in page.locator("pre").inner_text()
+    assert page.locator(".changed").inner_text() == "Since before: 2 nodes got blocks."
+    lit = "() => [...page.views[0].view().lit].map((index) => page.views[0].cluster.nodes[page.views[0].cluster.lines.node[index]])"
+    assert sorted(page.evaluate(lit)) == ["n5", "n6"]
+
+
+def test_the_picture_of_a_plan(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    path = Path("plan.svg").resolve()
+    path.write_text(run("plan", "--base", "HEAD~1", "--format", "svg").stdout)
+    page = opened(path, script=False)
+    titles = page.locator("g:has(rect.new) title").all_text_contents()
+    assert titles == ["10.1.0.192/26 of n5: held", "10.1.1.0/26 of n6: held"]
+    assert page.locator("rect.same").count() == 6  # n1, n3 and n4, before and after
+
+
+# Hands
+
+
+def test_a_click_on_a_block(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    page = opened(report())
+    x, y, wide, high = page.evaluate(
+        """() => { const map = page.views[0].maps[0], layout = map.layout(), block = parseCidr("10.1.0.128/26");
+            const [start, end] = cellsOf(layout, block); return [...rectangles(layout, start, end)][0]; }"""
+    )
+    canvas = page.locator("canvas").first
+    canvas.hover(position={"x": x + wide / 2, "y": y + high / 2})
+    assert page.locator("#tip").inner_text() == "n4 · 10.1.0.128/26 · held"
+    canvas.click(position={"x": x + wide / 2, "y": y + high / 2})
+    assert "n4" in panel(page)
+
+
+def test_a_keyboard_is_enough(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    page = opened(report())
+    page.keyboard.press("/")
+    assert page.evaluate("() => document.activeElement.id") == "search"
+    page.locator("canvas").first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert page.locator("#live").inner_text() == "n4 · 10.1.0.128/26 · held"
+    page.keyboard.press("Enter")
+    assert "n4" in panel(page)
+    page.keyboard.press("Escape")
+    assert page.locator("#panel").is_hidden()
+
+
+def test_who_does_not_see_the_map_has_a_table(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    page = opened(report())
+    assert all(page.locator("canvas").evaluate_all("(all) => all.map((one) => one.ariaLabel.length > 40)"))
+    inputs = page.locator("input, select").evaluate_all(
+        "(all) => all.filter((one) => !one.labels.length).length"
+    )
+    assert inputs <= 1  # the choice of "Room by" is in its heading
+    page.locator(".as-table summary").first.click()
+    page.wait_for_selector(".as-table tbody tr")
+    rows = page.locator(".as-table").first.locator("tbody tr").all_inner_texts()
+    assert rows[1].split("\t") == ["10.1.0.64/26", "n3", "quarantined since 2026-11-08", "3"]
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_nothing_is_wider_than_the_window(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+) -> None:
+    three_weeks(monkeypatch)
+    page = opened(report(), width)
+    search(page, "10.1.0.7")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_without_scripts_the_tables_are_there(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    page = opened(report(), script=False)
+    assert page.locator("table.pools tbody tr").count() == 3
+    assert "The maps, the search and the slider need the script" in page.inner_text("main")
+
+
+# Colours
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_block_has_the_colour_of_its_state(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    """The pixels of the canvas, against the lock."""
+    shutil.copytree(EXAMPLES, tmp_path / "clusters")
+    monkeypatch.chdir(tmp_path)
+    page = opened(report(), scheme=scheme)
+    wrong = page.evaluate(
+        """() => page.views.flatMap((view) => view.maps.flatMap((map) => {
+            const layout = map.layout(), context = map.canvas.getContext("2d"), probe = document.createElement("canvas").getContext("2d");
+            const rgb = (colour) => { probe.fillStyle = colour; probe.fillRect(0, 0, 1, 1); return [...probe.getImageData(0, 0, 1, 1).data].join(); };
+            return linesIn(map.range).filter((index) => view.alive[index]).flatMap((index) => {
+                const { blocks, state } = view.cluster.lines, [start, end] = cellsOf(layout, blocks[index]);
+                return [...rectangles(layout, start, end)].map(([x, y, wide, high]) => {
+                    const seen = [...context.getImageData(x + wide / 2 - 0.5, y + high / 2, 1, 1).data].join();
+                    return seen === rgb(page.palette.state[state[index]]) ? null : `${cidrText(blocks[index])}: ${seen}`;
+                });
+            }).filter(Boolean);
+        }))"""
+    )
+    assert wrong == []
+
+
+def test_light_dark_and_print(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    three_weeks(monkeypatch)
+    path = report()
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    assert opened(path).evaluate(ground) == "rgb(255, 255, 255)"
+    page = opened(path, scheme="dark")
+    assert page.evaluate(ground) == "rgb(18, 23, 30)"
+    page.locator("#theme").click()  # light
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    page.locator("#theme").click()  # dark
+    page.emulate_media(media="print")
+    page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert page.locator("#finder").is_hidden()
+    assert page.evaluate("() => page.palette.state[0]") == "#2f6fb5"  # of the light theme
+
+
+# Addresses
+
+
+def test_addresses_are_read_and_written_as_python_does(opened: Open, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "zones", tmp_path / "zones")
+    path = tmp_path / "page.html"
+    assert run("report", str(tmp_path / "zones"), "-o", str(path)).returncode == 0
+    page = opened(path)
+    draw = random.Random(6)  # noqa: S311 - the same cases in every run
+    masks = [0xFFFF << shift for shift in range(0, 128, 16)]
+    six = [
+        ipaddress.IPv6Address(draw.getrandbits(128) & ~sum(draw.sample(masks, draw.randrange(8))))
+        for _ in range(400)
+    ]
+    four = [ipaddress.IPv4Address(draw.getrandbits(32)) for _ in range(100)]
+    texts = [*(text for one in six for text in (one.compressed, one.exploded)), *map(str, four)]
+    read = page.evaluate(
+        "(texts) => texts.map((text) => { const { family, value } = parseAddress(text); return addressText(family, value); })",
+        texts,
+    )
+    assert read == [ipaddress.ip_address(text).compressed for text in texts]
+    refused = ["10.0.0", "10.0.0.256", "1::2::3", "12345::", ":::", "g::", "1:2:3:4:5:6:7:8:9", "", "::1/129"]
+    assert page.evaluate("(texts) => texts.map(parseCidr)", refused) == [None] * len(refused)
+    cidrs = [f"{one}/{draw.randrange(129)}" for one in six] + [f"{one}/{draw.randrange(33)}" for one in four]
+    networks = [str(ipaddress.ip_network(text, strict=False)) for text in cidrs]
+    assert page.evaluate("(texts) => texts.map((text) => cidrText(parseCidr(text)))", cidrs) == networks
+
+
+# Strangers
+
+
+def test_text_of_strangers_is_text(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    """Messages of commits are anybody's, and no rule of Kubernetes holds in them."""
+    bad = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2> {{7*7}} ##[error] \u202e &lt;"
+    commit({"n1": {"rack": "a"}}, "2026-11-01", bad, monkeypatch)
+    commit({"n1": {"rack": "a"}, "n2": {"rack": "a"}}, "2026-11-08", f"again {bad}", monkeypatch)
+    page = opened(report())
+    assert page.evaluate("() => window.hacked") is None
+    assert page.locator("img").count() == 0
+    page.locator(".time summary").click()
+    shown = page.locator(".time tbody tr").first.inner_text()
+    assert "again </script><script>window.hacked=1</script><img src=x" in shown
+    assert "{{7*7}} ##[error]" in shown
+
+
+def test_the_policy_lets_nothing_else_in(
+    work: Path,  # noqa: ARG001
+    browser: Browser,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    page = browser.new_page()
+    page.goto(report().as_uri())
+    page.evaluate(
+        """() => {
+            window.stopped = [];
+            document.addEventListener("securitypolicyviolation", (event) => window.stopped.push(event.effectiveDirective));
+            const script = document.createElement("script"), image = document.createElement("img"), bold = document.createElement("b");
+            script.textContent = "window.hacked = 1";
+            image.src = "http://localhost:1/x.png";
+            bold.setAttribute("style", "color: red");
+            document.body.append(script, image, bold);
+        }"""
+    )
+    page.wait_for_function("() => window.stopped.length > 2")
+    assert sorted(page.evaluate("() => window.stopped")) == ["img-src", "script-src-elem", "style-src-attr"]
+    assert page.evaluate("() => window.hacked") is None
+    page.close()
