@@ -630,9 +630,15 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     plan, _, finish = steps(text, "plan")
     repository.run(*bash(plan), **shared)
     assert summary.read_text() == (tmp_path / "plan.md").read_text() != ""
+    assert (tmp_path / "plan.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg ")
     repository.run(*bash(finish), CODE="0")
     repository.run(*bash(finish), CODE="1", code=1)
-    assert any(call.startswith("plan --base HEAD^1 --format markdown red") for call in repository.calls())
+    assert any(
+        call.startswith("plan --base HEAD^1 --format markdown --write html=")
+        and call.endswith("/plan.svg red")
+        for call in repository.calls()
+    )
 
 
 @pytest.mark.parametrize("forge", FILES)
@@ -674,7 +680,8 @@ def test_a_plan_may_have_deleted_clusters_by_a_label_alone(
     repository.run(*bash(script), **variables)
     (call,) = (call for call in repository.calls() if call.startswith("plan "))
     option = " --allow-deleted" if consent else ""
-    assert call == f"plan --base origin/main --format markdown{option} red"
+    pictures = r"--write html=\S*plan.html --write svg=\S*plan.svg"
+    assert re.fullmatch(rf"plan --base origin/main --format markdown {pictures}{option} red", call)
     assert not (tmp_path / "victim").exists()
 
 

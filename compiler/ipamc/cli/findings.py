@@ -130,24 +130,32 @@ def _parse(
 ) -> tuple[tuple[str, str], ...]:
     from ipamc.report.findings import NAMES
 
+    return named_files(context, option, given, NAMES)
+
+
+def named_files(
+    context: click.Context, option: click.Parameter, given: Sequence[str], formats: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Read the values FORMAT=FILE of an option. Raises BadParameter for what cannot be written."""
     pairs = []
     for text in given:
         name, equals, path = text.partition("=")
-        if name not in NAMES or not (equals and path):
+        if name not in formats or not (equals and path):
             raise click.BadParameter(
-                f"{text!r} is not FORMAT=FILE; formats are {', '.join(NAMES)}", context, option
+                f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}", context, option
             )
-        refuse_way_out(path)
-        if not disk.is_replaceable(path):
-            raise click.BadParameter(
-                f"{path!r} is not a regular file; --format prints to stderr",
-                context,
-                option,
-            )
-        pairs.append((name, path))
+        pairs.append((name, writable(context, option, path)))
     if len({path for _, path in pairs}) < len(pairs):
         raise click.BadParameter("two reports name the same file", context, option)
     return tuple(pairs)
+
+
+def writable(context: click.Context, option: click.Parameter, path: str) -> str:
+    """Return the path of a file that an option names. Raises BadParameter for a folder, a pipe or a link."""
+    refuse_way_out(path)
+    if not disk.is_replaceable(path):
+        raise click.BadParameter(f"{path!r} is not a regular file: name another one", context, option)
+    return path
 
 
 def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequence[Failure] = ()) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
-from ipamc.cli.findings import print_findings, report_option
+from ipamc.cli.findings import named_files, print_findings, report_option
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, assume_option, clusters_argument
 from ipamc.cli.terminal import colour, progress, say, show, show_json
@@ -27,12 +27,12 @@ from ipamc.workspace.trouble import Trouble
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
-    from ipamc.review.diff.plan_report import ClusterReport, PlanReport
+    from ipamc.review.diff.plan_report import ClusterReport
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
 
 FORMATS = ("text", "markdown", "json", "html", "svg")
-PICTURES = frozenset({"html", "svg"})
+_PICTURES = frozenset({"html", "svg"})
 """The formats that show maps."""
 
 
@@ -41,6 +41,12 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     if unknown := [word for word in found if word not in GATES]:
         raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(GATES)}")
     return frozenset(found)
+
+
+def _files(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    return named_files(context, option, given, FORMATS)
 
 
 @click.command(
@@ -82,6 +88,14 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     show_default=True,
     help="What goes to stdout.",
 )
+@click.option(
+    "--write",
+    "files",
+    multiple=True,
+    callback=_files,
+    metavar="FORMAT=FILE",
+    help="Write the plan in this format to a file, too. Repeatable: one compile serves them all.",
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if something changes.")
 @click.option(
     "--fail-on",
@@ -108,6 +122,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     clusters: tuple[str, ...],
     base: str | None,
     style: str,
+    files: tuple[tuple[str, str], ...],
     detailed_exitcode: bool,
     fail_on: frozenset[str],
     allow_deleted: bool,
@@ -124,6 +139,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     """
     from ipamc.cli.runner import compiling, prepare
     from ipamc.report.findings.content import Failure
+    from ipamc.report.plan.formats import rendered
     from ipamc.review.diff.plan_report import PlanReport, Status, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import neighbours
@@ -144,7 +160,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 was=before.renamed.get(folder, ""),
                 neighbours=beside.get(folder),
                 assume=assume,
-                picture=style in PICTURES,
+                picture=not _PICTURES.isdisjoint({style, *(name for name, _ in files)}),
             )
             for folder in folders
         ]
@@ -156,7 +172,12 @@ def command(  # noqa: PLR0913 - an argument for each option
     report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
-    (show_json if style == "json" else show)(_rendered(report, style, day))
+    assets = disk.assets("page")
+    (show_json if style == "json" else show)(
+        rendered(report, style, day, assets, coloured=colour(sys.stdout))
+    )
+    for name, path in files:
+        disk.replace(path, rendered(report, name, day, assets))
     paths = {name_of(folder): folder for folder in folders}
     failures = [
         Failure(paths[cluster.name], f"{cluster.name}: {cluster.status}: {cluster.said}")
@@ -301,26 +322,6 @@ def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> Clus
     )
     said = f"{base} has it, {held}. To restore it: git checkout {base} -- {folder}"
     return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes, agreed=agreed)
-
-
-def _rendered(report: PlanReport, style: str, day: str) -> str:
-    from ipamc.report.plan import html as plan_html
-    from ipamc.report.plan import json as plan_json
-    from ipamc.report.plan import markdown as plan_markdown
-    from ipamc.report.plan import svg as plan_svg
-    from ipamc.report.plan import text as plan_text
-
-    if style == "html":
-        return plan_html.render(report, disk.assets("page"), day)
-    if style == "svg":
-        return plan_svg.render(report)
-    if style == "json":
-        return plan_json.render(report)
-    return (
-        plan_markdown.render(report)
-        if style == "markdown"
-        else plan_text.render(report, colour=colour(sys.stdout))
-    )
 
 
 def _way_back(base: str, name: str, *, vanished: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.command import Verb
-from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.findings import Problems, format_option, writable
 from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of
 from ipamc.cli.terminal import progress, say, show
 from ipamc.model.diagnostics import count
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Version
     from ipamc.report.page.data import Part
     from ipamc.workspace.source import Source
+
+
+def _path(context: click.Context, option: click.Parameter, path: str) -> str:
+    return path if path == "-" else writable(context, option, path)
 
 
 @click.command(
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     "path",
     required=True,
     metavar="FILE",
+    callback=_path,
     help="The page. It is replaced as a whole. - is stdout.",
 )
 @click.option(

@@ -171,7 +171,9 @@ def _space(name: str, family: int, clusters: list[str], pools: list[tuple[Part, 
     middle = low + (high - low) // 2
     return {
         "name": visible(f"{name}, IPv{family}"),
-        "said": visible(f"{count(len(clusters), 'cluster')} side by side: {', '.join(clusters)}"),
+        "said": visible(
+            f"{', '.join(clusters)}: each pool on one axis; blue is in use, grey is free, light is no pool's"
+        ),
         "height": len(clusters) * _ROW + 22,
         "rows": rows,
         "ticks": [
