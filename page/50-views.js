@@ -31,6 +31,9 @@ class ClusterView {
       const place = section.querySelector(`[data-pool="${number}"]`);
       if (!many || number < 12 || this.page.plan) place.open = true;
       for (const range of pool.ranges) this.maps.push(new MapView(this, range, place));
+      if (pool.first + pool.further) {
+        place.querySelector(".takes").append(" ", el("button", { type: "button", class: "link", onclick: () => this.page.search(`pool=${pool.name}`) }, "Show their blocks"));
+      }
       const trend = this.trend(pool);
       if (trend) place.querySelector(".trend").append(trend);
     });

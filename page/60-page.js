@@ -122,16 +122,9 @@ class Page {
       return found;
     }
     const [key, value] = text.includes("=") ? text.split(/=(.*)/s) : [];
+    if (key === "pool") return this.lit(view, (node) => (cluster.groups[cluster.groupOf[node]] || []).some(([name]) => name === value)).map(item);
     const label = key && cluster.labels.find((one) => one.key === key || one.key.endsWith(`/${key}`));
-    if (label) {
-      const nodes = new Set();
-      for (let node = 0; node < cluster.inventory; node += 1) if (labelOf(cluster, label, node) === value) nodes.add(node);
-      if (!nodes.size) return [];
-      const those = new Set();
-      for (const node of nodes) for (const index of cluster.linesOf(node)) if (view.alive[index]) those.add(index);
-      this.found = { cluster, lines: those };
-      return [...those].slice(0, 1000).map(item);
-    }
+    if (label) return this.lit(view, (node) => labelOf(cluster, label, node) === value).map(item);
     const part = text.toLowerCase();
     cluster.nodes.forEach((name, node) => {
       if (found.length > 1000 || !name.toLowerCase().includes(part)) return;
@@ -140,6 +133,16 @@ class Page {
       else if (node < cluster.inventory) found.push({ view, exact: name === text, text: `${name} · no block in this version`, go: () => this.choose(view, -1, null, null, node) });
     });
     return found.sort((one, other) => (other.exact === true) - (one.exact === true));
+  }
+
+  /** Light up the blocks of the nodes that a function picks; return the lines, at most 1,000. */
+  lit(view, picks) {
+    const { cluster } = view, lines = new Set();
+    for (let node = 0; node < cluster.inventory; node += 1) {
+      if (picks(node)) for (const index of cluster.linesOf(node)) if (view.alive[index]) lines.add(index);
+    }
+    if (lines.size) this.found = { cluster, lines };
+    return [...lines].slice(0, 1000);
   }
 
   /** Show one block, or one node without any, in the panel. */

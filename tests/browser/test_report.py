@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from ipamc.report.page.data import Part
+from ipamc.report.page.page import About, render
+from ipamc.review.address_map import map_of
+from ipamc.review.lock_versions import versions_of
+from ipamc.workspace.disk import assets
 from tests.browser.conftest import Open
+from tests.support.examples import everything
 from tests.support.in_process import ipamc
 
 EXAMPLES = Path(__file__).parents[2] / "clusters"
@@ -176,6 +182,7 @@ def test_who_has_an_address(work: Path, opened: Open, monkeypatch: pytest.Monkey
     assert "n3 · 10.1.0.64/26 · quarantined since 2026-11-08" in search(page, "n3")
     assert "no node, no label and no address like nowhere" in search(page, "nowhere")
     assert search(page, "rack=b").splitlines() == ["n2 · 10.2.0.0/26 · held"]
+    assert len(search(page, "pool=a").splitlines()) == 4
     page.keyboard.press("Escape")
     assert page.locator("#panel").is_hidden()
 
@@ -241,6 +248,34 @@ def test_the_picture_of_a_plan(work: Path, opened: Open, monkeypatch: pytest.Mon
     titles = page.locator("g:has(rect.new) title").all_text_contents()
     assert titles == ["10.1.0.192/26 of n5: held", "10.1.1.0/26 of n6: held"]
     assert page.locator("rect.same").count() == 6  # n1, n3 and n4, before and after
+
+
+def test_clusters_of_every_sort(opened: Open, tmp_path: Path) -> None:
+    """All cases on one page: every mode, IPv6, blocks of other sizes, blocks outside the pools."""
+    parts = []
+    for name, compiled in everything().items():
+        plan = compiled.plan
+        versions = versions_of(plan.lock)
+        versions.add_current(plan.lock)
+        mapped = map_of(plan.cluster, plan.lock, plan.wants, "2026-11-22")
+        parts.append(Part(map=mapped, versions=versions, lock_path=name))
+    path = tmp_path / "page.html"
+    path.write_text(render(parts, assets("page"), About(title="all", subtitle="cases", day="2026-11-22")))
+    page = opened(path)
+    on_maps = page.evaluate(
+        """() => page.views.map((view) => {
+            const all = view.cluster.lines.blocks, drawn = new Set(view.maps.flatMap((map) => {
+                const layout = map.layout();
+                return layout.range.mine.filter((index) => [...rectangles(layout, ...cellsOf(layout, all[index]))].some(([,, wide]) => wide > 0));
+            }));
+            return [...drawn].map((index) => cidrText(all[index])).sort();
+        })"""
+    )
+    assert len(on_maps) > 300
+    for part, drawn in zip(parts, on_maps, strict=True):
+        ranges = [found.range.block for pool in part.map.pools for found in pool.use.ranges]
+        inside = {str(line.block) for line in part.map.lock.lines if any(map(line.block.overlaps, ranges))}
+        assert set(drawn) == inside, part.lock_path
 
 
 # Hands

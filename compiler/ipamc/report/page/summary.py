@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ipamc.lock.utilisation import Use
+from ipamc.lock.utilisation import Use, lines_in
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import State
@@ -108,9 +108,14 @@ def _cluster(part: Part) -> dict[str, Any]:
     mapped = part.map
     held = [line for line in mapped.lock.lines if line.state is State.HELD]
     others = len(mapped.lock.lines) - len(held)
+    inside = sum(
+        len(lines_in(mapped.lock, part.range.block)) for pool in mapped.pools for part in pool.use.ranges
+    )
+    outside = len(mapped.lock.lines) - inside
     said = [
         f"{count(len({line.node for line in held}), 'node')} with {count(len(held), 'block')}",
         *([f"{count(others, 'line')} in other states"] if others else []),
+        *([f"{count(outside, 'line')} outside every pool, on no map"] if outside else []),
         f"mode {mapped.cluster.mode}",
         part.lock_path,
     ]
