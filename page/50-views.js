@@ -272,13 +272,13 @@ class MapView {
   }
 
   layout() {
-    const width = Math.max(Math.floor(this.frame.clientWidth), 120);
+    const width = this.view.page.width;
     if (!this.laid || this.laid.width !== width) this.laid = layOut(this.range, width);
     return this.laid;
   }
 
   paint() {
-    if (!this.seen || !this.frame.clientWidth) return;
+    if (!this.seen || !this.place.open) return;
     paint(this.canvas, this.layout(), this.view.view(), this.view.page.palette);
     if (this.list.open) this.fill();
   }

@@ -6,6 +6,8 @@ class Page {
     this.plan = Boolean(raw.plan);
     this.palette = paletteOf();
     this.found = null;
+    this.main = document.querySelector("main");
+    this.width = 120;
     this.live = document.getElementById("live");
     this.tipBox = document.getElementById("tip");
     this.panel = document.getElementById("panel");
@@ -23,6 +25,7 @@ class Page {
     }, { rootMargin: "600px" });
     this.views = raw.clusters.map((cluster, number) => new ClusterView(decodeCluster(cluster), document.getElementById(`cluster-${number}`), this));
     this.listen();
+    this.measure();
     const lines = this.views.reduce((sum, view) => sum + view.cluster.lines.count, 0);
     if (lines < 20000) for (const map of this.maps.values()) { map.seen = true; map.paint(); }
     if (location.hash.length > 1) this.search(decodeURIComponent(location.hash.slice(1)));
@@ -33,8 +36,15 @@ class Page {
     this.observer.observe(map.frame);
   }
 
+  /** The width of every map. It is read once: reading it between two maps would lay out the page again for each. */
+  measure() {
+    const style = getComputedStyle(this.main);
+    this.width = Math.max(Math.floor(this.main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)), 120);
+  }
+
   repaint() {
     this.palette = paletteOf();
+    this.measure();
     for (const view of this.views) view.repaint();
   }
 
