@@ -28,7 +28,16 @@ class Page {
     this.measure();
     const lines = this.views.reduce((sum, view) => sum + view.cluster.lines.count, 0);
     if (lines < 20000) for (const map of this.maps.values()) { map.seen = true; map.paint(); }
-    if (location.hash.length > 1) this.search(decodeURIComponent(location.hash.slice(1)));
+    window.addEventListener("hashchange", () => this.follow());
+    this.follow();
+  }
+
+  /** What comes after # in the address: a pool of the page, or something to find. */
+  follow() {
+    let wanted = location.hash.slice(1);
+    try { wanted = decodeURIComponent(wanted); } catch { return; }
+    const pool = document.getElementById(wanted);
+    if (pool) { pool.open = true; pool.scrollIntoView(); } else if (wanted) this.search(wanted);
   }
 
   watch(map) {

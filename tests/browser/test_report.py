@@ -189,7 +189,12 @@ def test_who_has_an_address(work: Path, opened: Open, monkeypatch: pytest.Monkey
 
 def test_a_link_leads_to_a_node(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     three_weeks(monkeypatch)
-    assert "n2" in panel(opened(report(), to="#10.2.0.9"))
+    path = report()
+    page = opened(path, to="#10.2.0.9")
+    assert "n2" in panel(page)
+    page.locator("details.pool").nth(1).locator("summary").first.click()  # closed
+    page.locator('table.pools a[href="#pool-0-1"]').click()
+    assert page.locator("details.pool").nth(1).get_attribute("open") is not None
 
 
 def test_what_did_last_week_change(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001

@@ -9,7 +9,7 @@ from typing import Any
 
 from ipamc.lock.utilisation import Use, lines_in
 from ipamc.model.cidr import Block, address_text
-from ipamc.model.diagnostics import count
+from ipamc.model.diagnostics import count, names
 from ipamc.model.lock import State
 from ipamc.report.page.data import Part, room
 from ipamc.report.terminal_text import visible
@@ -91,16 +91,16 @@ def _bar(use: Use) -> Iterator[dict[str, str]]:
 
 def _nobody(part: Part, *, several: bool) -> Iterator[str]:
     """Yield a line about pools that select no node."""
-    names = [
+    unused = [
         pool.use.pool.name
         for pool in part.map.pools
         if not pool.first + pool.further and not pool.use.pool.disabled and not pool.use.pool.unlisted
     ]
-    if names and part.map.nodes:
+    if unused and part.map.nodes:
         where = f"{part.map.cluster.name}: " if several else ""
-        shown = ", ".join(list(dict.fromkeys(names))[:20])
+        found = list(dict.fromkeys(unused))
         yield visible(
-            f"{where}{count(len(set(names)), 'pool')} with a nodeSelector that selects no node: {shown}"
+            f"{where}{count(len(found), 'pool')} with a nodeSelector that selects no node: {names(found)}"
         )
 
 
