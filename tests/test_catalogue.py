@@ -35,6 +35,8 @@ ELSEWHERE = {
         f"IPC08{number}": "a dump is no input: tests/importing/test_calico_says.py"
         for number in range(40, 65)
     },
+    **{f"IPC087{number}": "a table is no input: tests/cli/test_import_prefixes.py" for number in range(9)},
+    "IPC0879": "it takes two clusters: tests/cli/test_export.py",
     "IPC0617": "another run has to come between: tests/place/test_resize_laws.py",
     **{code: "a dump is no input: tests/review/audit/" for code in CODES if code.startswith("IPC09")},
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",

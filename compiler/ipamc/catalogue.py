@@ -44,7 +44,9 @@ from ipamc.place.resize import rules as resize_rules
 from ipamc.read import rules as read_rules
 from ipamc.read.dump import rules as dump_rules
 from ipamc.read.syntax import rules as syntax_rules
+from ipamc.read.table import rules as table_rules
 from ipamc.render import verify
+from ipamc.review import prefixes
 from ipamc.review.audit import blocks, comparable, flags, nodes, operator, routes, three_ways
 from ipamc.review.audit import pods as audit_pods
 
@@ -53,6 +55,7 @@ MODULES: tuple[ModuleType, ...] = (
     diagnostics,
     read_rules,
     dump_rules,
+    table_rules,
     importing_rules,
     calico_pool_rules,
     calico_rules,
@@ -85,6 +88,7 @@ MODULES: tuple[ModuleType, ...] = (
     limits,
     verify,
     address_space,
+    prefixes,
     comparable,
     blocks,
     nodes,

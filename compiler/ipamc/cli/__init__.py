@@ -34,6 +34,7 @@ VERBS = {
     "why": "Show why a node has its blocks.",
     "report": "Write the address plan as a page: maps, search, history.",
     "import": "Bring a running cluster into git, from a dump of it.",
+    "export": "Write the prefixes of clusters for NetBox.",
     "audit": "Compare a running cluster, as a dump shows it, with git.",
     "runbook": "Show the steps of a change that an apply alone cannot do.",
     "ci": "Write CI pipelines; run the steps of their jobs.",

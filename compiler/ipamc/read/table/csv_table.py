@@ -1,0 +1,191 @@
+"""CSV to rows: of the columns that are asked for, with the line and the column of each cell."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+
+from msgspec import Struct
+
+from ipamc.model.diagnostics import Diagnostic, Log, Span, count
+from ipamc.model.wording import shown
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.encoding import decode
+from ipamc.read.table import rules
+
+LARGEST = 64 << 20
+"""The most bytes of a table: the prefixes of 100,000 nodes take ten."""
+MOST_ROWS = 1_000_000
+
+_SEPARATORS = ",;\t|"
+_EXCEL_HINT = re.compile(r"\ufeff?sep=(.)\r?\n?")
+"""The first line of a CSV may tell Excel the separator."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+_NOT_COUNTED = re.compile(r"[\s_-]+")
+
+Wanted = Mapping[str, Sequence[str]]
+"""By the name of a column the headers that it may have, the preferred one first, as `plain` returns them."""
+
+
+class Row(Struct, frozen=True, gc=False):
+    """A row: its first line in the file, from 1, and the cells by column; an absent column is ""."""
+
+    line: int
+    cells: Mapping[str, str]
+
+
+class Table(Struct, frozen=True, kw_only=True, dict=True):
+    """The rows of a table, in the order of the file, without empty ones."""
+
+    path: str
+    text: str
+    separator: str
+    columns: Mapping[str, int]
+    """By the name of a column, its index in the file."""
+    head: int
+    """The line of the headers."""
+    rows: tuple[Row, ...]
+
+    def at(self, row: Row, column: str = "") -> Span:
+        """Return where the cell of a row is; without a column of the table, the beginning of the row."""
+        return self._cell(row.line, self.columns.get(column, 0))
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return [line[0].rstrip("\r\n") for line in _LINE.finditer(self.text)]
+
+    def _cell(self, line: int, index: int) -> Span:
+        """Return the span of a cell: up to its end, or to the end of the line if it goes on."""
+        source = self._lines[line - 1]
+        start, end = 0, len(source)
+        quoted, seen = False, 0
+        for place, character in enumerate(source):
+            if character == '"':
+                quoted = not quoted
+            elif character == self.separator and not quoted:
+                if seen == index:
+                    end = place
+                    break
+                seen += 1
+                start = place + 1
+        if seen < index:  # behind a line break in a cell
+            start, end = 0, len(source)
+        return Span(self.path, line, start + 1, end + 1, source)
+
+
+def plain(header: str) -> str:
+    """Return a header without what does not count in it."""
+    return _NOT_COUNTED.sub("", header).casefold()
+
+
+def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
+    """Read the columns that are wanted and there. Raises Refused with every finding. O(n)."""
+    log = Log()
+    if len(data) > LARGEST:
+        log.add(
+            [
+                rules.table_syntax(
+                    Span(path), f"the file has {len(data):,} bytes, more than {LARGEST:,}", _FEWER
+                )
+            ]
+        )
+    try:
+        text = decode(path, data)
+    except Unreadable as problem:
+        log.add(problem.diagnostics)
+        raise AssertionError from problem  # `add` raises for an error
+    hint = _EXCEL_HINT.match(text)
+    first = 2 if hint else 1
+    separator = hint[1] if hint else _separator(text.split("\n", 1)[0])
+    found: list[Diagnostic] = []
+    records = _records(path, text, separator, first, found)
+    head, headers = next(records, (first, []))
+    names = [plain(header) for header in headers]
+    columns = {
+        column: next(names.index(spelling) for spelling in spellings if spelling in names)
+        for column, spellings in wanted.items()
+        if any(spelling in names for spelling in spellings)
+    }
+    table = Table(path=path, text=text, separator=separator, columns=columns, head=head, rows=())
+    found.extend(_twice(table, names))
+    rows = tuple(_rows(table, len(headers), columns, records, found))
+    log.add(found)
+    return Table(path=path, text=text, separator=separator, columns=columns, head=head, rows=rows)
+
+
+_FEWER = "export the prefixes of one site or one VRF, not all"
+
+
+def _separator(line: str) -> str:
+    """Return what separates the headers: of the known ones that of which there are most."""
+    return max(_SEPARATORS, key=line.count)
+
+
+def _records(
+    path: str, text: str, separator: str, first: int, found: list[Diagnostic]
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield (first line, cells) of every record that is not empty; a mistake of syntax ends it."""
+    lines = (line[0] for line in _LINE.finditer(text))
+    reader = csv.reader(islice(lines, first - 1, None), delimiter=separator, strict=True)
+    line = first
+    number = 0
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                number += 1
+                if number > MOST_ROWS + 1:
+                    found.append(
+                        rules.table_syntax(
+                            Span(path, line), f"the file has more than {MOST_ROWS:,} rows", _FEWER
+                        )
+                    )
+                    return
+                yield line, cells
+            line = reader.line_num + first
+    except csv.Error as problem:
+        table = Table(path=path, text=text, separator=separator, columns={}, head=first, rows=())
+        found.append(
+            rules.table_syntax(
+                table.at(Row(line, {})),
+                f"the row is no CSV: {problem}",
+                "look for a double quote that is not closed; in a cell in quotes, write two for each",
+            )
+        )
+
+
+def _twice(table: Table, names: Sequence[str]) -> Iterator[Diagnostic]:
+    for column, index in table.columns.items():
+        for other in range(index + 1, len(names)):
+            if names[other] == names[index]:
+                at, first = table._cell(table.head, other), table._cell(table.head, index)  # noqa: SLF001 - the same module
+                yield rules.column_twice(at, first, shown(column))
+
+
+def _rows(
+    table: Table,
+    width: int,
+    columns: Mapping[str, int],
+    records: Iterator[tuple[int, list[str]]],
+    found: list[Diagnostic],
+) -> Iterator[Row]:
+    once: dict[str, str] = {}
+    """One text for the same text: a million rows have few statuses and pools."""
+    for line, cells in records:
+        if len(cells) == width:
+            row = {
+                name: once.setdefault(text, text)
+                for name, index in columns.items()
+                if (text := cells[index].strip())
+            }
+            yield Row(line, row)
+        elif len(found) < 10_001:
+            found.append(
+                rules.table_syntax(
+                    table.at(Row(line, {})),
+                    f"the row has {count(len(cells), 'cell')}, and the headers are {width}",
+                    f"separate all cells by {shown(table.separator)}; put a cell that has one in double quotes",
+                )
+            )
