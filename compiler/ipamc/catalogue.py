@@ -33,6 +33,7 @@ from ipamc.check import pins as check_pins
 from ipamc.importing import rules as importing_rules
 from ipamc.importing.calico import pool_rules as calico_pool_rules
 from ipamc.importing.calico import rules as calico_rules
+from ipamc.importing.prefixes import rules as prefix_rules
 from ipamc.lock import consent
 from ipamc.lock import rules as lock_rules
 from ipamc.model import diagnostics
@@ -59,6 +60,7 @@ MODULES: tuple[ModuleType, ...] = (
     importing_rules,
     calico_pool_rules,
     calico_rules,
+    prefix_rules,
     pools,
     check_pins,
     modes,

@@ -39,6 +39,10 @@ _OF_THE_DUMP = "IPC0540"
         ("ipamc import lab dump.json cilium-sysdump.zip", "the same from files"),
         ("ipamc import lab dump.json --label 'example.com/*'", "keep these labels of nodes, too"),
         ("ipamc import lab --refresh dump.json", "bring nodes.yaml and ciliumnodes.yaml up to date"),
+        (
+            "ipamc import lab --prefixes plan.csv",
+            "make pools of the ranges that a NetBox or a spreadsheet plans",
+        ),
     ),
     refused="refused: the dump, or what a compile of it finds; or an I/O or environment error",
 )
@@ -46,6 +50,19 @@ _OF_THE_DUMP = "IPC0540"
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
 @click.option(
     "--refresh", is_flag=True, help="Bring the inventory of a cluster up to date, and nothing else."
+)
+@click.option(
+    "--prefixes",
+    metavar="FILE",
+    help="Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.",
+)
+@click.option(
+    "--block-size",
+    "sizes",
+    multiple=True,
+    type=click.IntRange(8, 128),
+    metavar="N",
+    help="With --prefixes: the block size of pools that the file does not tell; above 32 it is for IPv6. Repeatable.",
 )
 @click.option(
     "--label",
@@ -83,6 +100,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     cluster: str,
     files: tuple[str, ...],
     refresh: bool,
+    prefixes: str | None,
+    sizes: tuple[int, ...],
     labels: tuple[str, ...],
     mode: str | None,
     cilium_version: str | None,
@@ -112,7 +131,14 @@ def command(  # noqa: PLR0913 - an argument for each option
     the dump does not tell is said, and what a person must decide.
 
     With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump. Planned nodes stay.
+
+    With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
+    there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
     """
+    if prefixes is not None:
+        return _planned(cluster, files, prefixes, sizes, style, refresh=refresh)
+    if sizes:
+        raise click.UsageError("--block-size goes with --prefixes", click.get_current_context())
     if not files and sys.stdin.isatty():
         raise click.UsageError("name a FILE, or pipe a dump into stdin", click.get_current_context())
     try:
@@ -120,6 +146,24 @@ def command(  # noqa: PLR0913 - an argument for each option
             return _refresh(cluster, files, labels, style, rebuilt=rebuilt)
         options = _options(labels, mode, cilium_version, managed_by, operator)
         return _start(cluster, files, options, style)
+    except Refused as refused:
+        print_findings(refused.diagnostics, style)
+        return REFUSED
+
+
+def _planned(
+    cluster: str, files: tuple[str, ...], prefixes: str, sizes: tuple[int, ...], style: str, *, refresh: bool
+) -> int:
+    from ipamc.cli.import_prefixes import import_prefixes
+
+    context = click.get_current_context()
+    if files or refresh:
+        raise click.UsageError("--prefixes goes with no dump, and not with --refresh", context)
+    by_family = {6 if size > 32 else 4: size for size in sizes}
+    if len(by_family) < len(sizes):
+        raise click.UsageError("--block-size is given twice for one family", context)
+    try:
+        return import_prefixes(cluster, prefixes, by_family, style)
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
@@ -160,9 +204,8 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
         return load_dump(files or (STDIN,), pods=False)
 
 
-def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
-    """Write the files of a new cluster, and compile it."""
-    from ipamc.importing.bring_in import bring_in
+def new_folder(cluster: str) -> tuple[str, str]:
+    """Return the folder of a cluster that may be new, and its name."""
     from ipamc.model.selector.label_syntax import subdomain_problem
 
     folder = (
@@ -173,6 +216,14 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
         raise click.UsageError(
             f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )
+    return folder, name
+
+
+def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
+    """Write the files of a new cluster, and compile it."""
+    from ipamc.importing.bring_in import bring_in
+
+    folder, name = new_folder(cluster)
     begin()
     with accounted(lambda: NOTHING):
         dump, warnings = _load(files)

@@ -28,7 +28,7 @@ spec:
     managedBy: helm           # helm | kustomize | none: who owns cilium-config
   ipam:
     mode: cluster-pool        # kubernetes | cluster-pool | multi-pool | crd
-  ipFamilies: [IPv4]
+  ipFamilies: [{families}]
   excludedCIDRs: []           # service range, node networks, other clusters
 """
 
@@ -97,6 +97,13 @@ def command(*, cluster: str | None) -> int:
     return DONE
 
 
+def first_files(name: str, families: str = "IPv4") -> dict[str, str]:
+    """Return the texts of a new cluster, by name of the file."""
+    return {
+        file: content.format(name=name, schemas=SCHEMAS, families=families) for file, content in FILES.items()
+    }
+
+
 def prepare(folder: str) -> None:
     """Do for the folder of a cluster what `init` does beside its first files; print what was done."""
     _write_schemas(folder)
@@ -131,7 +138,7 @@ def _start(text: str) -> None:
             f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
         )
     refuse_links(folder)
-    ours = {f"{folder}/{file}": content.format(name=name, schemas=SCHEMAS) for file, content in FILES.items()}
+    ours = {f"{folder}/{file}": content for file, content in first_files(name).items()}
     if _has_other_inputs(folder, ours):
         _say(folder, "has inputs already, which stay as they are")
         return

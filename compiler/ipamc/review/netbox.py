@@ -11,6 +11,7 @@ A prefix is ours if its description begins with `ipamc CLUSTER/`. Nothing else t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 from msgspec import Struct
 
@@ -186,9 +187,10 @@ def read_export(table: Table) -> list[There]:
     log = Log()
     missing = [name for name in _NEEDED if name not in table.columns]
     head = Span(table.path, table.head)
-    log.add(rules.column_missing(head, [name], _HOW) for name in missing)
+    if missing:
+        log.add([*table.findings, *(rules.column_missing(head, [name], _HOW) for name in missing)])
     found: list[There] = []
-    log.add(_read(table, found))
+    log.add(chain(table.findings, _read(table, found)))
     return found
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Diagnostic, Log, Span, count
 from ipamc.model.wording import shown
@@ -38,7 +39,7 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class Table(Struct, frozen=True, kw_only=True, dict=True):
-    """The rows of a table, in the order of the file, without empty ones."""
+    """The rows of a table, in the order of the file, without empty ones and those that cannot be read."""
 
     path: str
     text: str
@@ -47,7 +48,9 @@ class Table(Struct, frozen=True, kw_only=True, dict=True):
     """By the name of a column, its index in the file."""
     head: int
     """The line of the headers."""
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
+    """What is wrong with the form of the file: errors."""
 
     def at(self, row: Row, column: str = "") -> Span:
         """Return where the cell of a row is; without a column of the table, the beginning of the row."""
@@ -82,7 +85,11 @@ def plain(header: str) -> str:
 
 
 def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
-    """Read the columns that are wanted and there. Raises Refused with every finding. O(n)."""
+    """Read the columns that are wanted and there. O(n).
+
+    What is wrong with single rows is in the table, so that it can be shown with the rest. Raises Refused for what
+    is no text.
+    """
     log = Log()
     if len(data) > LARGEST:
         log.add(
@@ -109,11 +116,10 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
         for column, spellings in wanted.items()
         if any(spelling in names for spelling in spellings)
     }
-    table = Table(path=path, text=text, separator=separator, columns=columns, head=head, rows=())
+    table = Table(path=path, text=text, separator=separator, columns=columns, head=head)
     found.extend(_twice(table, names))
     rows = tuple(_rows(table, len(headers), columns, records, found))
-    log.add(found)
-    return Table(path=path, text=text, separator=separator, columns=columns, head=head, rows=rows)
+    return replace(table, rows=rows, findings=tuple(found))
 
 
 _FEWER = "export the prefixes of one site or one VRF, not all"
@@ -146,7 +152,7 @@ def _records(
                 yield line, cells
             line = reader.line_num + first
     except csv.Error as problem:
-        table = Table(path=path, text=text, separator=separator, columns={}, head=first, rows=())
+        table = Table(path=path, text=text, separator=separator, columns={}, head=first)
         found.append(
             rules.table_syntax(
                 table.at(Row(line, {})),

@@ -1,0 +1,285 @@
+"""Prefixes that a NetBox or a spreadsheet plans, as pools: a table in, the pools of one cluster out.
+
+A row that names a pool is a range of it. A row inside a range is reserved: somebody else has the addresses, or is
+to have them. What `ipamc export netbox` made says itself what it is: ranges and what is reserved of this cluster
+are taken back, its blocks are in the lock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from msgspec import Struct, field
+
+from ipamc.importing.draft import DraftPool
+from ipamc.importing.prefixes import rules
+from ipamc.model.address_sets import nested, outermost
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block
+from ipamc.model.diagnostics import Diagnostic, Log, Span
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.label_syntax import label_value_problem, subdomain_problem
+from ipamc.model.selector.selector import parse_calico
+from ipamc.model.wording import shown
+from ipamc.read.table.csv_table import Row, Table, plain
+from ipamc.read.table.rules import bad_prefix, column_missing
+
+COLUMNS = {
+    "prefix": ("prefix", "cidr", "network", "subnet", "prefix(flat)"),
+    "pool": ("pool",),
+    "name": ("name",),
+    "role": ("role",),
+    "description": ("description",),
+    "blockSize": ("blocksize",),
+    "status": ("status",),
+    "nodeSelector": ("nodeselector",),
+    "zone": ("zone",),
+    "site": ("site", "scope"),
+}
+"""The columns that are read, by the headers that `plain` makes of those in the file."""
+_NAMES = ("pool", "name", "role", "description")
+"""The columns that may name the pool."""
+ZONE = "topology.kubernetes.io/zone"
+_OURS = re.compile(r"ipamc (?P<cluster>[^/ ]+)/(?P<pool>[^: ]*): (?P<words>.*)", re.DOTALL)
+_RANGE = re.compile(r"range of /(\d{1,3}) blocks\b")
+_EMPTY = frozenset({"", "\N{EM DASH}"})
+"""What NetBox exports of a field without a value."""
+_IN_A_RANGE = frozenset({"active", "reserved", "deprecated"})
+_NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """A row of the plan."""
+
+    row: Row
+    block: Block
+    pool: str = ""
+    """"" where it names none."""
+    status: str = ""
+    size: int = 0
+    """The blockSize that its description says; 0: none."""
+    taken: bool = False
+    """It is reserved, or of another cluster: no range."""
+
+
+class PlannedPool(Struct, frozen=True, kw_only=True):
+    """A pool of the plan, with the first row of each range."""
+
+    draft: DraftPool
+    at: Mapping[Block, Span]
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """The pools of a plan, by name, and the notes about it."""
+
+    pools: tuple[PlannedPool, ...]
+    findings: tuple[Diagnostic, ...]
+
+
+class _Made(Struct, kw_only=True):
+    """A pool while its rows are read."""
+
+    ranges: list[Planned] = field(default_factory=list)
+    reserved: list[Block] = field(default_factory=list)
+
+
+def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
+    """Return the pools that a table plans for a cluster. Raises Refused with every finding. O(n log n).
+
+    `sizes` are block sizes by family, for ranges without one.
+    """
+    log = Log()
+    head = Span(table.path, table.head)
+    if "prefix" not in table.columns:
+        way_out = "name the column of the CIDRs prefix, in English"
+        log.add([*table.findings, column_missing(head, COLUMNS["prefix"][:3], way_out)])
+    rows: list[Planned] = []
+    made: dict[str, _Made] = {}
+    rest: list[Planned] = []
+    pools: list[PlannedPool] = []
+    # One after the other: each fills what the next one reads.
+    log.add(
+        chain(
+            table.findings,
+            _parsed(table, cluster, rows),
+            _arranged(table, rows, made, rest),
+            _drafted(table, made, sizes, pools),
+        )
+    )
+    if not pools:
+        text = "no row names a pool" if table.rows else "the table has no rows"
+        log.add(
+            [rules.bad_pool(head, text, "write the name of its pool beside each range, in a column pool")]
+        )
+    if rest:
+        log.add([rules.not_taken(table.at(rest[0].row, "prefix"), len(rest))])
+    return Plan(pools=tuple(pools), findings=tuple(log.diagnostics))
+
+
+def _parsed(table: Table, cluster: str, rows: list[Planned]) -> Iterator[Diagnostic]:
+    """Add what each row is; yield what is wrong with single rows."""
+    source = _source_of_names(table)
+    checked: dict[str, str] = {}
+    for row in table.rows:
+        text = row.cells.get("prefix", "")
+        try:
+            block = parse_block(text)
+        except CidrError as problem:
+            # A company has networks that pods cannot have: they are no mistake, unless they are planned as a pool.
+            if not _is_cidr(text) or row.cells.get(source, "") not in _EMPTY:
+                yield bad_prefix(table.at(row, "prefix"), text, problem)
+            continue
+        ours = _OURS.fullmatch(row.cells.get("description", ""))
+        if ours:
+            rows.extend(_of_ours(row, block, ours, cluster))
+            continue
+        pool = "" if (name := row.cells.get(source, "")) in _EMPTY else name
+        if pool and pool not in checked:
+            checked[pool] = subdomain_problem(pool)
+        if pool and (problem_of_name := checked[pool]):
+            better = _NOT_A_NAME.sub("-", pool.casefold()).strip("-.")[:60]
+            hint = "" if subdomain_problem(better) else f"write {better}, or "
+            yield rules.bad_pool(
+                table.at(row, source),
+                f"{shown(pool)} cannot be the name of a pool: it {problem_of_name}",
+                f"{hint}add a column pool, which is empty where a row is no range",
+            )
+            continue
+        rows.append(Planned(row=row, block=block, pool=pool, status=plain(row.cells.get("status", ""))))
+
+
+def _is_cidr(text: str) -> bool:
+    """Tell whether a text is a CIDR, whether or not pods can have its addresses."""
+    try:
+        parse_block(text, pods=False)
+    except CidrError:
+        return False
+    return True
+
+
+def _source_of_names(table: Table) -> str:
+    """Return the column that names the pools; the prefixes that ipamc made do not decide."""
+    for column in _NAMES:
+        if column in table.columns and any(
+            text not in _EMPTY and not _OURS.fullmatch(text)
+            for row in table.rows
+            if (text := row.cells.get(column, ""))
+        ):
+            return column
+    return ""
+
+
+def _of_ours(row: Row, block: Block, ours: re.Match[str], cluster: str) -> Iterator[Planned]:
+    """Yield what a prefix that ipamc exported is: a block of a node of this cluster is nothing to plan."""
+    if ours["cluster"] != cluster:
+        yield Planned(row=row, block=block, taken=True)
+    elif found := _RANGE.match(ours["words"]):
+        yield Planned(row=row, block=block, pool=ours["pool"], size=int(found[1]))
+    elif ours["words"] == "reserved":
+        yield Planned(row=row, block=block, pool=ours["pool"], taken=True)
+
+
+def _arranged(
+    table: Table, rows: Sequence[Planned], made: dict[str, _Made], rest: list[Planned]
+) -> Iterator[Diagnostic]:
+    """Find the ranges of each pool, and what is reserved in them; yield those that overlap."""
+    ranges: set[int] = set()
+    for item, around in nested(rows, lambda row: row.block):
+        outer = next((each for each in reversed(around) if id(each) in ranges), None)
+        is_range = bool(item.pool) and not item.taken
+        if outer is None:
+            if is_range and item.status != "deprecated":
+                ranges.add(id(item))
+                made.setdefault(item.pool, _Made())
+            else:
+                rest.append(item)
+        elif not is_range or (
+            item.pool == outer.pool and item.status in _IN_A_RANGE and item.block != outer.block
+        ):
+            made[outer.pool].reserved.append(item.block)
+        else:
+            yield rules.rows_overlap(
+                table.at(item.row, "prefix"),
+                item.block,
+                item.pool,
+                table.at(outer.row, "prefix"),
+                outer.block,
+                outer.pool,
+            )
+    for item in rows:  # in the order of the file: that of allocation
+        if id(item) in ranges:
+            made[item.pool].ranges.append(item)
+
+
+def _drafted(
+    table: Table, made: Mapping[str, _Made], sizes: Mapping[int, int], pools: list[PlannedPool]
+) -> Iterator[Diagnostic]:
+    for name, found in sorted(made.items()):
+        chosen: dict[int, int] = {}
+        selector = ""
+        first: Planned | None = None
+        ranges: dict[int, list[Block]] = {}
+        for item in found.ranges:
+            family = item.block.family
+            ranges.setdefault(family, []).append(item.block)
+            size, problem = _size(item, sizes)
+            if not problem and chosen.setdefault(family, size) != size:
+                problem = f"pool {shown(name)} has the block sizes {chosen[family]} and {size} in IPv{family}"
+            if problem:
+                yield rules.bad_block_size(table.at(item.row, "blockSize"), problem)
+            mine, column, problem = _selector(item.row)
+            if not problem and first is not None and mine != selector:
+                problem = f"pool {shown(name)} is for other nodes in line {first.row.line}"
+            if problem:
+                way_out = "write the same in every range of the pool, or in a column nodeSelector an expression such as has(rack)"
+                yield rules.bad_place(table.at(item.row, column), problem, way_out)
+            elif first is None:
+                first, selector = item, mine
+        pools.append(
+            PlannedPool(
+                draft=DraftPool(
+                    name=name,
+                    ranges={family: tuple(blocks) for family, blocks in ranges.items()},
+                    sizes=chosen,
+                    selector=selector or None,
+                    reserved=tuple(outermost(found.reserved)),
+                ),
+                at={item.block: table.at(item.row, "prefix") for item in found.ranges},
+            )
+        )
+
+
+def _size(item: Planned, sizes: Mapping[int, int]) -> tuple[int, str]:
+    """Return the blockSize of a range, or what is wrong with it."""
+    text = item.row.cells.get("blockSize", "").removeprefix("/")
+    size = item.size or sizes.get(item.block.family, 0)
+    if text and text not in _EMPTY:
+        size = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
+    if not size:
+        return 0, f"{item.block} has no block size"
+    if not item.block.prefix <= size <= BITS[item.block.family]:
+        what = shown(text) if size < 0 else f"/{size}"
+        return (
+            0,
+            f"{what} is no block size of {item.block}, which has /{item.block.prefix} to /{BITS[item.block.family]}",
+        )
+    return size, ""
+
+
+def _selector(row: Row) -> tuple[str, str, str]:
+    """Return the nodeSelector of a row, the column that says it, and what is wrong with it."""
+    for column in ("nodeSelector", "zone", "site"):
+        text = row.cells.get(column, "")
+        if text in _EMPTY:
+            continue
+        if column == "nodeSelector":
+            try:
+                parse_calico(text)
+            except SelectorError as problem:
+                return "", column, f"{shown(text)} is no nodeSelector: {problem.message}"
+            return text, column, ""
+        if problem_of_value := label_value_problem(text):
+            return "", column, f"{shown(text)} cannot be the value of a node's label: it {problem_of_value}"
+        return f'{ZONE} == "{text}"', column, ""
+    return "", "nodeSelector", ""
