@@ -55,7 +55,7 @@ def import_prefixes(cluster: str, file: str, sizes: Mapping[int, int], style: st
             f"next: see what changes: ipamc plan {cluster}; then write a nodeSelector where a pool is not for every node"
         )
     else:
-        say(f"{folder}: has all {count(len(plan.pools), 'pool')} of the plan; nothing is written")
+        say(f"{folder}: has the {count(len(plan.pools), 'pool')} of the plan; nothing is written")
     return DONE
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from ipamc.importing.draft import DraftPool
 from ipamc.importing.prefixes import rules
-from ipamc.model.address_sets import nested, outermost
+from ipamc.model.address_sets import aggregated, nested
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.diagnostics import Diagnostic, Log, Span
 from ipamc.model.selector.error import SelectorError
@@ -243,7 +243,7 @@ def _drafted(
                     ranges={family: tuple(blocks) for family, blocks in ranges.items()},
                     sizes=chosen,
                     selector=selector or None,
-                    reserved=tuple(outermost(found.reserved)),
+                    reserved=tuple(aggregated(found.reserved)),
                 ),
                 at={item.block: table.at(item.row, "prefix") for item in found.ranges},
             )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ipamc.importing.prefixes import Plan, PlannedPool, rules
-from ipamc.model.address_sets import covers
+from ipamc.model.address_sets import blocks_over, covers, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, names
@@ -29,10 +29,10 @@ def _of_pool(planned: PlannedPool, pool: Pool) -> Iterator[Diagnostic]:
         part = pool.families.get(family)
         there = [cidr.block for cidr in part.ranges] if part else []
         at = part.at if part else pool.at
-        if missing := [block for block in ranges if not covers(there, block)]:
+        if missing := _beyond(there, ranges):
             way_out = "add it to the cidrs of the pool"
             yield _finding(planned, missing[0], at, f"has no {_list(missing)}, which is planned", way_out)
-        if beyond := [block for block in there if not covers(ranges, block)]:
+        if beyond := _beyond(ranges, there):
             way_out = "nothing, if only the plan is behind; to give it up: ipamc runbook CLUSTER --change decommission"
             yield _finding(planned, ranges[0], at, f"has {_list(beyond)}, which is not planned", way_out)
         size = planned.draft.sizes[family]
@@ -40,10 +40,16 @@ def _of_pool(planned: PlannedPool, pool: Pool) -> Iterator[Diagnostic]:
             text = f"has the blockSize {part.block_size}, and {size} is planned"
             yield _finding(planned, ranges[0], at, text, "change one of the two")
     reserved = [cidr.block for cidr in pool.reserved]
-    if left := [block for block in planned.draft.reserved if not covers(reserved, block)]:
+    if left := _beyond(reserved, planned.draft.reserved):
         text = f"may give {_list(left)} to nodes, which the plan keeps free"
         way_out = "see who has it: ipamc which CIDR; then add it to the reserved of the pool"
         yield _finding(planned, next(iter(planned.at)), pool.at, text, way_out)
+
+
+def _beyond(known: Iterable[Block], blocks: Iterable[Block]) -> list[Block]:
+    """Return the blocks that have addresses which are not known. O(n log n)."""
+    disjoint = outermost(known)
+    return [block for block in blocks if not covers(blocks_over(disjoint, block), block)]
 
 
 def _finding(planned: PlannedPool, block: Block, at: Place, text: str, way_out: str) -> Diagnostic:
