@@ -77,5 +77,5 @@ def not_taken(at: At, number: int) -> Diagnostic:
     return note(
         "IPC0880",
         at,
-        f"{count(number, 'row')} that name no pool, or are deprecated, and are in no planned range: not taken; the first is here",
+        f"not taken: {count(number, 'row')} in no planned range, without a pool or deprecated; the first is here",
     )

@@ -1,0 +1,49 @@
+"""The alerts of docs/alerts and the table of docs/metrics.md name metrics that `ipamc show` prints, with their labels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ipamc.cli import main
+
+pytest.importorskip("ipamc.report.show.prometheus")
+
+ROOT = Path(__file__).parent.parent
+RULES = yaml.safe_load((ROOT / "docs/alerts/ipamc.rules.yaml").read_text())["groups"][0]["rules"]
+NAME = re.compile(r"\bipamc_\w+")
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> dict[str, set[str]]:
+    """The labels of each metric."""
+    monkeypatch.chdir(ROOT)
+    assert main(["show", "zones", "--output", "prometheus"]) == 0
+    found: dict[str, set[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        if not line.startswith("#"):
+            name, _, rest = line.partition("{")
+            found.setdefault(name, set()).update(re.findall(r"(\w+)=\"", rest))
+    return found
+
+
+def test_alerts_ask_for_metrics_that_there_are(printed: dict[str, set[str]]) -> None:
+    for rule in RULES:
+        names = NAME.findall(rule["expr"])
+        assert names, rule["alert"]
+        assert set(names) <= printed.keys(), rule["alert"]
+        labels = set().union(*(printed[name] for name in names)) | {"file"}
+        texts = [rule["expr"], *rule["annotations"].values()]
+        assert set(re.findall(r"\$labels\.(\w+)|(?<=[{,])(\w+)(?==)", " ".join(texts))) <= {
+            pair for label in labels for pair in ((label, ""), ("", label))
+        }
+
+
+def test_the_page_has_every_metric_and_every_alert(printed: dict[str, set[str]]) -> None:
+    page = (ROOT / "docs/metrics.md").read_text()
+    rows = dict(re.findall(r"^\| `(ipamc_\w+)` \| ([\w, ]+) \|", page, re.MULTILINE))
+    assert {name: set(labels.split(", ")) for name, labels in rows.items()} == printed
+    assert re.findall(r"^\| (Ipamc\w+) \|", page, re.MULTILINE) == [rule["alert"] for rule in RULES]
