@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo recordings test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -12,6 +12,7 @@ BIN := .venv/bin
 
 help:
 	@echo 'make demo    compile every cluster below clusters/, and build the output with the real kustomize'
+	@echo 'make recordings  play the tapes of docs/recordings/, and draw each as an animated SVG: after a change of what is printed'
 	@echo 'make test    lint, types, import layers, tests'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver and a real cilium-operator: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
@@ -26,6 +27,9 @@ help:
 
 demo: .venv/.made
 	@build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python demo.py
+
+recordings: .venv/.made-for-tests
+	$(BIN)/python docs/recordings/record.py
 
 test: .venv/.made-for-tests
 	$(BIN)/ruff check
