@@ -181,7 +181,9 @@ def test_what_others_made_in_netbox_stays(capsys: pytest.CaptureFixture[str]) ->
     assert [each for each in netbox.seen() if each.id <= 4] == before
 
 
-def test_ours_in_another_vrf_and_twice_are_gone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_there_twice_is_gone_and_what_is_in_another_vrf_stays(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     netbox = NetBox(unique=False)
     text = export(capsys)[0]
     netbox.bulk_import(text)
@@ -192,7 +194,23 @@ def test_ours_in_another_vrf_and_twice_are_gone(capsys: pytest.CaptureFixture[st
         str(number) for number in range(13, 25)
     }
     _, said = later(capsys, netbox, "--set", "vrf=pods")
-    assert said == "12 prefixes to create, 0 to update, 24 gone, 0 unchanged\n"
+    assert said.startswith(
+        "12 prefixes to create, 0 to update, 0 gone, 0 unchanged\nmade by this export in another VRF"
+    )
+    assert said.endswith(
+        "and left as they are: 24 prefixes (10.0.0.0/24, 10.0.0.0/27, 10.0.0.32/27, 10.0.0.64/27, 10.0.2.0/23, 10.0.2.0/28, 10.0.2.64/27, 10.0.2.96/27, 10.0.3.128/25, 10.0.9.0/27 and 2 more)\n"
+    )
+
+
+def test_a_vrf_by_its_route_distinguisher(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of VRFs need not be unique in NetBox."""
+    netbox = NetBox()
+    netbox.bulk_import(export(capsys, "--set", "vrf=pods")[0])
+    text, said = later(capsys, netbox, "--set", "vrf.rd=65000:1")
+    assert (text, said) == (
+        "id,prefix,status,vrf.rd,description\n",
+        "0 prefixes to create, 0 to update, 0 gone, 12 unchanged\n",
+    )
 
 
 def test_a_status_and_a_role_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,11 @@ formula, and have no separator and no quote: NetBox guesses the separator from t
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ipamc.model.diagnostics import count, names
 from ipamc.report.terminal_text import visible
-from ipamc.review.netbox import Changes
+from ipamc.review.netbox import Changes, There
 
 
 class _Rows(list[str]):
@@ -42,9 +42,14 @@ def summary(changes: Changes) -> list[str]:
         f"{made} to create, {changes.updated:,} to update, {changes.gone:,} gone, {changes.unchanged:,} unchanged"
     ]
     if changes.foreign:
-        which = names((visible(str(there.block)) for there in changes.foreign), limit=10)
-        number = count(len(changes.foreign), "prefix", "prefixes")
         lines.append(
-            f"not made by this export, with another status, and left as they are: {number} ({which})"
+            f"not made by this export, with another status, and left as they are: {_some(changes.foreign)}"
         )
+    if changes.elsewhere:
+        lines.append(f"made by this export in another VRF, and left as they are: {_some(changes.elsewhere)}")
     return lines
+
+
+def _some(prefixes: Sequence[There]) -> str:
+    which = names((visible(str(there.block)) for there in prefixes), limit=10)
+    return f"{count(len(prefixes), 'prefix', 'prefixes')} ({which})"

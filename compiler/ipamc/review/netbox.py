@@ -87,6 +87,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     unchanged: int = 0
     foreign: tuple[There, ...] = ()
     """What somebody else made, and what has another status than ours would have. It stays as it is."""
+    elsewhere: tuple[There, ...] = ()
+    """What is ours in another VRF. It stays, too: all rows of a file are in one VRF."""
 
 
 def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> Changes:
@@ -105,16 +107,17 @@ def later_import(
     """Return the rows of an import into a NetBox that has some of the prefixes. O(n log n).
 
     `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every row
-    has beside ours; `vrf` of them tells where the prefixes are.
+    has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
     """
     known: dict[Block, list[There]] = {}
     gone: list[There] = []
+    elsewhere: list[There] = []
     marks = tuple(f"ipamc {cluster}/" for cluster in clusters)
     for each in sorted(there, key=lambda each: each.id):
-        if _is_in(each.vrf, columns.get("vrf", "")):
+        if _is_in(each.vrf, columns):
             known.setdefault(each.block, []).append(each)
         elif each.description.startswith(marks):
-            gone.append(each)
+            elsewhere.append(each)
     rows: list[ImportRow] = []
     foreign: list[There] = []
     created = updated = unchanged = 0
@@ -142,6 +145,7 @@ def later_import(
         gone=len(left),
         unchanged=unchanged + len(gone) - len(left),
         foreign=tuple(foreign),
+        elsewhere=tuple(elsewhere),
     )
 
 
@@ -159,11 +163,14 @@ def _order(row: ImportRow) -> tuple[Block, int]:
     return row.block, row.id
 
 
-def _is_in(vrf: str, wanted: str) -> bool:
-    """Tell whether an export's VRF is the wanted one; it has the route distinguisher behind the name."""
-    if not wanted:
-        return vrf.casefold() in _NO_VRF
-    return vrf == wanted or vrf.startswith(f"{wanted} (")
+def _is_in(vrf: str, columns: Mapping[str, str]) -> bool:
+    """Tell whether an export's VRF is that of the columns: its name, and in brackets its route distinguisher."""
+    name, distinguisher = columns.get("vrf"), columns.get("vrf.rd")
+    if name:
+        return vrf == name or vrf.startswith(f"{name} (")
+    if distinguisher:
+        return vrf.endswith(f" ({distinguisher})")
+    return vrf.casefold() in _NO_VRF
 
 
 def _differs(there: There, row: ImportRow, columns: Mapping[str, str]) -> bool:
