@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -275,6 +277,7 @@ def test_a_table_that_is_no_export_of_netbox(
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("nowhere",),
         ("--set", "prefix=10.0.0.0/8"),
         ("--set", "vrf"),
         ("--set", "vrf="),
@@ -286,7 +289,35 @@ def test_a_table_that_is_no_export_of_netbox(
         ("--status", "held=a,b"),
     ],
 )
-def test_options_that_netbox_could_not_take(
-    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_a_mistake_of_usage(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert export(capsys, *arguments, code=64)[0] == ""
+
+
+def test_a_cluster_that_is_refused_gives_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without the prefixes of one cluster would say that they are gone."""
+    write("red", pools=POOLS.replace("10.0.", "10.9."), lock=LOCK.replace("10.0.", "10.9.") + "{}\n")
+    out, err = export(capsys, "-o", "new.csv", code=1)
+    assert (out, Path("new.csv").exists()) == ("", False)
+    assert "clusters/red/ipam.lock" in err
+
+
+def test_the_past(capsys: pytest.CaptureFixture[str]) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *arguments], check=True)
+    shutil.rmtree("clusters")
+    assert export(capsys, "--at", "HEAD")[0] == FIRST
+
+
+@pytest.mark.parametrize("name", ['a,"b"', "a;b|c\\td", "=cmd", "a\\nb", "a'b", "\u202e", "\\u001b[2J"])
+def test_a_hostile_name_is_one_cell(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lock of a branch may have any text as the name of a node."""
+    escaped = name.replace('"', '\\"')
+    write("blue", lock=LOCK.replace('"n1"', f'"{escaped}"'))
+    text = export(capsys)[0]
+    assert text.count("\n") == FIRST.count("\n")
+    assert all(line.count(",") == 2 and line.isascii() and line.isprintable() for line in text.splitlines())
+    assert not set(text) & set("\"'=;|\t")
+    netbox = NetBox()
+    netbox.bulk_import(text)
+    assert later(capsys, netbox)[1].endswith("12 unchanged\n")

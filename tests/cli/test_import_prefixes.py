@@ -287,7 +287,13 @@ def test_a_table_has_limits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 @pytest.mark.parametrize(
     "arguments",
-    [("dump.json",), ("--refresh",), ("--block-size", "26", "--block-size", "27")],
+    [
+        ("dump.json",),
+        ("--refresh",),
+        ("--mode", "crd"),
+        ("--label", "a"),
+        ("--block-size", "26", "--block-size", "27"),
+    ],
 )
 def test_options_that_do_not_go_together(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Version
     from ipamc.review.netbox import Changes
     from ipamc.review.prefixes import Prefix
+    from ipamc.workspace.source import Source
 
 _OURS = frozenset({"id", "prefix", "status", "description"})
 """Columns that the export fills."""
@@ -125,6 +126,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.workspace.table import load_table
 
     problems = Problems()
+    source = source_of(clusters, at, assume)
     changes: Changes | None = None
     with problems.of(""):
         there = None
@@ -133,7 +135,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
             with progress("reading what NetBox has"):
                 there = read_export(load_table(existing, COLUMNS))
-        found = _prefixes(clusters, at, assume, problems)
+        found = _prefixes(source, problems)
         every = [prefix for _, _, prefixes in found for prefix in prefixes]
         if there is None:
             changes = first_import(every, statuses)
@@ -145,15 +147,12 @@ def command(  # noqa: PLR0913 - an argument for each option
     return _write(changes, columns, output, style, problems, ids=existing is not None)
 
 
-def _prefixes(
-    clusters: Sequence[str], at: str | None, assume: Version | None, problems: Problems
-) -> list[tuple[str, str, Sequence[Prefix]]]:
+def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequence[Prefix]]]:
     """Return (folder, name, prefixes) of every cluster. Raises Refused where two of them share an address."""
     from ipamc.model.diagnostics import Log
     from ipamc.review.as_needed import enough_for_use, load_without_nodes
     from ipamc.review.prefixes import prefixes_of, same_in_several
 
-    source = source_of(clusters, at, assume)
     found: list[tuple[str, str, Sequence[Prefix]]] = []
     for folder in source.folders:
         with problems.of(folder):

@@ -136,7 +136,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
     """
     if prefixes is not None:
-        return _planned(cluster, files, prefixes, sizes, style, refresh=refresh)
+        return _planned(cluster, prefixes, sizes, style)
     if sizes:
         raise click.UsageError("--block-size goes with --prefixes", click.get_current_context())
     if not files and sys.stdin.isatty():
@@ -151,14 +151,21 @@ def command(  # noqa: PLR0913 - an argument for each option
         return REFUSED
 
 
-def _planned(
-    cluster: str, files: tuple[str, ...], prefixes: str, sizes: tuple[int, ...], style: str, *, refresh: bool
-) -> int:
+_OF_DUMPS = ("files", "refresh", "labels", "mode", "cilium_version", "managed_by", "operator", "rebuilt")
+
+
+def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) -> int:
+    """Import a plan; an option that is about dumps would do nothing, so it is refused."""
+    from click.core import ParameterSource
+
     from ipamc.cli.import_prefixes import import_prefixes
 
     context = click.get_current_context()
-    if files or refresh:
-        raise click.UsageError("--prefixes goes with no dump, and not with --refresh", context)
+    if any(
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
+        for name in _OF_DUMPS
+    ):
+        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it", context)
     by_family = {6 if size > 32 else 4: size for size in sizes}
     if len(by_family) < len(sizes):
         raise click.UsageError("--block-size is given twice for one family", context)

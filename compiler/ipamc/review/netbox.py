@@ -10,6 +10,7 @@ A prefix is ours if its description begins with `ipamc CLUSTER/`. Nothing else t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
@@ -51,6 +52,8 @@ _NEEDED = ("id", "prefix", "status", "vrf", "description")
 _NO_VRF = frozenset({"", "global", "\N{EM DASH}"})
 """What exports have as the VRF of a prefix of the global table."""
 _GONE = ": gone"
+_ODD = re.compile(r"[^A-Za-z0-9 ._:/-]")
+"""No name has these, but a lock is written by branches: in CSV they would be separators and quotes."""
 
 
 class ImportRow(Struct, frozen=True, kw_only=True):
@@ -150,7 +153,7 @@ def later_import(
 
 
 def _row(prefix: Prefix, statuses: Mapping[str, str], number: int = 0) -> ImportRow:
-    text = f"ipamc {prefix.cluster}/{prefix.pool}: {prefix.words}"
+    text = _ODD.sub("?", f"ipamc {prefix.cluster}/{prefix.pool}: {prefix.words}")
     return ImportRow(
         block=prefix.block,
         id=number,
