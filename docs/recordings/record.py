@@ -262,7 +262,7 @@ svg{--bg:#fbfbfa;--bar:#ececea;--fg:#24292f;--d:#6e7781;--r:#b3261e;--g:#1a7f37;
 @media (prefers-color-scheme:dark){svg{--bg:#16191d;--bar:#22272e;--fg:#d8dee4;--d:#8b949e;--r:#ff8178;--g:#56c271;--y:#e3b341;--b:#79b8ff;--m:#d2a8ff;--c:#5ccfdb}}
 text{font:%dpx ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:var(--fg);white-space:pre}
 .B{font-weight:700}.D,.d{fill:var(--d)}.r{fill:var(--r)}.g{fill:var(--g)}.y{fill:var(--y)}.b{fill:var(--b)}.m{fill:var(--m)}.c{fill:var(--c)}
-.bg{fill:var(--bg)}.bar{fill:var(--bar)}.frame{fill:none;stroke:var(--d);stroke-opacity:.4}.k{display:none}.cursor{fill:var(--fg);opacity:.7}
+.bg{fill:var(--bg)}.bar{fill:var(--bar)}.frame{fill:none;stroke:var(--d);stroke-opacity:.4}.k{display:none;pointer-events:none}.cursor{fill:var(--fg);opacity:.7}
 """
 
 
