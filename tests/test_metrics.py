@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,16 @@ def test_the_page_has_every_metric_and_every_alert(printed: dict[str, set[str]])
     rows = dict(re.findall(r"^\| `(ipamc_\w+)` \| ([\w, ]+) \|", page, re.MULTILINE))
     assert {name: set(labels.split(", ")) for name, labels in rows.items()} == printed
     assert re.findall(r"^\| (Ipamc\w+) \|", page, re.MULTILINE) == [rule["alert"] for rule in RULES]
+
+
+def test_a_disabled_pool_is_not_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It takes no nodes by intent: without a sample of its room no alert is raised for it."""
+    shutil.copytree(ROOT / "clusters" / "zones", tmp_path / "clusters" / "zones")
+    pools = tmp_path / "clusters/zones/ippools.yaml"
+    pools.write_text(pools.read_text().replace("\nspec:\n", "\nspec:\n  disabled: true\n"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", "--output", "prometheus"]) == 0
+    rooms = re.findall(r'^ipamc_pool_room_nodes\{.*pool="([\w-]+)"', capsys.readouterr().out, re.MULTILINE)
+    assert rooms == ["beijing"]
