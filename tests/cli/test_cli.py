@@ -514,7 +514,7 @@ def test_show(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "red: 0 nodes with 0 blocks\n" in captured.out
     assert captured.err == ""
     assert main(["show", "blue", "--show-blocks"]) == 0
-    assert "| n2   | held" in capsys.readouterr().out
+    assert "  n2  held\n" in capsys.readouterr().out
     assert main(["show", "blue", "--output", "json"]) == 0
     (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
     assert cluster["pools"][0]["blocks"] == {"total": 8, "held": 2, "free": 6}

@@ -20,7 +20,6 @@ from ipamc.check.published import read_published
 from ipamc.cli.why import explain
 from ipamc.lock.file import dumps, parse
 from ipamc.lock.lookup import of, over
-from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Located, Refused, Severity, Span
 from ipamc.model.lock import Consent, Line, State
@@ -34,10 +33,15 @@ from ipamc.report.findings.content import Rule
 from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
+from ipamc.report.show import prometheus as show_prometheus
+from ipamc.report.show import text as show_text
+from ipamc.report.show.columns import Screen
+from ipamc.report.show.text import Look
 from ipamc.review.diff import Difference, UnreadableBase, compare, empty_base, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
 from ipamc.review.explain_address import explain_address
 from ipamc.review.gates import GATES
+from ipamc.review.shown_pools import Choice, shown
 from ipamc.review.started import started_with
 from ipamc.workspace.disk import assets
 from tests.fuzz.subjects import published
@@ -277,9 +281,13 @@ def _answers(inputs: Inputs) -> Iterator[str]:
             [holders.LockAnswer(cluster="case", line=each.line, at=Span("x")) for each in found]
         )
     cluster, lock = load_cluster(inputs)
-    uses, started = utilisation(cluster, lock), started_with(cluster, lock)
-    yield report_utilisation.table(cluster.name, uses, lock, blocks=True, started=started)
-    yield json.dumps(report_utilisation.records(cluster.name, uses, lock, blocks=True, started=started))
+    seen = shown(
+        cluster, lock, Choice(), inputs.today or LATER, lines=True, started=started_with(cluster, lock)
+    )
+    for look in (Look(blocks=True), Look(sort="room", ranges=True, every=True)):
+        yield show_text.render([seen], look, Screen(width=40, blocks=True, cuts=True))
+    yield show_prometheus.render([seen])
+    yield json.dumps(report_utilisation.record(seen))
     for block in questions:
         unheld = explain_address(cluster, lock, block)
         texts = Texts(inputs.sources, [each.at for each in unheld])

@@ -33,6 +33,24 @@ def colour(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def is_terminal() -> bool:
+    """Return whether people look at stdout, and not a program."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def columns() -> int:
+    """Return how wide a line of stdout may be: COLUMNS, else what the terminal tells, else COLUMNS of this module."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdecimal() and int(said[:6]):
+        return int(said[:6])
+    return _columns(sys.stdout)
+
+
+def has_blocks() -> bool:
+    """Return whether stdout is a terminal that shows block characters: one in UTF-8."""
+    return is_terminal() and (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
 def say(text: str) -> None:
     """Write a line for people, to stderr.
 
@@ -57,6 +75,12 @@ def show_json(text: str) -> None:
     """Write a JSON document to stdout. No CI system finds a command in it."""
     _LINE.erase()
     click.echo(harmless_json(text.rstrip("\n")))
+
+
+def show_csv(text: str) -> None:
+    """Write a CSV document, whose lines end with CR and LF, to stdout. No CI system finds a command in it."""
+    _LINE.erase()
+    click.echo(harmless(text.replace("\r\n", "\n")).replace("\n", "\r\n"), nl=False)
 
 
 def trouble(problem: BaseException) -> str:
@@ -95,9 +119,9 @@ def _is_watched() -> bool:
     )
 
 
-def _columns() -> int:
+def _columns(stream: TextIO | None = None) -> int:
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or COLUMNS
+        return os.get_terminal_size((stream or sys.stderr).fileno()).columns or COLUMNS
     except (OSError, ValueError):
         return COLUMNS
 

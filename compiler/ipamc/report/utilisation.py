@@ -1,90 +1,19 @@
-"""Utilisation as text: a box table as `calicoctl ipam show` prints it, and the same numbers for programs."""
+"""Utilisation for programs, and the words for the states of lines that several answers have."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from ipamc.lock.utilisation import PoolUse, Use, lines_in
+from ipamc.lock.utilisation import Use
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import count
-from ipamc.model.lock import Line, Lock, State
-from ipamc.report.box_table import box
+from ipamc.model.lock import Line
 from ipamc.report.terminal_text import visible
+from ipamc.review.shown_pools import Shown, ShownPool
 
 VERSION = 1
-"""Grows when a field of `records` changes its meaning or is removed."""
-
-_HEAD = (
-    "GROUPING",
-    "CIDR",
-    "IPS TOTAL",
-    "IPS HELD",
-    "IPS QUARANTINED",
-    "IPS RESERVED",
-    "IPS FREE",
-    "BLOCKS HELD",
-    "BLOCKS FREE",
-)
-_BLOCK_HEAD = ("NODE", "STATE")
-_NUMBERS = range(2, 9)
-"""The columns that are flush right."""
-
-
-def table(
-    name: str,
-    uses: Sequence[PoolUse],
-    lock: Lock,
-    *,
-    blocks: bool = False,
-    started: Collection[Block] = frozenset(),
-) -> str:
-    """Return the table of one cluster: each pool and family with its ranges and, with `blocks`, their lines.
-
-    Released addresses count as free here: they can be given out at once. `started`: blocks that nodes started
-    with, and may not have any more.
-    """
-    head = _HEAD + _BLOCK_HEAD if blocks else _HEAD
-    groups = [[_padded(row, len(head)) for row in _rows(use, lock, started, blocks=blocks)] for use in uses]
-    return _title(name, uses, lock) + box(head, groups, numbers=_NUMBERS)
-
-
-def _title(name: str, uses: Sequence[PoolUse], lock: Lock) -> str:
-    held = [line for line in lock.lines if line.state is State.HELD]
-    inside = sum(len(lines_in(lock, part.range.block)) for use in uses for part in use.ranges)
-    outside = len(lock.lines) - inside
-    others = f"; {count(outside, 'line')} of the lock outside every pool" if outside else ""
-    nodes = count(len({line.node for line in held}), "node")
-    return f"{visible(name)}: {nodes} with {count(len(held), 'block')}{others}\n"
-
-
-def _rows(use: PoolUse, lock: Lock, started: Collection[Block], *, blocks: bool) -> Iterator[tuple[str, ...]]:
-    yield ("IP Pool", f"{visible(use.pool.name)} /{use.family.block_size}", *_numbers(use.use))
-    for part in use.ranges:
-        yield ("Range", str(part.range.block), *_numbers(part.use))
-        for line in lines_in(lock, part.range.block) if blocks else ():
-            yield (
-                "Block",
-                str(line.block),
-                number(line.block.size),
-                *[""] * 6,
-                visible(line.node),
-                state(line, started=line.block in started),
-            )
-
-
-def _numbers(use: Use) -> tuple[str, ...]:
-    parts = (use.held, use.quarantined, use.reserved, use.available)
-    return (
-        number(use.total),
-        *(_share(part, use.total) for part in parts),
-        number(use.blocks_held),
-        _share(use.blocks_free, use.blocks),
-    )
-
-
-def _share(part: int, total: int) -> str:
-    return f"{number(part)} ({100 * part / total:.0f}%)" if total else number(part)
+"""Grows when a field of `record` changes its meaning or is removed; not when a field is added."""
 
 
 def number(value: int) -> str:
@@ -111,47 +40,45 @@ def about_started(name: str, started: Collection[Block]) -> str:
     )
 
 
-def _padded(row: tuple[str, ...], columns: int) -> tuple[str, ...]:
-    return row + ("",) * (columns - len(row))
+def record(cluster: Shown) -> dict[str, Any]:
+    """Return what is shown of one cluster, for JSON: as schemas/show.output.json describes it."""
+    found: dict[str, Any] = {
+        "cluster": cluster.name,
+        "pools": [_pool_record(cluster, pool) for pool in cluster.pools],
+    }
+    if cluster.lines and cluster.outside:
+        found["outside"] = _line_records(cluster, cluster.outside)
+    return found
 
 
-def records(
-    name: str,
-    uses: Sequence[PoolUse],
-    lock: Lock,
-    *,
-    blocks: bool = False,
-    started: Collection[Block] = frozenset(),
-) -> dict[str, Any]:
-    """Return the numbers of one cluster for JSON. `started`: as for `table`."""
-    return {"cluster": name, "pools": [_pool_record(use, lock, started, blocks=blocks) for use in uses]}
-
-
-def _pool_record(use: PoolUse, lock: Lock, started: Collection[Block], *, blocks: bool) -> dict[str, object]:
+def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
+    use = shown.use
     ranges: list[dict[str, object]] = [
         {"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges
     ]
-    if blocks:
-        for record, part in zip(ranges, use.ranges, strict=True):
-            record["lines"] = _line_records(lock, part.range.block, started)
-    family = f"IPv{use.family.family}"
+    if cluster.lines:
+        for written, part in zip(ranges, use.ranges, strict=True):
+            written["lines"] = _line_records(cluster, cluster.lines[part.range.block])
+    ending = shown.ending
     return {
         "pool": use.pool.name,
-        "family": family,
+        "family": f"IPv{use.family.family}",
         "blockSize": use.family.block_size,
         **use_record(use.use),
+        "room": shown.room,
+        "comesFree": {"day": ending.day, "blocks": ending.blocks} if ending else None,
         "ranges": ranges,
     }
 
 
-def _line_records(lock: Lock, block: Block, started: Collection[Block]) -> list[dict[str, str | bool | int]]:
+def _line_records(cluster: Shown, lines: Sequence[Line]) -> list[dict[str, str | bool | int]]:
     return [
         {
             "block": str(line.block),
             "node": line.node,
-            **state_record(line, started=line.block in started),
+            **state_record(line, started=line.block in cluster.started),
         }
-        for line in lines_in(lock, block)
+        for line in lines
     ]
 
 

@@ -1,0 +1,181 @@
+"""The columns of a table for a terminal: those that fit, with a bar as wide as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from ipamc.lock.utilisation import Use
+from ipamc.report.show.words import percent
+from ipamc.report.terminal_text import paint, width
+
+_BAR = range(6, 25)
+"""How wide a bar may be, in cells."""
+_NAME = 14
+"""Cells that a name keeps at least where it is cut."""
+
+_HEAD = {
+    "name": "POOL",
+    "block": "BLOCK",
+    "size": "SIZE",
+    "use": "USED",
+    "free": "FREE",
+    "quarantined": "QUARANTINED",
+    "reserved": "RESERVED",
+    "room": "ROOM FOR",
+    "back": "COMES FREE",
+}
+"""The columns, in order."""
+_LEFT = frozenset({"name", "block", "use", "back"})
+"""Columns that are flush left."""
+_NARROW = 60
+"""Below this width one cell is between columns, else two."""
+_GO = ("reserved", "quarantined", "size", "back", "free", "block")
+"""Columns that a narrow terminal does without, the first one first."""
+
+
+class Screen(Struct, frozen=True, kw_only=True):
+    """What the text is for."""
+
+    width: int = 80
+    colour: bool = False
+    blocks: bool = False
+    """It has block characters."""
+    cuts: bool = False
+    """It is a terminal: names that are too long are cut, and so are lists of pools. Never in a pipe."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A row of a table, and the lines below it."""
+
+    cells: dict[str, str]
+    use: Use | None = None
+    """What the bar shows; None: there is none."""
+    style: str = ""
+    """Of the bar."""
+    full: bool = False
+    """There is no room for a node."""
+    family: int = 0
+    """Of a row of a pool; 0 of others."""
+    lines: tuple[str, ...] = ()
+    """What follows the row: blocks of the lock."""
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """The columns of all tables of a run."""
+
+    widths: dict[str, int]
+    """In order; the bar and its share are one column."""
+    bar: int
+    """Cells of the bar alone."""
+    gap: str
+    """Between two columns."""
+    head: int
+    """How many cells of a name that is cut are kept of its beginning; the others are its end."""
+
+
+def used(use: Use) -> int:
+    """Return how many addresses cannot be given out."""
+    return use.total - use.available
+
+
+def lay_out(rows: Sequence[Row], screen: Screen) -> Layout:
+    """Return the columns that fit, and their widths; those that are empty in every row are left out."""
+    share = max((len(percent(used(row.use), row.use.total)) for row in rows if row.use), default=0)
+    widths = {
+        name: max(width(row.cells.get(name, "")) for row in rows) if rows else 0
+        for name in _HEAD
+        if name != "use"
+    }
+    widths = {name: max(wide, len(_HEAD[name])) for name, wide in widths.items() if wide}
+    gap = "  " if screen.width >= _NARROW else " "
+
+    def left() -> int:
+        return screen.width - sum(wide + len(gap) for wide in widths.values()) - 1 - share
+
+    both = len({row.family for row in rows if row.family}) > 1
+    for name in _GO:
+        if left() >= _BAR[0] or (name == "block" and both):
+            break
+        widths.pop(name, None)
+    if left() < _BAR[0] and screen.cuts:
+        widths["name"] = max(widths["name"] + left() - _BAR[0], min(_NAME, widths["name"]))
+    bar = min(max(left(), _BAR[0]), _BAR[-1])
+    widths["use"] = bar + 1 + share
+    names = [row.cells["name"] for row in rows]
+    keep = widths.get("name", 0) - len(dots(screen))
+    head = max((keep, keep // 2, 0), key=lambda head: len({cut(name, keep, head, "") for name in names}))
+    ordered = {name: widths[name] for name in _HEAD if name in widths}
+    return Layout(widths=ordered, bar=bar, gap=gap, head=head)
+
+
+def head_row(layout: Layout, screen: Screen) -> str:
+    """Return the line above the rows."""
+    cells = (_filled(_HEAD[name], wide, name) for name, wide in layout.widths.items())
+    return paint(layout.gap.join(cells).rstrip(), "dim", colour=screen.colour)
+
+
+def _filled(text: str, wide: int, name: str) -> str:
+    space = " " * (wide - width(text))
+    return text + space if name in _LEFT else space + text
+
+
+def draw(rows: Iterable[Row], layout: Layout, screen: Screen) -> Iterator[str]:
+    """Yield the lines of rows, each with those below it."""
+    for row in rows:
+        cells = []
+        for name, wide in layout.widths.items():
+            text = row.cells.get(name, "")
+            if name == "name" and screen.cuts and width(text) > wide:
+                mark = dots(screen)
+                text = cut(text, wide - len(mark), layout.head, mark)
+            if name == "use" and row.use:
+                share = percent(used(row.use), row.use.total)
+                shown = f"{bar(row.use, layout.bar, screen)} {share:>{wide - layout.bar - 1}}"
+                cells.append(paint(shown, row.style, colour=screen.colour) if row.style else shown)
+            elif name == "room" and row.full:
+                cells.append(paint(_filled(text, wide, name), "error", colour=screen.colour))
+            else:
+                cells.append(_filled(text, wide, name))
+        yield layout.gap.join(cells).rstrip()
+        yield from row.lines
+
+
+def cut(text: str, keep: int, head: int, mark: str) -> str:
+    """Return so many characters of a name: some from its beginning, a mark, and the others from its end."""
+    if len(text) <= keep:
+        return text
+    return f"{text[:head]}{mark}{text[len(text) - keep + head :]}"
+
+
+def dots(screen: Screen) -> str:
+    """Return the mark of what is left out."""
+    return "…" if screen.blocks else "..."
+
+
+def bar(use: Use, cells: int, screen: Screen) -> str:
+    """Return a bar: held, then in quarantine and reserved, then free. What there is has a cell at least."""
+    held, kept, free = _glyphs(screen)
+    if not use.total:
+        return free * cells
+    whole = _cells(used(use), use.total, cells)
+    first = min(_cells(use.held, used(use), whole), whole) if use.held else 0
+    return held * first + kept * (whole - first) + free * (cells - whole)
+
+
+def _cells(part: int, total: int, cells: int) -> int:
+    """Return how many cells of a bar a part takes: none or all only where it is nothing or everything."""
+    if part in {0, total}:
+        return cells if part else 0
+    return min(max((2 * part * cells + total) // (2 * total), 1), max(cells - 1, 1))
+
+
+def _glyphs(screen: Screen) -> tuple[str, str, str]:
+    return ("█", "▒", "░") if screen.blocks else ("#", "=", ".")
+
+
+def legend(screen: Screen) -> str:
+    """Return the line that explains a bar of three parts."""
+    held, kept, free = _glyphs(screen)
+    return paint(f"{held} held  {kept} quarantined, reserved  {free} free", "dim", colour=screen.colour)

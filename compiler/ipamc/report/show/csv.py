@@ -1,0 +1,96 @@
+"""Pools, or blocks, as CSV (RFC 4180) for spreadsheets: a head, then a row each, with columns that stay.
+
+A spreadsheet takes a cell that begins with = + - @ or a blank control character for a formula, whoever wrote
+it: such a cell begins with an apostrophe here, which it shows as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ipamc.model.lock import Line, State
+from ipamc.report.terminal_text import visible
+from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
+
+POOLS = (
+    "cluster",
+    "pool",
+    "family",
+    "block_size",
+    "addresses_total",
+    "addresses_held",
+    "addresses_quarantined",
+    "addresses_released",
+    "addresses_reserved",
+    "addresses_free",
+    "blocks_total",
+    "blocks_held",
+    "blocks_free",
+    "room_nodes",
+    "comes_free_day",
+    "comes_free_blocks",
+)
+"""The columns of pools. New ones are added at the end."""
+BLOCKS = ("cluster", "pool", "family", "range", "block", "node", "state", "since", "free_on")
+"""The columns of blocks."""
+
+_FORMULA = frozenset("=+-@\t\r\n")
+
+
+def pools(clusters: Iterable[Shown]) -> str:
+    """Return a row for each pool and family."""
+    return _written(POOLS, (_pool(cluster.name, pool) for cluster in clusters for pool in cluster.pools))
+
+
+def blocks(clusters: Iterable[Shown]) -> str:
+    """Return a row for each chosen line of the locks."""
+    return _written(BLOCKS, (row for cluster in clusters for row in _blocks(cluster)))
+
+
+def _pool(name: str, shown: ShownPool) -> Sequence[object]:
+    use, ending = shown.use.use, shown.ending
+    return (
+        name,
+        shown.use.pool.name,
+        f"IPv{shown.use.family.family}",
+        shown.use.family.block_size,
+        use.total,
+        use.held,
+        use.quarantined,
+        use.released,
+        use.reserved,
+        use.free,
+        use.blocks,
+        use.blocks_held,
+        use.blocks_free,
+        shown.room,
+        ending.day if ending else "",
+        ending.blocks if ending else 0,
+    )
+
+
+def _blocks(cluster: Shown) -> Iterator[Sequence[object]]:
+    for shown in cluster.pools:
+        for part in shown.use.ranges:
+            for line in cluster.lines.get(part.range.block, ()):
+                yield _block(cluster, shown.use.pool.name, str(part.range.block), line)
+    for line in cluster.outside:
+        yield _block(cluster, "", "", line)
+
+
+def _block(cluster: Shown, pool: str, cidr: str, line: Line) -> Sequence[object]:
+    days = cluster.quarantine_days
+    ends = quarantine_ends(line, days) if line.state is State.QUARANTINED and days is not None else ""
+    family = f"IPv{line.block.family}"
+    return cluster.name, pool, family, cidr, line.block, line.node, line.state, line.since, ends
+
+
+def _written(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    return "".join(f"{','.join(map(_cell, row))}\r\n" for row in (head, *rows))
+
+
+def _cell(value: object) -> str:
+    """Return a cell without anything that a spreadsheet or a terminal obeys."""
+    text = str(value)
+    shown = f"'{visible(text)}" if text[:1] in _FORMULA else visible(text)
+    return f'"{shown.replace(chr(34), chr(34) * 2)}"' if "," in shown or '"' in shown else shown

@@ -1,0 +1,232 @@
+"""Pools on a terminal: a line a pool and family with a bar, as wide as there is room for, and a total.
+
+Nothing is drawn by a library: with `--show-blocks` there is a line for each of 100,000 blocks, and rich takes
+0.5 s for 1,000.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from ipamc.check.capacity import LOW
+from ipamc.lock.utilisation import Use
+from ipamc.model.diagnostics import count
+from ipamc.model.lock import Line, State
+from ipamc.report.show.columns import Row, Screen, dots, draw, head_row, lay_out, legend, used
+from ipamc.report.show.words import addresses, amount, percent, percent_left
+from ipamc.report.terminal_text import paint, visible, width
+from ipamc.report.utilisation import state
+from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
+
+MOST = 30
+"""Pools of one cluster on a terminal; more are shown in a pipe, and by `--all`."""
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """What is asked for."""
+
+    sort: str = "use"
+    """use, name, free, size or room."""
+    reverse: bool = False
+    ranges: bool | None = None
+    """None: those of pools that have more than one in a family."""
+    every: bool = False
+    """All pools, however many."""
+    blocks: bool = False
+    """The lines of the lock, too."""
+    filtered: bool = False
+    """Pools may be missing: totals are of those that are shown."""
+
+
+class _Part(Struct, frozen=True, kw_only=True):
+    rows: Sequence[Row]
+    foot: Sequence[str]
+
+
+def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
+    """Return the pools of all clusters, in the order given, and a total over more than one cluster.
+
+    A pool is red that has no room for a node, and yellow with less than LOW percent of its addresses free, of
+    which a compile warns too (IPC0215). The bar shows held addresses, then those in quarantine and reserved.
+    """
+    parts = [_cluster(cluster, look, screen) for cluster in clusters]
+    totals = _totals("all clusters", clusters) if len(clusters) > 1 else ()
+    layout = lay_out([*(row for part in parts for row in part.rows), *totals], screen)
+    text: list[str] = []
+    for number, (cluster, part) in enumerate(zip(clusters, parts, strict=True)):
+        text += [""] if number else []
+        text += _title(cluster, look, screen, back="back" not in layout.widths)
+        text += [head_row(layout, screen)] if part.rows and not number else []
+        text += draw(part.rows, layout, screen)
+        text += part.foot
+    if totals:
+        text += ["", *draw(totals, layout, screen)]
+    if any(_kept(pool.use.use) for cluster in clusters for pool in cluster.pools):
+        text += ["", legend(screen)]
+    return "".join(f"{line}\n" for line in text)
+
+
+def _cluster(cluster: Shown, look: Look, screen: Screen) -> _Part:
+    groups = _sorted(cluster.pools, look)
+    limit = MOST if screen.cuts and not look.every and len(groups) > MOST + MOST // 5 else len(groups)
+    rows = [row for group in groups[:limit] for row in _pool_rows(cluster, group, look)]
+    rows += _totals("total", [cluster])
+    foot = []
+    if left_out := groups[limit:]:
+        fullest = max((pool.use.use for group in left_out for pool in group), key=_share)
+        most = f", at most {percent(used(fullest), fullest.total)} used" if look.sort == "use" else ""
+        foot = [f"{dots(screen)} and {count(len(left_out), 'more pool')}{most}: --all shows them"]
+    if cluster.outside and look.blocks:
+        foot += ["outside every pool", *_listed(cluster.outside, cluster, "  ")]
+    return _Part(rows=rows, foot=foot)
+
+
+def _title(cluster: Shown, look: Look, screen: Screen, *, back: bool) -> list[str]:
+    """Return the lines above a cluster's pools; with `back` also when the next blocks come free."""
+    parts = [f"{count(cluster.nodes, 'node')} with {count(cluster.blocks, 'block')}"]
+    ends = [pool.ending for pool in cluster.pools if pool.ending]
+    if ends and back:
+        day = min(ending.day for ending in ends)
+        number = sum(ending.blocks for ending in ends if ending.day == day)
+        parts.append(f"{count(number, 'block')} {'comes' if number == 1 else 'come'} free on {day}")
+    if cluster.outside:
+        parts.append(f"{count(len(cluster.outside), 'line')} of the lock outside every pool")
+    if look.filtered:
+        names = {pool.use.pool.name for pool in cluster.pools}
+        parts.append(f"{len(names):,} of {count(cluster.every, 'pool')} shown")
+    name = visible(cluster.name)
+    text = f"{name}: {'; '.join(parts)}"
+    lines = [text]
+    if screen.cuts:
+        lines = textwrap.wrap(text, max(screen.width, 20), subsequent_indent="  ", break_on_hyphens=False)
+    return [lines[0].replace(name, paint(name, "strong", colour=screen.colour), 1), *lines[1:]]
+
+
+def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
+    """Return the pools, each with its families, in the order that is asked for."""
+    groups: dict[str, list[ShownPool]] = {}
+    for pool in pools:
+        groups.setdefault(pool.use.pool.name, []).append(pool)
+
+    def key(group: list[ShownPool]) -> tuple[object, ...]:
+        first, uses = group[0], [pool.use.use for pool in group]
+        number: float = 0
+        if look.sort == "use":
+            disabled, share = first.use.pool.disabled, max(map(_share, uses))
+            return (disabled, first.room > 0, -share, first.room, first.use.pool.name)
+        if look.sort == "room":
+            number = first.room
+        elif look.sort in {"free", "size"}:  # of the first family: all pools of a cluster have the same ones
+            number = uses[0].available if look.sort == "free" else uses[0].total
+        return (first.use.family.family, -number, first.use.pool.name)
+
+    return sorted(groups.values(), key=key, reverse=look.reverse)
+
+
+def _share(use: Use) -> float:
+    return used(use) / use.total if use.total else 0
+
+
+def _kept(use: Use) -> int:
+    return use.quarantined + use.reserved
+
+
+def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look) -> Iterator[Row]:
+    for shown in group:
+        pool, use = shown.use.pool, shown.use.use
+        family = shown.use.family.family
+        ranges = shown.use.ranges
+        wanted = len(ranges) > 1 if look.ranges is None else look.ranges
+        listed = {part: cluster.lines.get(part.range.block, ()) for part in ranges}
+        lines = () if wanted else [line for part in ranges for line in listed[part]]
+        yield Row(
+            cells={
+                "name": visible(pool.name),
+                "block": f"/{shown.use.family.block_size}",
+                **_numbers(use, family),
+                "room": _room(shown),
+                "back": f"{amount(shown.ending.blocks)} on {shown.ending.day}" if shown.ending else "",
+            },
+            use=use,
+            style=_style(shown),
+            full=not shown.room and not pool.disabled,
+            family=family,
+            lines=tuple(_listed(lines, cluster, "  ")),
+        )
+        for part in ranges if wanted else ():
+            yield Row(
+                cells={"name": f"  {part.range.block}", **_numbers(part.use, family)},
+                use=part.use,
+                lines=tuple(_listed(listed[part], cluster, "    ")),
+            )
+
+
+def _numbers(use: Use, family: int) -> dict[str, str]:
+    free = percent_left(use.available, use.total) if family == 6 else addresses(use.available, 4)
+    return {
+        "size": addresses(use.total, family),
+        "free": free,
+        "quarantined": addresses(use.quarantined, family) if use.quarantined else "",
+        "reserved": addresses(use.reserved, family) if use.reserved else "",
+    }
+
+
+def _room(shown: ShownPool) -> str:
+    if shown.use.pool.disabled:
+        return "disabled"
+    kind = "unlisted node" if shown.use.pool.unlisted else "node"
+    return f"{amount(shown.room)} {kind}{'' if shown.room == 1 else 's'}"
+
+
+def _style(shown: ShownPool) -> str:
+    pool, use = shown.use.pool, shown.use.use
+    if pool.disabled:
+        return "dim"
+    if use.blocks_free < pool.blocks_per_node and not shown.room:
+        return "error"
+    return "warning" if use.available * 100 < use.total * LOW else ""
+
+
+def _totals(name: str, clusters: Sequence[Shown]) -> list[Row]:
+    """Return a row for each family of which there is more than one pool."""
+    rows = []
+    for family in (4, 6):
+        pools = [pool for cluster in clusters for pool in cluster.pools if pool.use.family.family == family]
+        if len(pools) < 2:  # the row of one pool is its total
+            continue
+        use = _sum([pool.use.use for pool in pools])
+        open_pools = [pool for pool in pools if not pool.use.pool.disabled and not pool.use.pool.unlisted]
+        room = sum(pool.room for pool in open_pools)
+        said = open_pools and all(cluster.adds_up for cluster in clusters if cluster.pools)
+        both = any(pool.use.family.family != family for cluster in clusters for pool in cluster.pools)
+        rows.append(
+            Row(
+                cells={
+                    "name": f"{name}, IPv{family}" if both else name,
+                    **_numbers(use, family),
+                    "room": f"{amount(room)} node{'' if room == 1 else 's'}" if said else "",
+                },
+                use=use,
+            )
+        )
+    return rows
+
+
+def _sum(uses: Sequence[Use]) -> Use:
+    return Use(**{name: sum(getattr(use, name) for use in uses) for name in Use.__struct_fields__})
+
+
+def _listed(lines: Sequence[Line], cluster: Shown, indent: str) -> Iterator[str]:
+    """Yield a line for each line of the lock: block, node, state, and when its quarantine ends."""
+    blocks = [str(line.block) for line in lines]
+    names = [visible(line.node) for line in lines]
+    wide, wider = max(map(len, blocks), default=0), max(map(width, names), default=0)
+    days, started = cluster.quarantine_days, cluster.started
+    for line, block, name in zip(lines, blocks, names, strict=True):
+        said = state(line, started=line.block in started)
+        if line.state is State.QUARANTINED and days is not None:
+            said += f", free on {quarantine_ends(line, days)}"
+        yield f"{indent}{block:{wide}}  {name}{' ' * (wider - width(name))}  {said}"

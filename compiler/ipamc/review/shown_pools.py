@@ -1,0 +1,214 @@
+"""What `ipamc show` shows of a cluster: its pools, the room that is left in them, and the lines that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ipamc.lock.utilisation import PoolUse, lines_in, utilisation
+from ipamc.model.address_sets import lines_over
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Line, Lock, State
+from ipamc.place.allocate.reuse import first_day, last_day
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """Which pools and lines are shown. Of each kind nothing means everything; the kinds combine.
+
+    Names may be patterns of a shell, such as `rack-*`: no name of Kubernetes has a character of theirs.
+    """
+
+    pools: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    states: frozenset[State] = frozenset()
+
+    @property
+    def of_lines(self) -> bool:
+        """Tell whether lines are chosen: a pool without any of them is not shown."""
+        return bool(self.nodes or self.states)
+
+    @property
+    def any(self) -> bool:
+        """Tell whether anything is chosen: what is shown may not be all of it."""
+        return bool(self.pools or self.of_lines)
+
+    def has_pool(self, name: str) -> bool:
+        """Tell whether the pool of this name is shown."""
+        return not self.pools or _matches(name, self.pools)
+
+    def lines(self, lines: Sequence[Line]) -> Sequence[Line]:
+        """Return the chosen lines of any pool, in their order. O(lines), and a name is matched once."""
+        if self.states:
+            lines = tuple(line for line in lines if line.state in self.states)
+        if self.nodes:
+            wanted = {name for name in {line.node for line in lines} if _matches(name, self.nodes)}
+            lines = tuple(line for line in lines if line.node in wanted)
+        return lines
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def without_match(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Return the patterns that no name matches."""
+    every = frozenset(names)
+    return [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in every)]
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """The next day on which quarantined blocks can be given out again."""
+
+    day: str
+    """ISO 8601, after today."""
+    blocks: int
+    """How many lines of the lock can be given out from that day on."""
+
+
+class ShownPool(Struct, frozen=True, kw_only=True):
+    """A pool in one family."""
+
+    use: PoolUse
+    room: int
+    """Room for so many more nodes; the same in both families. See `rooms`."""
+    ending: Ending | None
+    """None: nothing of it is in quarantine that ends after today."""
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """What is shown of one cluster."""
+
+    name: str
+    nodes: int
+    """Nodes that hold blocks, in the whole cluster."""
+    blocks: int
+    """Held blocks of the whole cluster."""
+    pools: tuple[ShownPool, ...]
+    """The chosen ones by name, IPv4 before IPv6."""
+    every: int
+    """The number of pools that the cluster has."""
+    adds_up: bool
+    """A node has blocks of one pool: the room of the cluster is that of all its pools together."""
+    lines: Mapping[Block, Sequence[Line]]
+    """The chosen lines by range; empty where they were not asked for."""
+    outside: tuple[Line, ...]
+    """The chosen lines outside every pool."""
+    states: Mapping[State, int]
+    """The lines of the whole lock in each state."""
+    started: frozenset[Block]
+    """Blocks that nodes started with, and may not have any more."""
+    quarantine_days: int | None
+
+
+def shown(
+    cluster: Cluster,
+    lock: Lock,
+    choice: Choice,
+    today: str,
+    *,
+    lines: bool = False,
+    started: frozenset[Block] = frozenset(),
+) -> Shown:
+    """Return what is shown of a cluster on a day (ISO 8601, UTC); with `lines` also the lines. O(n log n)."""
+    uses = utilisation(cluster, lock)
+    of_lock = lock.lines
+    not_held = tuple(line for line in of_lock if line.state is not State.HELD)  # few, in most clusters none
+    quarantined = tuple(line for line in not_held if line.state is State.QUARANTINED)
+    number = {state: sum(line.state is state for line in not_held) for state in State}
+    number[State.HELD] = len(of_lock) - len(not_held)
+    room = rooms(cluster, lock, uses, today)
+    chosen = replace(lock, lines=tuple(choice.lines(of_lock)))
+    by_range = {part.range.block: lines_in(chosen, part.range.block) for use in uses for part in use.ranges}
+    pools = tuple(
+        ShownPool(use=use, room=room[use.pool.name], ending=_ending(cluster, use, quarantined, today))
+        for use in uses
+        if choice.has_pool(use.pool.name)
+        and (not choice.of_lines or any(by_range[part.range.block] for part in use.ranges))
+    )
+    return Shown(
+        name=cluster.name,
+        nodes=len({line.node for line in of_lock if line.state is State.HELD}),
+        blocks=number[State.HELD],
+        pools=pools,
+        every=len(cluster.pools),
+        adds_up=cluster.mode.one_block or _one_pool_a_node(of_lock),
+        lines=by_range if lines or choice.of_lines else {},
+        outside=() if choice.pools else _outside(chosen.lines, by_range),
+        states=number,
+        started=started,
+        quarantine_days=cluster.quarantine_days,
+    )
+
+
+def _one_pool_a_node(lines: Sequence[Line]) -> bool:
+    in_use = {(line.node, line.pool) for line in lines if line.in_use}
+    return len({node for node, _ in in_use}) == len(in_use)
+
+
+def _outside(lines: Sequence[Line], by_range: Mapping[Block, Sequence[Line]]) -> tuple[Line, ...]:
+    if sum(map(len, by_range.values())) == len(lines):
+        return ()
+    inside = {line.block for found in by_range.values() for line in found}
+    return tuple(line for line in lines if line.block not in inside)
+
+
+def rooms(cluster: Cluster, lock: Lock, uses: Sequence[PoolUse], today: str) -> dict[str, int]:
+    """Return for how many more nodes each pool has room, by name.
+
+    These are nodes like those that it serves: each gets `blocksPerNode` blocks of the pool's own `blockSize`,
+    and in a cluster of two families of each family that the pool has. Free and released blocks count, and
+    quarantined ones whose quarantine is over today; not those with a pin, reserved or excluded addresses. A
+    disabled pool has no room. Not counted are other sizes of `blockSizes`, the pool's `overflow`, and that nodes
+    of several pools need blocks of each. Of an `unlisted` pool it is the room for nodes outside the inventory.
+    """
+    days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
+    if days is not None and any(_over(line, last, today) for line in lock.lines if line.since):
+        over = tuple(
+            replace(line, state=State.RELEASED, since="") if line.since and _over(line, last, today) else line
+            for line in lock.lines
+        )
+        uses = utilisation(cluster, replace(lock, lines=over))
+    found: dict[str, int] = {}
+    for use in uses:
+        pool = use.pool
+        if use.family.family in cluster.families and not pool.disabled:
+            more = use.use.blocks_free // pool.blocks_per_node
+            found[pool.name] = min(found.get(pool.name, more), more)
+    return {pool.name: found.get(pool.name, 0) for pool in cluster.pools}
+
+
+def _over(line: Line, last: str, today: str) -> bool:
+    """Tell whether a quarantined line can be given out again today, as `Occupancy.reusable` does."""
+    return line.since <= last and not (line.moved and line.since == today)
+
+
+def _ending(cluster: Cluster, use: PoolUse, quarantined: Sequence[Line], today: str) -> Ending | None:
+    days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
+    if days is None or not quarantined:
+        return None
+    ends = [
+        ends
+        for part in use.ranges
+        for line in lines_over(quarantined, part.range.block)
+        if not _over(line, last, today) and (ends := quarantine_ends(line, days))
+    ]
+    day = min(ends, default="")
+    return Ending(day=day, blocks=ends.count(day)) if day else None
+
+
+def quarantine_ends(line: Line, days: int) -> str:
+    """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
+
+    A block from which a node was moved is not given out on the day of the move.
+    """
+    if days == 0 and line.moved:
+        try:
+            return (date.fromisoformat(line.since) + timedelta(days=1)).isoformat()
+        except OverflowError:
+            return ""
+    return first_day(line.since, days)
