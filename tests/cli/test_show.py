@@ -211,3 +211,72 @@ def test_the_past(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, _ = show(capsys, "--at", "HEAD")
     assert "2026-11-26" not in text  # it is 2026-11-30 there: they are over
     assert "10 nodes" in text
+
+
+def test_aggregates(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
+    text, said = show(capsys, "--aggregates")
+    assert text == (
+        "lab: 6 prefixes of 20 blocks, held or pending\n"
+        "rack-a  10.0.0.0/24      4 blocks\n"
+        "rack-a  10.0.1.0/25      2 blocks\n"
+        "rack-a  fd00::/62        4 blocks\n"
+        "rack-a  fd00:0:0:4::/63  2 blocks\n"
+        "rack-b  10.2.0.0/24      4 blocks\n"
+        "rack-b  fd00:1::/62      4 blocks\n"
+    )
+    assert said == ""
+    text, _ = show(capsys, "--aggregates", "--by", "rack", "--node", "a[01]")
+    assert [line.split()[:2] for line in text.splitlines()[1:]] == [["a", "10.0.0.0/25"], ["a", "fd00::/63"]]
+    text, _ = show(capsys, "--aggregates", "--state", "quarantined", "--pool", "rack-a")
+    assert [line.split()[1] for line in text.splitlines()[1:]] == [
+        "10.0.1.128/25",
+        "10.0.2.0/26",
+        "fd00:0:0:6::/63",
+        "fd00:0:0:8::/64",
+    ]
+
+
+def test_aggregates_read_the_inventory_for_labels_alone(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab / "clusters/lab/nodes.yaml").write_text(
+        "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: 7\n"
+    )
+    assert "rack-b  10.2.0.0/24" in show(capsys, "--aggregates")[0]
+    assert "rack-b" in show(capsys)[0]
+    assert "IPC" in show(capsys, "--aggregates", "--by", "rack", code=1)[1]
+
+
+def test_aggregates_as_json_keep_their_schema(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
+    schema = json.loads(disk.assets("schemas")["aggregates.output.json"])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for arguments in ((), ("--by", "rack"), ("--state", "released")):
+        found = json.loads(show(capsys, "--aggregates", "--output", "json", *arguments)[0] or "{}")
+        jsonschema.Draft202012Validator(schema).validate(found)
+
+
+def test_prefix_lists_are_aggregates(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
+    text, _ = show(capsys, "--output", "frr")
+    assert "ip prefix-list ipamc_lab_rack-b_v4 seq 5 permit 10.2.0.0/24 le 26\n" in text
+    text, _ = show(capsys, "--output", "ios-xr", "--match", "exact", "--by", "rack")
+    assert "prefix-set ipamc_lab_b_v4\n  10.2.0.0/24\nend-set\n" in text
+    assert "replace: route-filter-list ipamc_lab_rack-b_v6 {" in show(capsys, "--output", "junos")[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "code"),
+    [
+        (("--by", "rack"), "--by is for --aggregates", 64),
+        (("--aggregates", "--output", "csv"), "is no --output csv or prometheus", 64),
+        (("--aggregates", "--show-blocks"), "takes no --show-blocks", 64),
+        (("--aggregates", "--by", "rak"), "no node has a label rak: did you mean 'rack'?", 1),
+    ],
+)
+def test_aggregates_refuse(
+    lab: Path,  # noqa: ARG001 - as above
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    said: str,
+    code: int,
+) -> None:
+    assert said in show(capsys, *arguments, code=code)[1]

@@ -42,6 +42,7 @@ PLAN = Difference(
     pools=(),
     pools_known=True,
     capacity=(),
+    aggregates=(),
     files=Files(written=("ciliumnodes/000/ciliumnodes.yaml",), removed=()),
 )
 """A node joined."""

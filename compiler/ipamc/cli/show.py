@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -15,11 +15,16 @@ from ipamc.cli.options import assume_option, at_option, clusters_argument, outpu
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, say, show, show_csv, show_json
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
+    from ipamc.model.cluster import Cluster, Version
+    from ipamc.model.lock import Lock
+    from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.shown_pools import Choice, Shown
     from ipamc.workspace.source import Source
 
+Made = TypeVar("Made")
+
 SORTS = ("use", "name", "free", "size", "room")
+ROUTERS = ("frr", "junos", "ios-xr")
 STATES = ("held", "pending", "quarantined", "released")
 
 
@@ -32,6 +37,8 @@ STATES = ("held", "pending", "quarantined", "released")
         ("ipamc show --state quarantined", "what is in quarantine, and until when"),
         ("ipamc show lab --at 2026-11-21", "as they were at the end of that day, UTC"),
         ("ipamc show lab --output json", "the same, for programs, with all digits"),
+        ("ipamc show --aggregates --by zone", "the fewest prefixes of what each zone holds"),
+        ("ipamc show lab --aggregates --output frr", "the same by pool, as prefix lists of a router"),
         ("ipamc show --output csv > pools.csv", "for a spreadsheet; with --show-blocks the blocks"),
         ("ipamc show --output prometheus > x.prom.$$ && mv x.prom.$$ ipamc.prom", "metrics, at once"),
     ),
@@ -78,7 +85,24 @@ STATES = ("held", "pending", "quarantined", "released")
 @click.option(
     "--all", "every", is_flag=True, help="All pools, where a terminal would show the first 30 of a cluster."
 )
-@output_option("table", "json", "csv", "prometheus")
+@click.option(
+    "--aggregates",
+    is_flag=True,
+    help="Instead, the fewest prefixes that cover exactly what is held or pending, or in the states of --state.",
+)
+@click.option(
+    "--by",
+    metavar="LABEL",
+    help="With --aggregates: by the values of a label of nodes, such as zone, instead of by pool. Reads the inventory.",
+)
+@click.option(
+    "--match",
+    type=click.Choice(("within", "exact")),
+    default="within",
+    show_default=True,
+    help="In lists for routers: each prefix and the routes of nodes in it, or the prefixes alone.",
+)
+@output_option("table", "json", "csv", "prometheus", *ROUTERS)
 @at_option
 @assume_option
 @format_option
@@ -93,6 +117,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     show_blocks: bool,
     ranges: bool | None,
     every: bool,
+    aggregates: bool,
+    by: str | None,
+    match: str,
     output: str,
     at: str | None,
     assume: Version | None,
@@ -107,6 +134,8 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     Numbers are those of the whole pool, whichever of its blocks --node and --state choose. Different filters
     combine: what all of them choose is shown.
+
+    With --aggregates, frr, junos and ios-xr are prefix lists; docs/show.md tells what they are for.
 
     Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in use.
     What is wrong with an inventory, ipamc compile --check tells.
@@ -124,54 +153,75 @@ def command(  # noqa: PLR0913 - an argument for each option
             "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
         )
     choice = Choice(pools=pools, nodes=nodes, states=frozenset(map(State, states)))
-    reading = _Reading(source_of(clusters, at, assume), choice, blocks=show_blocks or choice.of_lines)
-    found = reading.clusters()
-    if output == "table":
-        show(_table(found, choice, sort, reverse=reverse, ranges=ranges, every=every, blocks=reading.blocks))
+    reading = _Reading(source_of(clusters, at, assume), choice)
+    if aggregates or output in ROUTERS:
+        from ipamc.cli.show_aggregates import aggregated, write
+
+        if output in {"csv", "prometheus"} or show_blocks:
+            raise click.UsageError(
+                "--aggregates takes no --show-blocks, and is no --output csv or prometheus"
+            )
+        prefixes = reading.read(aggregated(choice, by), whole=by is not None)
+        write(output, prefixes, match, reading.source.record())
+        found: Sequence[ClusterAggregates | Shown] = prefixes
+    elif by is not None:
+        raise click.UsageError("--by is for --aggregates: ipamc show --aggregates --by LABEL")
     else:
-        _write(output, found, reading)
+        lines = show_blocks or choice.of_lines
+        pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
+        if output == "table":
+            show(_table(pooled, choice, sort, reverse=reverse, ranges=ranges, every=every, blocks=lines))
+        else:
+            _write(output, pooled, reading, blocks=lines)
+        found = pooled
     missing = reading.missing()
     nothing = [] if found or missing or not choice.of_lines else [reading.nothing()]
-    for line in [
-        *missing,
-        *nothing,
-        *(about_started(cluster.name, cluster.started) for cluster in found if cluster.started),
-    ]:
-        if not format_of(style).document:
-            say(line)
+    notes = [about_started(cluster.name, cluster.started) for cluster in found if cluster.started]
+    for line in (*missing, *nothing, *notes) if not format_of(style).document else ():
+        say(line)
     return reading.problems.conclude(style, answered=not missing)
+
+
+def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], Shown | None]:
+    """Return what makes of a cluster what is shown of it; None: a filter leaves nothing."""
+    from ipamc.review.shown_pools import shown
+    from ipamc.review.started import started_with
+
+    def make(cluster: Cluster, lock: Lock) -> Shown | None:
+        started = started_with(cluster, lock)
+        found = shown(cluster, lock, choice, day, lines=lines, started=started)
+        return found if found.pools or (found.outside and lines) or not choice.any else None
+
+    return make
 
 
 class _Reading:
     """Clusters as far as they are shown. One that is refused does not keep the others from being shown."""
 
-    def __init__(self, source: Source, choice: Choice, *, blocks: bool) -> None:
+    def __init__(self, source: Source, choice: Choice) -> None:
         self.source = source
         self.choice = choice
-        self.blocks = blocks
         self.problems = Problems()
         self.pools: set[str] = set()
         self.nodes: set[str] = set()
 
-    def clusters(self) -> list[Shown]:
-        """Return what is shown of each cluster; with a filter only of those that have something of it."""
+    def read(self, make: Callable[[Cluster, Lock], Made | None], *, whole: bool = False) -> list[Made]:
+        """Return what is made of each cluster, but for those of which it is None; `whole`: with their Nodes."""
+        from ipamc.pipeline import load_cluster
         from ipamc.review.as_needed import enough_for_use, load_without_nodes
-        from ipamc.review.shown_pools import shown
-        from ipamc.review.started import started_with
 
         found = []
-        day = self.source.day() if self.source.folders else ""
         for folder in self.source.folders:
             with self.problems.of(folder):
-                cluster, lock, _ = load_without_nodes(
-                    self.source.inputs(folder, rendered=False), enough_for_use
+                inputs = self.source.inputs(folder, rendered=False)
+                cluster, lock, *_ = (
+                    load_cluster(inputs) if whole else load_without_nodes(inputs, enough_for_use)
                 )
                 self.pools.update(cluster.pools_by_name)
-                self.nodes.update(line.node for line in lock.lines) if self.choice.nodes else None
-                started = started_with(cluster, lock)
-                one = shown(cluster, lock, self.choice, day, lines=self.blocks, started=started)
-                if one.pools or (one.outside and self.blocks) or not self.choice.any:
-                    found.append(one)
+                if self.choice.nodes:
+                    self.nodes.update(line.node for line in lock.lines)
+                if made := make(cluster, lock):
+                    found.append(made)
         return found
 
     def missing(self) -> list[str]:
@@ -225,7 +275,7 @@ def _table(
     return render(found, look, screen)
 
 
-def _write(output: str, found: Sequence[Shown], reading: _Reading) -> None:
+def _write(output: str, found: Sequence[Shown], reading: _Reading, *, blocks: bool) -> None:
     from ipamc.report import utilisation
     from ipamc.report.show import csv, prometheus
 
@@ -237,6 +287,6 @@ def _write(output: str, found: Sequence[Shown], reading: _Reading) -> None:
         }
         show_json(json.dumps(body, indent=2))
     elif output == "csv":
-        show_csv(csv.blocks(found) if reading.blocks else csv.pools(found))
+        show_csv(csv.blocks(found) if blocks else csv.pools(found))
     else:
         show(prometheus.render(found))

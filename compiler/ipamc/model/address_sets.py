@@ -131,12 +131,13 @@ def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
     The blocks may nest.
     """
     family = first = end = 0
-    for block in sorted(blocks):
-        if block.family == family and block.first <= end:
-            end = max(end, block.last + 1)
+    for now, start, prefix in sorted(blocks):  # arithmetic in place: there may be 100,000
+        after = start + (1 << (BITS[now] - prefix))
+        if now == family and start <= end:
+            end = max(end, after)
             continue
         yield from aligned(family, first, end)
-        family, first, end = block.family, block.first, block.last + 1
+        family, first, end = now, start, after
     yield from aligned(family, first, end)
 
 

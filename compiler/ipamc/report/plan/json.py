@@ -10,6 +10,7 @@ from ipamc.model.lock import Line
 from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
 from ipamc.review.diff import Difference, Setting
+from ipamc.review.diff.aggregates import AggregateChange
 from ipamc.review.diff.line_changes import AddedBlock, Counts, FormerBlock, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 from ipamc.review.diff.pools import Capacity, Field
@@ -96,6 +97,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
         ],
         "poolsKnown": difference.pools_known,
         "capacity": [_capacity(capacity) for capacity in difference.capacity],
+        "aggregates": [_aggregates(change) for change in difference.aggregates],
         "rendered": {"written": list(difference.files.written), "removed": list(difference.files.removed)},
     }
 
@@ -149,6 +151,15 @@ def _capacity(capacity: Capacity) -> dict[str, Any]:
         "short": capacity.short,
         "before": _use(capacity.before),
         "after": _use(capacity.after),
+    }
+
+
+def _aggregates(change: AggregateChange) -> dict[str, Any]:
+    return {
+        "pool": change.pool,
+        "family": f"IPv{change.family}",
+        "removed": list(map(str, change.removed)),
+        "added": list(map(str, change.added)),
     }
 
 

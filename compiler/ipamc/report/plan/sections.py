@@ -10,6 +10,7 @@ from msgspec import Struct
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
+from ipamc.report.aggregates.text import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.line_changes import FormerBlock, Renumber
@@ -245,6 +246,13 @@ def _configuration(difference: Difference) -> Iterator[Section]:
         rows=tuple(_room(capacity) for capacity in difference.capacity if capacity.changed),
         sign=Sign.CHANGED,
         about=f"{count(unchanged, 'pool')} unchanged" if unchanged else "",
+    )
+    yield Section(
+        title="aggregates, of held and pending blocks (ipamc show --aggregates)",
+        head=("pool", "prefixes"),
+        rows=tuple((change.pool or NONE, prefixes(change)) for change in difference.aggregates),
+        sign=Sign.CHANGED,
+        folded=True,
     )
     files = difference.files
     yield Section(

@@ -22,6 +22,7 @@ from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.reuse import last_day
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.read import read
+from ipamc.review.diff.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.leaving import Leaving, leaving
 from ipamc.review.diff.line_changes import LineChanges
 from ipamc.review.diff.lock_lines import compare_lines
@@ -74,6 +75,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     """False: this version cannot read the base's documents, and `pools` is empty for that reason."""
     capacity: tuple[Capacity, ...]
     """Every pool, by name and family."""
+    aggregates: tuple[AggregateChange, ...]
+    """By pool and family."""
     files: Files
 
     @property
@@ -182,6 +185,7 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
         capacity=room,
+        aggregates=compare_aggregates(before.lock.lines, plan.lock.lines),
         files=files,
     )
 

@@ -1,0 +1,67 @@
+"""`ipamc show --aggregates`: the prefixes of held blocks, for people, programs and routers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ipamc.cli.terminal import colour, show, show_json
+from ipamc.workspace.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ipamc.model.cluster import Cluster
+    from ipamc.model.lock import Lock
+    from ipamc.report.aggregates import ClusterAggregates
+    from ipamc.review.shown_pools import Choice
+
+
+def aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], ClusterAggregates | None]:
+    """Return what makes the aggregates of a cluster: by pool, or by a label of nodes; None: it has nothing."""
+    from ipamc.report.aggregates import ClusterAggregates
+    from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, label_key
+    from ipamc.review.shown_pools import Choice
+    from ipamc.review.started import started_with
+
+    states = choice.states or IN_USE
+    lines_of = Choice(nodes=choice.nodes, states=frozenset(states)).lines
+
+    def make(cluster: Cluster, lock: Lock) -> ClusterAggregates | None:
+        lines = lines_of(lock.lines)
+        key = ""
+        if by is None:
+            groups = by_pool(cluster, lines, choice.has_pool)
+        else:
+            try:
+                key = label_key(cluster, by)
+            except LabelError as problem:
+                raise Trouble(str(problem)) from None
+            groups = by_label(cluster, [line for line in lines if choice.has_pool(line.pool)], key)
+        if choice.any:
+            groups = tuple(
+                group for group in groups if group.blocks or (choice.pools and not choice.of_lines)
+            )
+        if choice.any and not groups:
+            return None
+        said = tuple(str(state) for state in type(next(iter(states))) if state in states)
+        return ClusterAggregates(
+            name=cluster.name, label=key, states=said, groups=groups, started=started_with(cluster, lock)
+        )
+
+    return make
+
+
+def write(output: str, found: Sequence[ClusterAggregates], match: str, at: Mapping[str, object]) -> None:
+    """Write aggregates to stdout. `at`: what JSON says of the moment."""
+    from ipamc.report.aggregates import json as aggregates_json
+    from ipamc.report.aggregates import text
+    from ipamc.report.aggregates.prefix_lists import FORMATS
+
+    if output == "json":
+        records = list(map(aggregates_json.record, found))
+        show_json(json.dumps({"version": aggregates_json.VERSION, **at, "clusters": records}, indent=2))
+    elif output in FORMATS:
+        show(FORMATS[output](found, match))
+    else:
+        show(text.render(found, colour=colour(sys.stdout)))

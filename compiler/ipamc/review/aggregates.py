@@ -1,0 +1,109 @@
+"""The fewest prefixes that cover exactly the addresses of some lines of a lock: what routers need to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from ipamc.model.address_sets import aggregated
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Line, State
+
+IN_USE = frozenset({State.HELD, State.PENDING})
+"""The states that routers must know: the routes of held blocks are there, those of pending ones come without notice.
+
+Nobody announces a block in quarantine.
+"""
+
+
+class Aggregate(Struct, frozen=True, kw_only=True):
+    """A prefix of which every address is in some line."""
+
+    block: Block
+    longest: int
+    """The longest prefix length of a line in it: no route of a node is longer."""
+    blocks: int
+    """How many lines it covers."""
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """The lines of a pool, or of the nodes with one value of a label."""
+
+    name: str
+    """"" of lines outside every pool, or of nodes without the label."""
+    blocks: int
+    nodes: int
+    prefixes: Mapping[int, Sequence[Aggregate]]
+    """By family, by address; empty for a family that the group may have and has nothing of."""
+
+
+class LabelError(ValueError):
+    """No label is meant by a text, or more than one; the text is the message."""
+
+
+def by_pool(cluster: Cluster, lines: Sequence[Line], pools: Callable[[str], bool]) -> tuple[Group, ...]:
+    """Return the chosen pools by name; last, the lines outside every pool. O(lines)."""
+    families = {pool.name: tuple(pool.families) for pool in cluster.pools if pools(pool.name)}
+    mine = [line for line in lines if not line.pool or line.pool in families or pools(line.pool)]
+    return _groups(mine, lambda line: line.pool, families)
+
+
+def by_label(cluster: Cluster, lines: Sequence[Line], key: str) -> tuple[Group, ...]:
+    """Return the values of a label of nodes in order; last, the lines of nodes that have none. O(lines)."""
+    values = {node.name: node.labels[key] for node in cluster.nodes if key in node.labels}
+    families = dict.fromkeys(values.values(), cluster.families)
+    return _groups(lines, lambda line: values.get(line.node, ""), families)
+
+
+def label_key(cluster: Cluster, text: str) -> str:
+    """Return the key of a label of nodes: `zone` means `topology.kubernetes.io/zone`, if no other key ends so.
+
+    Raises LabelError.
+    """
+    from ipamc.model.wording import listing, suggestion  # noqa: PLC0415 - only mistakes need it
+
+    keys = {key for node in cluster.nodes for key in node.labels}
+    if text in keys:
+        return text
+    meant = sorted(key for key in keys if key.rpartition("/")[2] == text)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise LabelError(f"label {text} may be {listing(meant)}: write one of them")
+    near = suggestion(text, keys)
+    raise LabelError(f"no node has a label {text}{f': {near}' if near else ''}")
+
+
+def _groups(
+    lines: Iterable[Line], name_of: Callable[[Line], str], families: Mapping[str, Iterable[int]]
+) -> tuple[Group, ...]:
+    found: dict[str, list[Line]] = {name: [] for name in families}
+    for line in lines:
+        found.setdefault(name_of(line), []).append(line)
+    return tuple(
+        _group(name, found[name], families.get(name, ()))
+        for name in sorted(found, key=lambda name: (not name, name))
+    )
+
+
+def _group(name: str, lines: Sequence[Line], families: Iterable[int]) -> Group:
+    prefixes: dict[int, list[Aggregate]] = {family: [] for family in sorted(families)}
+    for found in aggregates([line.block for line in lines]):
+        prefixes.setdefault(found.block.family, []).append(found)
+    return Group(name=name, blocks=len(lines), nodes=len({line.node for line in lines}), prefixes=prefixes)
+
+
+def aggregates(blocks: Sequence[Block]) -> list[Aggregate]:
+    """Return the fewest prefixes with exactly the addresses of disjoint blocks, by address. O(n log n)."""
+    rest = iter(sorted(blocks))
+    block = next(rest, None)
+    found = []
+    for prefix in aggregated(blocks):
+        end, family, longest, number = prefix.last, prefix.family, prefix.prefix, 0
+        while block is not None and block.family == family and block.first <= end:
+            longest, number = max(longest, block.prefix), number + 1
+            block = next(rest, None)
+        found.append(Aggregate(block=prefix, longest=longest, blocks=number))
+    return found

@@ -1,0 +1,208 @@
+"""Aggregates cover exactly what they are of, and no smaller set of prefixes does."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+import netaddr  # type: ignore[import-untyped] # it has no types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipamc.model.address_sets import aggregated
+from ipamc.model.cidr import Block, parse_block
+from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line, State
+from ipamc.review.aggregates import LabelError, aggregates, by_label, by_pool, label_key
+from ipamc.review.diff.aggregates import AggregateChange, compare_aggregates
+from tests.support.shown import RACK_A, part, pool
+
+AT = Place("nodes.yaml")
+V4, V6 = parse_block("10.0.0.0/24"), parse_block("fd00::/120")
+
+
+def block(family: int, length: int, number: int) -> Block:
+    """Return a block in V4 or V6."""
+    top = V4 if family == 4 else V6
+    size = 1 << (8 - length)
+    return Block(family, top.first + number % (1 << length) * size, top.prefix + length)
+
+
+blocks = st.lists(
+    st.builds(block, st.sampled_from([4, 6]), st.integers(0, 8), st.integers(0, 255)), max_size=40
+)
+
+
+def disjoint(every: Sequence[Block]) -> list[Block]:
+    found: list[Block] = []
+    for each in every:
+        if not any(each.overlaps(other) for other in found):
+            found.append(each)
+    return found
+
+
+@given(blocks)
+def test_they_are_those_of_the_standard_library(every: list[Block]) -> None:
+    v4, v6 = ([each for each in every if each.family == family] for family in (4, 6))
+    wanted = list(map(str, ipaddress.collapse_addresses(ipaddress.IPv4Network(str(each)) for each in v4)))
+    wanted += map(str, ipaddress.collapse_addresses(ipaddress.IPv6Network(str(each)) for each in v6))
+    assert [str(each) for each in aggregated(every)] == wanted
+
+
+@given(blocks)
+def test_they_are_those_of_netaddr(every: list[Block]) -> None:
+    assert [str(each) for each in aggregated(every)] == list(
+        map(str, netaddr.cidr_merge(list(map(str, every))))
+    )
+
+
+@given(blocks)
+def test_they_cover_exactly_and_no_two_of_them_are_one(every: list[Block]) -> None:
+    """A set of prefixes is the smallest if no two halves of a prefix are both in it, and none is in another."""
+    found = list(aggregated(every))
+    assert {(each.family, n) for each in found for n in range(each.first, each.last + 1)} == {
+        (each.family, n) for each in every for n in range(each.first, each.last + 1)
+    }
+    assert len(disjoint(found)) == len(found)
+    halves = {
+        (each.family, each.first >> (8 - (each.prefix - (24 if each.family == 4 else 120))), each.prefix)
+        for each in found
+    }
+    assert not any((family, number ^ 1, prefix) in halves for family, number, prefix in halves)
+
+
+@given(blocks)
+def test_each_block_counts_in_one_of_them(every: list[Block]) -> None:
+    mine = disjoint(every)
+    found = aggregates(mine)
+    assert [each.block for each in found] == list(aggregated(mine))
+    for each in found:
+        inside = [one for one in mine if each.block.contains(one)]
+        assert each.blocks == len(inside)
+        assert each.longest == max(one.prefix for one in inside)
+
+
+states = st.lists(
+    st.tuples(st.sampled_from(["a", "b", ""]), st.sampled_from(State)), min_size=40, max_size=40
+)
+
+
+def lines_of(every: Sequence[Block], kinds: Sequence[tuple[str, State]]) -> list[Line]:
+    made = [
+        Line(
+            block=each,
+            pool=name,
+            node="n",
+            state=state,
+            since="2026-11-21" if state is State.QUARANTINED else "",
+        )
+        for each, (name, state) in zip(disjoint(every), kinds, strict=False)
+    ]
+    return sorted(made, key=lambda line: line.block)
+
+
+@given(blocks, states, blocks, states)
+def test_a_difference_leads_from_one_to_the_other(
+    one: list[Block], kinds: list[tuple[str, State]], other: list[Block], other_kinds: list[tuple[str, State]]
+) -> None:
+    before, after = lines_of(one, kinds), lines_of([*one[: len(one) // 2], *other], other_kinds)
+
+    def prefixes(lines: list[Line], name: str, family: int) -> set[Block]:
+        return set(
+            aggregated(
+                each.block
+                for each in lines
+                if each.in_use and each.pool == name and each.block.family == family
+            )
+        )
+
+    changes = {(change.pool, change.family): change for change in compare_aggregates(before, after)}
+    for name in ("a", "b", ""):
+        for family in (4, 6):
+            old, new = prefixes(before, name, family), prefixes(after, name, family)
+            change = changes.get((name, family))
+            assert (change is None) == (old == new)
+            if change:
+                assert (old - set(change.removed)) | set(change.added) == new
+                assert set(change.removed) <= old
+                assert not set(change.added) & old
+
+
+def test_nothing_changes_when_a_block_changes_its_node() -> None:
+    held = Line(block=V4, pool="a", node="n1")
+    assert compare_aggregates([held], [Line(block=V4, pool="a", node="n2")]) == ()
+    left = Line(block=V4, pool="a", node="n1", state=State.QUARANTINED, since="2026-11-21")
+    assert compare_aggregates([held], [left]) == (
+        AggregateChange(pool="a", family=4, removed=(V4,), added=()),
+    )
+    assert compare_aggregates([left], []) == ()
+
+
+def line(text: str, name: str, node: str) -> Line:
+    return Line(block=parse_block(text), pool=name, node=node)
+
+
+LINES = (
+    line("10.0.0.0/27", "rack-a", "n1"),
+    line("10.0.0.32/27", "rack-a", "n2"),
+    line("172.16.0.0/27", "", "n3"),
+    line("fd00::/64", "rack-a", "n1"),
+)
+
+
+def cluster(**labels: dict[str, str]) -> Cluster:
+    nodes = tuple(Node(name=name, labels=of, at=AT) for name, of in labels.items())
+    return Cluster(
+        name="lab",
+        at=AT,
+        cilium=(1, 18),
+        managed_by="helm",
+        mode=Mode.KUBERNETES,
+        families=(4, 6),
+        pools=(RACK_A, pool("spare", part(27, "10.9.0.0/24"))),
+        nodes=nodes,
+    )
+
+
+def test_by_pool() -> None:
+    """A pool without blocks is told, with the families that it may have: its list must not be missing."""
+    groups = by_pool(cluster(), LINES, lambda _: True)
+    found = [
+        (group.name, {family: [str(each.block) for each in of] for family, of in group.prefixes.items()})
+        for group in groups
+    ]
+    assert found == [
+        ("rack-a", {4: ["10.0.0.0/26"], 6: ["fd00::/64"]}),
+        ("spare", {4: []}),
+        ("", {4: ["172.16.0.0/27"]}),
+    ]
+    assert [(group.blocks, group.nodes) for group in groups] == [(3, 2), (0, 0), (1, 1)]
+
+
+def test_by_label() -> None:
+    """Of a node that is not in the inventory, or without the label, nobody knows the value."""
+    groups = by_label(cluster(n1={"zone": "a"}, n2={"zone": "b"}, n4={"zone": "c"}), LINES, "zone")
+    found = [
+        (group.name, {family: [str(each.block) for each in of] for family, of in group.prefixes.items()})
+        for group in groups
+    ]
+    assert found == [
+        ("a", {4: ["10.0.0.0/27"], 6: ["fd00::/64"]}),
+        ("b", {4: ["10.0.0.32/27"], 6: []}),
+        ("c", {4: [], 6: []}),
+        ("", {4: ["172.16.0.0/27"]}),
+    ]
+
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def test_labels_by_their_short_name() -> None:
+    assert label_key(cluster(n1={ZONE: "a"}), "zone") == ZONE
+    assert label_key(cluster(n1={ZONE: "a", "zone": "b"}), "zone") == "zone"
+    with pytest.raises(LabelError, match=r"may be failure\.example/zone or topology"):
+        label_key(cluster(n1={ZONE: "a"}, n2={"failure.example/zone": "a"}), "zone")
+    with pytest.raises(LabelError, match=r"no node has a label rak: did you mean 'rack'\?"):
+        label_key(cluster(n1={"rack": "a"}), "rak")
