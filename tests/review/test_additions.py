@@ -75,7 +75,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
         "objects leave the tree: CiliumNode n1",
     ),
 }
-HARMLESS = {"counts", "still_pending", "misplaced", "capacity", "files", "lines"}
+HARMLESS = {"aggregates", "counts", "still_pending", "misplaced", "capacity", "files", "lines"}
 """Sums of others; what was there before; what is rendered follows from the rest."""
 
 
