@@ -69,6 +69,11 @@ def test_records_of_lines() -> None:
     ]
 
 
+def test_lines_of_a_cluster_without_pools_are_listed() -> None:
+    stray = Line(block=parse_block("172.16.0.0/27"), node="n9")
+    assert record(lab(stray, pools=(), of=(), lines=True))["outside"][0]["node"] == "n9"
+
+
 def test_lines_outside_every_pool_are_listed() -> None:
     stray = Line(block=parse_block("172.16.0.0/27"), node="n9")
     assert "outside" not in record(lab(stray))

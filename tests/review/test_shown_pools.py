@@ -103,7 +103,7 @@ def test_choices_combine() -> None:
     assert names(chosen(states=frozenset({State.QUARANTINED}))) == ["rack-a"]
     assert names(chosen(nodes=("n3",), pools=("rack-a",))) == []
     assert names(chosen(nodes=("n1", "n3"), states=frozenset({State.HELD}))) == ["rack-a", "rack-a", "rack-b"]
-    lines = [each.node for found in chosen(nodes=("n[23]",)).lines.values() for each in found]
+    lines = [each.node for found in (chosen(nodes=("n[23]",)).lines or {}).values() for each in found]
     assert sorted(lines) == ["n2", "n3"]
 
 

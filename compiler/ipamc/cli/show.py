@@ -100,7 +100,7 @@ STATES = ("held", "pending", "quarantined", "released")
     type=click.Choice(("within", "exact")),
     default="within",
     show_default=True,
-    help="In lists for routers: each prefix and the routes of nodes in it, or the prefixes alone.",
+    help="What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes alone.",
 )
 @output_option("table", "json", "csv", "prometheus", *ROUTERS)
 @at_option
@@ -135,7 +135,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     Numbers are those of the whole pool, whichever of its blocks --node and --state choose. Different filters
     combine: what all of them choose is shown.
 
-    With --aggregates, frr, junos and ios-xr are prefix lists; docs/show.md tells what they are for.
+    Of --output, frr, junos and ios-xr are --aggregates as prefix lists. By default they are for the routes that
+    nodes announce: blocks inside an aggregate. With --match exact only the aggregates themselves pass.
 
     Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in use.
     What is wrong with an inventory, ipamc compile --check tells.

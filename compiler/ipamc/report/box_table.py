@@ -1,7 +1,7 @@
 """Tables for a terminal: boxes as `calicoctl ipam show` draws them.
 
-They are not drawn by a library: `show --show-blocks` has a row a block, and rich takes 0.5 s for 1,000 rows
-where this takes 4 ms; importing it is a fifth of the time of `ipamc which`.
+They are not drawn by a library: rich takes 0.5 s for 1,000 rows where this takes 4 ms; importing it is a fifth
+of the time of `ipamc which`.
 """
 
 from __future__ import annotations

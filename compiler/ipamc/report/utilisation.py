@@ -46,7 +46,7 @@ def record(cluster: Shown) -> dict[str, Any]:
         "cluster": cluster.name,
         "pools": [_pool_record(cluster, pool) for pool in cluster.pools],
     }
-    if cluster.lines and cluster.outside:
+    if cluster.lines is not None and cluster.outside:
         found["outside"] = _line_records(cluster, cluster.outside)
     return found
 
@@ -56,7 +56,7 @@ def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
     ranges: list[dict[str, object]] = [
         {"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges
     ]
-    if cluster.lines:
+    if cluster.lines is not None:
         for written, part in zip(ranges, use.ranges, strict=True):
             written["lines"] = _line_records(cluster, cluster.lines[part.range.block])
     ending = shown.ending

@@ -94,8 +94,8 @@ class Shown(Struct, frozen=True, kw_only=True):
     """The number of pools that the cluster has."""
     adds_up: bool
     """A node has blocks of one pool: the room of the cluster is that of all its pools together."""
-    lines: Mapping[Block, Sequence[Line]]
-    """The chosen lines by range; empty where they were not asked for."""
+    lines: Mapping[Block, Sequence[Line]] | None
+    """The chosen lines by range; None where they were not asked for."""
     outside: tuple[Line, ...]
     """The chosen lines outside every pool."""
     states: Mapping[State, int]
@@ -137,7 +137,7 @@ def shown(
         pools=pools,
         every=len(cluster.pools),
         adds_up=cluster.mode.one_block or _one_pool_a_node(of_lock),
-        lines=by_range if lines or choice.of_lines else {},
+        lines=by_range if lines or choice.of_lines else None,
         outside=() if choice.pools else _outside(chosen.lines, by_range),
         states=number,
         started=started,

@@ -72,7 +72,7 @@ def _pool(name: str, shown: ShownPool) -> Sequence[object]:
 def _blocks(cluster: Shown) -> Iterator[Sequence[object]]:
     for shown in cluster.pools:
         for part in shown.use.ranges:
-            for line in cluster.lines.get(part.range.block, ()):
+            for line in (cluster.lines or {}).get(part.range.block, ()):
                 yield _block(cluster, shown.use.pool.name, str(part.range.block), line)
     for line in cluster.outside:
         yield _block(cluster, "", "", line)

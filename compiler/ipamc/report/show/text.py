@@ -140,7 +140,7 @@ def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look) -> Iterat
         family = shown.use.family.family
         ranges = shown.use.ranges
         wanted = len(ranges) > 1 if look.ranges is None else look.ranges
-        listed = {part: cluster.lines.get(part.range.block, ()) for part in ranges}
+        listed = {part: (cluster.lines or {}).get(part.range.block, ()) for part in ranges}
         lines = () if wanted else [line for part in ranges for line in listed[part]]
         yield Row(
             cells={
