@@ -56,3 +56,8 @@ def test_the_page_shows_what_is_printed(folder: Path, *, update: bool) -> None:
     if update:
         PAGE.write_text(now)
     assert now == text or update
+
+
+def test_the_readme_shows_what_is_printed(folder: Path) -> None:
+    command = "ipamc show zones"
+    assert f"$ {command}\n{printed(command, folder)}" in (ROOT / "README.md").read_text()

@@ -33,15 +33,15 @@ def test_80_columns() -> None:
     assert show(80) == (
         """\
 lab: 2 nodes with 3 blocks
-POOL           BLOCK  SIZE  USED                 FREE  ROOM FOR  COMES FREE
-full           /27      32  ██████████████ 100%     0   0 nodes
-kept           /26     256  ▒▒▒▒░░░░░░░░░░  25%   192   3 nodes
-rack-a         /27     384  ███▒░░░░░░░░░░  25%   288   9 nodes  1 on 2026-11-28
-  10.0.0.0/24          256  ██▒▒░░░░░░░░░░  25%   192
-  10.0.2.0/25          128  ████░░░░░░░░░░  25%    96
-rack-a         /64    2^80  █░░░░░░░░░░░░░  <1%  >99%   9 nodes
-off            /26     256  ░░░░░░░░░░░░░░   0%   256  disabled
-total, IPv4            928  ██▒░░░░░░░░░░░  20%   736  12 nodes
+POOL    BLOCK  SIZE  USED                        FREE  ROOM FOR  COMES FREE
+full    /27      32  █████████████████████ 100%     0   0 nodes
+kept    /26     256  ▒▒▒▒▒░░░░░░░░░░░░░░░░  25%   192   3 nodes
+rack-a  /27     384  ███▒▒░░░░░░░░░░░░░░░░  25%   288   9 nodes  1 on 2026-11-28
+  10.0.0.0/24   256  ███▒▒░░░░░░░░░░░░░░░░  25%   192
+  10.0.2.0/25   128  █████░░░░░░░░░░░░░░░░  25%    96
+rack-a  /64    2^80  █░░░░░░░░░░░░░░░░░░░░  <1%  >99%   9 nodes
+off     /26     256  ░░░░░░░░░░░░░░░░░░░░░   0%   256  disabled
+total, IPv4     928  ██▒▒░░░░░░░░░░░░░░░░░  20%   736  12 nodes
 
 █ held  ▒ quarantined, reserved  ░ free
 """
@@ -53,15 +53,15 @@ def test_40_columns() -> None:
         """\
 lab: 2 nodes with 3 blocks; 1 block
   comes free on 2026-11-28
-POOL          BLOCK USED        ROOM FOR
-full          /27   ██████ 100%  0 nodes
-kept          /26   ▒▒░░░░  25%  3 nodes
-rack-a        /27   █▒░░░░  25%  9 nodes
-  10.0.0.0/24       █▒░░░░  25%
-  10.0.2.0/25       ██░░░░  25%
-rack-a        /64   █░░░░░  <1%  9 nodes
-off           /26   ░░░░░░   0% disabled
-total, IPv4         █░░░░░  20% 12 nodes
+POOL    BLOCK USED         FREE ROOM FOR
+full    /27   ███████ 100%    0  0 nodes
+kept    /26   ▒▒░░░░░  25%  192  3 nodes
+rack-a  /27   █▒░░░░░  25%  288  9 nodes
+  10.0.0.0/24 █▒░░░░░  25%  192
+  10.0.2.0/25 ██░░░░░  25%   96
+rack-a  /64   █░░░░░░  <1% >99%  9 nodes
+off     /26   ░░░░░░░   0%  256 disabled
+total, IPv4   █░░░░░░  20%  736 12 nodes
 
 █ held  ▒ quarantined, reserved  ░ free
 """
@@ -72,15 +72,15 @@ def test_120_columns() -> None:
     assert show(120) == (
         """\
 lab: 2 nodes with 3 blocks
-POOL           BLOCK  SIZE  USED                           FREE  QUARANTINED  RESERVED  ROOM FOR  COMES FREE
-full           /27      32  ████████████████████████ 100%     0                          0 nodes
-kept           /26     256  ▒▒▒▒▒▒░░░░░░░░░░░░░░░░░░  25%   192                     64   3 nodes
-rack-a         /27     384  ████▒▒░░░░░░░░░░░░░░░░░░  25%   288           32             9 nodes  1 on 2026-11-28
-  10.0.0.0/24          256  ███▒▒▒░░░░░░░░░░░░░░░░░░  25%   192           32
-  10.0.2.0/25          128  ██████░░░░░░░░░░░░░░░░░░  25%    96
-rack-a         /64    2^80  █░░░░░░░░░░░░░░░░░░░░░░░  <1%  >99%                          9 nodes
-off            /26     256  ░░░░░░░░░░░░░░░░░░░░░░░░   0%   256                         disabled
-total, IPv4            928  ███▒▒░░░░░░░░░░░░░░░░░░░  20%   736           32        64  12 nodes
+POOL    BLOCK  SIZE  USED                           FREE  QUARANTINED  RESERVED  ROOM FOR  COMES FREE
+full    /27      32  ████████████████████████ 100%     0                          0 nodes
+kept    /26     256  ▒▒▒▒▒▒░░░░░░░░░░░░░░░░░░  25%   192                     64   3 nodes
+rack-a  /27     384  ████▒▒░░░░░░░░░░░░░░░░░░  25%   288           32             9 nodes  1 on 2026-11-28
+  10.0.0.0/24   256  ███▒▒▒░░░░░░░░░░░░░░░░░░  25%   192           32
+  10.0.2.0/25   128  ██████░░░░░░░░░░░░░░░░░░  25%    96
+rack-a  /64    2^80  █░░░░░░░░░░░░░░░░░░░░░░░  <1%  >99%                          9 nodes
+off     /26     256  ░░░░░░░░░░░░░░░░░░░░░░░░   0%   256                         disabled
+total, IPv4     928  ███▒▒░░░░░░░░░░░░░░░░░░░  20%   736           32        64  12 nodes
 
 █ held  ▒ quarantined, reserved  ░ free
 """
@@ -91,11 +91,11 @@ def test_a_pipe_gets_ascii() -> None:
     assert render([lab()], Look(), Screen()) == (
         """\
 lab: 1 node with 2 blocks
-POOL           BLOCK  SIZE  USED                 FREE  ROOM FOR  COMES FREE
-rack-a         /27     384  ###=........... 25%   288   9 nodes  1 on 2026-11-28
-  10.0.0.0/24          256  ##==........... 25%   192
-  10.0.2.0/25          128  ####........... 25%    96
-rack-a         /64    2^80  #.............. <1%  >99%   9 nodes
+POOL    BLOCK  SIZE  USED                        FREE  ROOM FOR  COMES FREE
+rack-a  /27     384  ####==................ 25%   288   9 nodes  1 on 2026-11-28
+  10.0.0.0/24   256  ###===................ 25%   192
+  10.0.2.0/25   128  ######................ 25%    96
+rack-a  /64    2^80  #..................... <1%  >99%   9 nodes
 
 # held  = quarantined, reserved  . free
 """
@@ -106,20 +106,20 @@ def test_blocks() -> None:
     assert show(blocks=True) == (
         """\
 lab: 2 nodes with 3 blocks
-POOL           BLOCK  SIZE  USED                 FREE  ROOM FOR  COMES FREE
-full           /27      32  ██████████████ 100%     0   0 nodes
+POOL    BLOCK  SIZE  USED                        FREE  ROOM FOR  COMES FREE
+full    /27      32  █████████████████████ 100%     0   0 nodes
   10.1.0.0/27  n7  held
-kept           /26     256  ▒▒▒▒░░░░░░░░░░  25%   192   3 nodes
-rack-a         /27     384  ███▒░░░░░░░░░░  25%   288   9 nodes  1 on 2026-11-28
-  10.0.0.0/24          256  ██▒▒░░░░░░░░░░  25%   192
+kept    /26     256  ▒▒▒▒▒░░░░░░░░░░░░░░░░  25%   192   3 nodes
+rack-a  /27     384  ███▒▒░░░░░░░░░░░░░░░░  25%   288   9 nodes  1 on 2026-11-28
+  10.0.0.0/24   256  ███▒▒░░░░░░░░░░░░░░░░  25%   192
     10.0.0.0/27   n1  held
     10.0.0.32/27  n2  quarantined 2026-11-21, free on 2026-11-28
-  10.0.2.0/25          128  ████░░░░░░░░░░  25%    96
+  10.0.2.0/25   128  █████░░░░░░░░░░░░░░░░  25%    96
     10.0.2.0/27  n1  pending
-rack-a         /64    2^80  █░░░░░░░░░░░░░  <1%  >99%   9 nodes
+rack-a  /64    2^80  █░░░░░░░░░░░░░░░░░░░░  <1%  >99%   9 nodes
   fd00::/64  n1  held
-off            /26     256  ░░░░░░░░░░░░░░   0%   256  disabled
-total, IPv4            928  ██▒░░░░░░░░░░░  20%   736  12 nodes
+off     /26     256  ░░░░░░░░░░░░░░░░░░░░░   0%   256  disabled
+total, IPv4     928  ██▒▒░░░░░░░░░░░░░░░░░  20%   736  12 nodes
 
 █ held  ▒ quarantined, reserved  ░ free
 """
@@ -213,8 +213,8 @@ def test_a_pool_with_little_left_is_yellow() -> None:
 def test_totals_of_clusters() -> None:
     text = render([lab(), lab(name="other")], Look(), Screen(width=80))
     assert text.splitlines()[-4:-2] == [
-        "all clusters, IPv4          768  ##=....... 25%   576  18 nodes",
-        "all clusters, IPv6         2^81  #......... <1%  >99%  18 nodes",
+        "all clusters, IPv4   768  ###=............. 25%   576  18 nodes",
+        "all clusters, IPv6  2^81  #................ <1%  >99%  18 nodes",
     ]
 
 

@@ -4,8 +4,8 @@ A list is for one of two things. `within`: to take from nodes the routes that th
 its own block, which is longer than the aggregate, so a prefix stands for itself and what is in it, down to the
 longest block that it covers. `exact`: for the aggregates alone, as a router announces them.
 
-A group without a block has a list that no route passes: FRR takes one that is not there for one that permits
-everything, and the other two take no empty one. IPv4 and IPv6 have lists of their own, as FRR demands.
+A group without a block has a list that no route passes: by FRR's manual one that is not there permits
+everything, and the others say little of an empty one. IPv4 and IPv6 have lists of their own, as FRR demands.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ _LEFT = frozenset({"name", "block", "use", "back"})
 """Columns that are flush left."""
 _NARROW = 60
 """Below this width one cell is between columns, else two."""
-_GO = ("reserved", "quarantined", "size", "back", "free", "block")
-"""Columns that a narrow terminal does without, the first one first."""
+_GO = {"reserved": 12, "quarantined": 12, "size": 6, "back": 6, "free": 6, "block": 6}
+"""Columns that a narrow terminal does without, the first one first, and the cells that a bar needs beside them."""
 
 
 class Screen(Struct, frozen=True, kw_only=True):
@@ -90,24 +90,36 @@ def lay_out(rows: Sequence[Row], screen: Screen) -> Layout:
     }
     widths = {name: max(wide, len(_HEAD[name])) for name, wide in widths.items() if wide}
     gap = "  " if screen.width >= _NARROW else " "
+    if "block" in widths:
+        widths["name"] = _name_width(rows, len(gap) + widths["block"])
 
     def left() -> int:
         return screen.width - sum(wide + len(gap) for wide in widths.values()) - 1 - share
 
     both = len({row.family for row in rows if row.family}) > 1
-    for name in _GO:
-        if left() >= _BAR[0] or (name == "block" and both):
+    for name, cells in _GO.items():
+        if left() >= cells or (name == "block" and both):
             break
         widths.pop(name, None)
+        if name == "block":
+            widths["name"] = _name_width(rows, 0)
     if left() < _BAR[0] and screen.cuts:
         widths["name"] = max(widths["name"] + left() - _BAR[0], min(_NAME, widths["name"]))
     bar = min(max(left(), _BAR[0]), _BAR[-1])
     widths["use"] = bar + 1 + share
-    names = [row.cells["name"] for row in rows]
+    names = [row.cells["name"] for row in rows if "block" in row.cells]
     keep = widths.get("name", 0) - len(dots(screen))
     head = max((keep, keep // 2, 0), key=lambda head: len({cut(name, keep, head, "") for name in names}))
     ordered = {name: widths[name] for name in _HEAD if name in widths}
     return Layout(widths=ordered, bar=bar, gap=gap, head=head)
+
+
+def _name_width(rows: Sequence[Row], more: int) -> int:
+    """Return the cells of the names, where those of rows without a block size may take so many more."""
+    return max(
+        len(_HEAD["name"]),
+        *(width(row.cells["name"]) - (0 if "block" in row.cells else more) for row in rows),
+    )
 
 
 def head_row(layout: Layout, screen: Screen) -> str:
@@ -125,12 +137,18 @@ def draw(rows: Iterable[Row], layout: Layout, screen: Screen) -> Iterator[str]:
     """Yield the lines of rows, each with those below it."""
     for row in rows:
         cells = []
+        spans = "block" in layout.widths and "block" not in row.cells
         for name, wide in layout.widths.items():
             text = row.cells.get(name, "")
-            if name == "name" and screen.cuts and width(text) > wide:
-                mark = dots(screen)
-                text = cut(text, wide - len(mark), layout.head, mark)
-            if name == "use" and row.use:
+            if name == "block" and spans:
+                continue
+            if name == "name":
+                room = wide + (len(layout.gap) + layout.widths["block"] if spans else 0)
+                if screen.cuts and width(text) > room:
+                    mark = dots(screen)
+                    text = cut(text, room - len(mark), layout.head, mark)
+                cells.append(_filled(text, room, name))
+            elif name == "use" and row.use:
                 share = percent(used(row.use), row.use.total)
                 shown = f"{bar(row.use, layout.bar, screen)} {share:>{wide - layout.bar - 1}}"
                 cells.append(paint(shown, row.style, colour=screen.colour) if row.style else shown)
