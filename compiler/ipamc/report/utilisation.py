@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipamc.lock.utilisation import Use
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
 from ipamc.report.terminal_text import visible
-from ipamc.review.shown_pools import Shown, ShownPool
+
+if TYPE_CHECKING:  # importing it takes longer than an answer of `ipamc which`
+    from ipamc.review.shown_pools import Shown, ShownPool
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed; not when a field is added."""
