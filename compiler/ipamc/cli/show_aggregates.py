@@ -20,28 +20,24 @@ if TYPE_CHECKING:
 def aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], ClusterAggregates | None]:
     """Return what makes the aggregates of a cluster: by pool, or by a label of nodes; None: it has nothing."""
     from ipamc.report.aggregates import ClusterAggregates
-    from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, label_key
-    from ipamc.review.shown_pools import Choice
+    from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
     from ipamc.review.started import started_with
 
     states = choice.states or IN_USE
-    lines_of = Choice(nodes=choice.nodes, states=frozenset(states)).lines
 
     def make(cluster: Cluster, lock: Lock) -> ClusterAggregates | None:
-        lines = lines_of(lock.lines)
+        lines = chosen(cluster, lock, choice)
         key = ""
         if by is None:
-            groups = by_pool(cluster, lines, choice.has_pool)
+            groups = by_pool(cluster, lines)
         else:
             try:
                 key = label_key(cluster, by)
             except LabelError as problem:
                 raise Trouble(str(problem)) from None
-            groups = by_label(cluster, [line for line in lines if choice.has_pool(line.pool)], key)
-        if choice.any:
-            groups = tuple(
-                group for group in groups if group.blocks or (choice.pools and not choice.of_lines)
-            )
+            groups = by_label(cluster, lines, key)
+        if choice.of_lines:
+            groups = tuple(group for group in groups if group.blocks)
         if choice.any and not groups:
             return None
         said = tuple(str(state) for state in type(next(iter(states))) if state in states)

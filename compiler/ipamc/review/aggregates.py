@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ipamc.lock.utilisation import lines_in
 from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
-from ipamc.model.lock import Line, State
+from ipamc.model.lock import Line, Lock, State
+from ipamc.review.shown_pools import Choice
 
 IN_USE = frozenset({State.HELD, State.PENDING})
 """The states that routers must know: the routes of held blocks are there, those of pending ones come without notice.
@@ -43,18 +46,47 @@ class LabelError(ValueError):
     """No label is meant by a text, or more than one; the text is the message."""
 
 
-def by_pool(cluster: Cluster, lines: Sequence[Line], pools: Callable[[str], bool]) -> tuple[Group, ...]:
-    """Return the chosen pools by name; last, the lines outside every pool. O(lines)."""
-    families = {pool.name: tuple(pool.families) for pool in cluster.pools if pools(pool.name)}
-    mine = [line for line in lines if not line.pool or line.pool in families or pools(line.pool)]
-    return _groups(mine, lambda line: line.pool, families)
+def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequence[Line]]:
+    """Return the chosen lines by the pool in whose ranges they begin; with "" those outside every pool.
+
+    The pool that a line names may have been renamed since: `ipamc show` asks the ranges, too. O(n log n).
+    """
+    lines = tuple(Choice(nodes=choice.nodes, states=choice.states or IN_USE).lines(lock.lines))
+    mine = replace(lock, lines=lines)
+    found: dict[str, list[Line]] = {}
+    inside: set[Block] = set()
+    for pool in cluster.pools:
+        of = [
+            line
+            for part in pool.families.values()
+            for one in part.ranges
+            for line in lines_in(mine, one.block)
+        ]
+        inside.update(line.block for line in of)
+        if choice.has_pool(pool.name):
+            found[pool.name] = of
+    if not choice.pools and len(inside) < len(lines):
+        found[""] = [line for line in lines if line.block not in inside]
+    return found
 
 
-def by_label(cluster: Cluster, lines: Sequence[Line], key: str) -> tuple[Group, ...]:
-    """Return the values of a label of nodes in order; last, the lines of nodes that have none. O(lines)."""
+def by_pool(cluster: Cluster, lines: Mapping[str, Sequence[Line]]) -> tuple[Group, ...]:
+    """Return the pools by name; last, the lines outside every pool. O(n log n)."""
+    families = {pool.name: tuple(pool.families) for pool in cluster.pools}
+    return tuple(_group(name, lines[name], families.get(name, ())) for name in _in_order(lines))
+
+
+def by_label(cluster: Cluster, lines: Mapping[str, Sequence[Line]], key: str) -> tuple[Group, ...]:
+    """Return the values of a label of nodes in order; last, the lines of nodes that have none. O(n log n)."""
     values = {node.name: node.labels[key] for node in cluster.nodes if key in node.labels}
-    families = dict.fromkeys(values.values(), cluster.families)
-    return _groups(lines, lambda line: values.get(line.node, ""), families)
+    found: dict[str, list[Line]] = {value: [] for value in values.values()}
+    for line in (line for of in lines.values() for line in of):
+        found.setdefault(values.get(line.node, ""), []).append(line)
+    return tuple(_group(name, found[name], cluster.families if name else ()) for name in _in_order(found))
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (not name, name))
 
 
 def label_key(cluster: Cluster, text: str) -> str:
@@ -74,18 +106,6 @@ def label_key(cluster: Cluster, text: str) -> str:
         raise LabelError(f"label {text} may be {listing(meant)}: write one of them")
     near = suggestion(text, keys)
     raise LabelError(f"no node has a label {text}{f': {near}' if near else ''}")
-
-
-def _groups(
-    lines: Iterable[Line], name_of: Callable[[Line], str], families: Mapping[str, Iterable[int]]
-) -> tuple[Group, ...]:
-    found: dict[str, list[Line]] = {name: [] for name in families}
-    for line in lines:
-        found.setdefault(name_of(line), []).append(line)
-    return tuple(
-        _group(name, found[name], families.get(name, ()))
-        for name in sorted(found, key=lambda name: (not name, name))
-    )
 
 
 def _group(name: str, lines: Sequence[Line], families: Iterable[int]) -> Group:
