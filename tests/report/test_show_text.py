@@ -126,6 +126,25 @@ total, IPv4     928  ██▒▒░░░░░░░░░░░░░░░�
     )
 
 
+def test_a_quarantine_that_is_over_is_told_so() -> None:
+    look = Look(blocks=True)
+    assert "quarantined 2026-11-21, free on 2026-11-28\n" in render([lab(lines=True)], look, Screen())
+    over = lab(lines=True, today="2026-11-28")
+    assert "quarantined 2026-11-21, free since 2026-11-28\n" in render([over], look, Screen())
+    never = lab(lines=True, quarantine_days=None)
+    assert "quarantined 2026-11-21\n" in render([never], look, Screen())
+
+
+def test_a_long_name_of_a_node_has_a_line_of_its_own() -> None:
+    name = "ip-10-0-0-1.eu-central-1.compute"
+    line = Line(block=parse_block("10.1.0.0/27"), pool="full", node=name)
+    cluster = lab(pools=(FULL,), of=(line,), lines=True)
+    look = Look(blocks=True)
+    assert render([cluster], look, on(40)).splitlines()[3:] == ["  10.1.0.0/27  held", f"    {name}"]
+    assert render([cluster], look, on(80)).splitlines()[3:] == [f"  10.1.0.0/27  {name}  held"]
+    assert render([cluster], look, Screen(width=40)).splitlines()[3:] == [f"  10.1.0.0/27  {name}  held"]
+
+
 def test_ranges_of_one_range_are_shown_when_asked_for() -> None:
     assert "10.1.0.0/27" not in show()
     assert "  10.1.0.0/27 " in show(ranges=True)

@@ -103,6 +103,8 @@ class Shown(Struct, frozen=True, kw_only=True):
     started: frozenset[Block]
     """Blocks that nodes started with, and may not have any more."""
     quarantine_days: int | None
+    today: str
+    """ISO 8601."""
 
 
 def shown(
@@ -142,6 +144,7 @@ def shown(
         states=number,
         started=started,
         quarantine_days=cluster.quarantine_days,
+        today=today,
     )
 
 

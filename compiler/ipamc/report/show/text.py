@@ -72,7 +72,7 @@ def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
 def _cluster(cluster: Shown, look: Look, screen: Screen) -> _Part:
     groups = _sorted(cluster.pools, look)
     limit = MOST if screen.cuts and not look.every and len(groups) > MOST + MOST // 5 else len(groups)
-    rows = [row for group in groups[:limit] for row in _pool_rows(cluster, group, look)]
+    rows = [row for group in groups[:limit] for row in _pool_rows(cluster, group, look, screen)]
     rows += _totals("total", [cluster])
     foot = []
     if left_out := groups[limit:]:
@@ -80,7 +80,7 @@ def _cluster(cluster: Shown, look: Look, screen: Screen) -> _Part:
         most = f", at most {percent(used(fullest), fullest.total)} used" if look.sort == "use" else ""
         foot = [f"{dots(screen)} and {count(len(left_out), 'more pool')}{most}: --all shows them"]
     if cluster.outside and look.blocks:
-        foot += ["outside every pool", *_listed(cluster.outside, cluster, "  ")]
+        foot += ["outside every pool", *_listed(cluster.outside, cluster, "  ", screen)]
     return _Part(rows=rows, foot=foot)
 
 
@@ -134,7 +134,7 @@ def _kept(use: Use) -> int:
     return use.quarantined + use.reserved
 
 
-def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look) -> Iterator[Row]:
+def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: Screen) -> Iterator[Row]:
     for shown in group:
         pool, use = shown.use.pool, shown.use.use
         family = shown.use.family.family
@@ -154,13 +154,13 @@ def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look) -> Iterat
             style=_style(shown),
             full=not shown.room and not pool.disabled,
             family=family,
-            lines=tuple(_listed(lines, cluster, "  ")),
+            lines=tuple(_listed(lines, cluster, "  ", screen)),
         )
         for part in ranges if wanted else ():
             yield Row(
                 cells={"name": f"  {part.range.block}", **_numbers(part.use, family)},
                 use=part.use,
-                lines=tuple(_listed(listed[part], cluster, "    ")),
+                lines=tuple(_listed(listed[part], cluster, "    ", screen)),
             )
 
 
@@ -219,14 +219,27 @@ def _sum(uses: Sequence[Use]) -> Use:
     return Use(**{name: sum(getattr(use, name) for use in uses) for name in Use.__struct_fields__})
 
 
-def _listed(lines: Sequence[Line], cluster: Shown, indent: str) -> Iterator[str]:
-    """Yield a line for each line of the lock: block, node, state, and when its quarantine ends."""
+def _listed(lines: Sequence[Line], cluster: Shown, indent: str, screen: Screen) -> Iterator[str]:
+    """Yield a line for each line of the lock: block, node, state, and when its quarantine ends.
+
+    Where that is wider than the terminal the node has a line of its own.
+    """
     blocks = [str(line.block) for line in lines]
     names = [visible(line.node) for line in lines]
-    wide, wider = max(map(len, blocks), default=0), max(map(width, names), default=0)
-    days, started = cluster.quarantine_days, cluster.started
-    for line, block, name in zip(lines, blocks, names, strict=True):
-        said = state(line, started=line.block in started)
-        if line.state is State.QUARANTINED and days is not None:
-            said += f", free on {quarantine_ends(line, days)}"
-        yield f"{indent}{block:{wide}}  {name}{' ' * (wider - width(name))}  {said}"
+    states = [_state(line, cluster) for line in lines]
+    wide, wider, last = (max(map(width, column), default=0) for column in (blocks, names, states))
+    two = screen.cuts and len(indent) + wide + wider + last + 4 > screen.width
+    for block, name, said in zip(blocks, names, states, strict=True):
+        if two:
+            yield f"{indent}{block:{wide}}  {said}"
+            yield f"{indent}  {name}"
+        else:
+            yield f"{indent}{block:{wide}}  {name}{' ' * (wider - width(name))}  {said}"
+
+
+def _state(line: Line, cluster: Shown) -> str:
+    said = state(line, started=line.block in cluster.started)
+    if line.state is not State.QUARANTINED or cluster.quarantine_days is None:
+        return said
+    day = quarantine_ends(line, cluster.quarantine_days)
+    return f"{said}, free {'since' if day <= cluster.today else 'on'} {day}" if day else said
