@@ -59,6 +59,12 @@ def test_labels_are_escaped() -> None:
     assert {sample.labels["cluster"] for sample in family.samples} == {"x=1"}
 
 
+def test_a_disabled_pool_has_no_room_that_could_be_none() -> None:
+    text = prometheus.render([lab(pools=(pool("off", part(27, "10.0.0.0/24"), disabled=True),))])
+    assert "ipamc_pool_addresses" in text
+    assert "ipamc_pool_room_nodes" not in text
+
+
 def test_no_clusters_are_no_metrics() -> None:
     assert prometheus.render([]) == ""
 

@@ -59,7 +59,9 @@ def _lines(clusters: Sequence[Shown]) -> Iterator[str]:
         pools,
         lambda pool: pool.ending.blocks if pool.ending else 0,
     )
-    rooms = {(cluster.name, pool.use.pool.name): pool.room for cluster, pool in pools}
+    rooms = {  # of no disabled pool: it takes no nodes by intent, and is not full
+        (cluster.name, pool.use.pool.name): pool.room for cluster, pool in pools if not pool.use.pool.disabled
+    }
     yield from _metric(
         "ipamc_pool_room_nodes",
         "More nodes that a pool has room for, in all of its families.",
