@@ -135,7 +135,7 @@ def test_the_page_has_the_numbers_of_show_and_the_lines_of_the_lock(
             cluster: view.cluster.name,
             pools: view.cluster.pools.map((pool) => ({
                 pool: pool.name, family: `IPv${pool.family}`, blockSize: pool.size,
-                addresses: pool.addresses, blocks: pool.blocks,
+                addresses: pool.addresses, blocks: pool.blocks, room: pool.room,
                 ranges: pool.ranges.map((range) => ({
                     cidr: range.cidr, addresses: range.addresses, blocks: range.blocks,
                     lines: linesIn(range).filter((index) => view.alive[index]).map((index) => ({

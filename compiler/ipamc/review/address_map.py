@@ -14,6 +14,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Want
 from ipamc.review.explain_pools import Verdict, explain_pools
+from ipamc.review.shown_pools import rooms
 
 MOST_REASONS = 200_000
 """Above this product of pools and groups of nodes, reasons are left out: `ipamc why` tells them for one node."""
@@ -31,6 +32,8 @@ class PoolMap(Struct, frozen=True, kw_only=True):
     """Shown by CiliumNodes that have no node: taken, and in no line."""
     first: int
     """How many nodes have the pool as first candidate."""
+    room: int
+    """For how many more nodes the pool has blocks, in each family that it has, as `ipamc show` says it."""
     further: int
     """How many nodes have it as a further candidate, or to stand in."""
 
@@ -88,6 +91,8 @@ def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> C
     told = len(alike) * len(cluster.pools) <= MOST_REASONS
     taken = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)
+    uses = utilisation(cluster, lock)
+    room = rooms(cluster, lock, uses, today)
     return ClusterMap(
         cluster=cluster,
         lock=lock,
@@ -97,10 +102,11 @@ def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> C
                 reserved=_inside(use, outermost(cidr.block for cidr in use.pool.reserved)),
                 excluded=_inside(use, excluded),
                 without_line=_inside(use, taken),
+                room=room.get(use.pool.name, 0),
                 first=first.get(use.pool.name, 0),
                 further=further.get(use.pool.name, 0),
             )
-            for use in utilisation(cluster, lock)
+            for use in uses
         ),
         groups=[list(_reasons(cluster, want, today)) if told else [] for want in alike],
         group_of=group_of,

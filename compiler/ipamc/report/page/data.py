@@ -107,18 +107,13 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
         "overflow": list(model.overflow),
         "first": pool.first,
         "further": pool.further,
-        "room": room(pool),
+        "room": pool.room,
         **use_record(use.use),
         "ranges": [_range(part) for part in use.ranges],
         "reserved": [str(block) for block in pool.reserved],
         "excluded": [str(block) for block in pool.excluded],
         "unlined": [str(block) for block in pool.without_line],
     }
-
-
-def room(pool: PoolMap) -> int:
-    """Count the nodes that a pool has blocks for, in its family."""
-    return pool.use.use.blocks_free // pool.use.pool.blocks_per_node
 
 
 def _range(part: RangeUse) -> dict[str, Any]:

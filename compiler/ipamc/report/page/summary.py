@@ -11,7 +11,7 @@ from ipamc.lock.utilisation import Use, lines_in
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import count, names
 from ipamc.model.lock import State
-from ipamc.report.page.data import Part, room
+from ipamc.report.page.data import Part
 from ipamc.report.terminal_text import visible
 from ipamc.review.address_map import PoolMap
 
@@ -52,7 +52,7 @@ def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
         "share": share,
         "percent": percent(share),
         "bar": list(_bar(use)),
-        "room": number(room(pool)),
+        "room": number(pool.room),
         "total": number(use.total),
         "held": number(use.held),
         "quarantined": number(use.quarantined),
@@ -128,7 +128,7 @@ def _cluster(part: Part) -> dict[str, Any]:
 
 def _pool(pool: PoolMap) -> dict[str, str]:
     model, use = pool.use.pool, pool.use.use
-    free = room(pool)
+    free = pool.room
     facts = [
         f"IPv{pool.use.family.family}, blocks of /{pool.use.family.block_size}",
         f"{percent(_share(use))} in use",
