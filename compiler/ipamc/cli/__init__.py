@@ -33,6 +33,7 @@ VERBS = {
     "which": "Show which node has an address, or which blocks a node has.",
     "why": "Show why a node has its blocks.",
     "report": "Write the address plan as a page: maps, search, history.",
+    "suggest": "Suggest free space for a pool.",
     "import": "Bring a running cluster into git, from a dump of it.",
     "export": "Write the prefixes of clusters for NetBox.",
     "audit": "Compare a running cluster, as a dump shows it, with git.",

@@ -19,15 +19,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def clusters_argument(function: Function) -> Function:
     """Add the argument [CLUSTER]..., as `clusters`."""
-    return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...", shell_complete=_complete)(function)
+    return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...", shell_complete=cluster_completion)(
+        function
+    )
 
 
 def cluster_argument(function: Function) -> Function:
     """Add the argument CLUSTER, as `cluster`."""
-    return click.argument("cluster", metavar="CLUSTER", shell_complete=_complete)(function)
+    return click.argument("cluster", metavar="CLUSTER", shell_complete=cluster_completion)(function)
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
+def cluster_completion(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
+    """Complete the name of a cluster, or a folder."""
     from click.shell_completion import CompletionItem
 
     from ipamc.workspace.clusters import known_names

@@ -43,6 +43,11 @@ def node_name(text: str, problem: str = "not a node's name") -> str:
     return text
 
 
+def parse_cidr(text: str) -> Block:
+    """Read a CIDR, of addresses of pods or not. Raises UsageError, with what may be meant."""
+    return _block(text)
+
+
 def _block(text: str) -> Block:
     try:
         return parse_block(text, pods=False)

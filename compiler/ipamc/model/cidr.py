@@ -197,6 +197,8 @@ def _plain(text: str) -> Block:
 
 
 _FORBIDDEN_BLOCKS = tuple((kind, _plain(text)) for kind, text in _FORBIDDEN)
+NEVER_PODS = (*(block for _, block in _FORBIDDEN_BLOCKS), _plain("0.0.0.0/8"), _plain("240.0.0.0/4"))
+"""Blocks of which no address is for pods: those that are refused, `this network`, and what is reserved (RFC 1112)."""
 
 
 def part(block: Block, addresses: int) -> int:

@@ -43,7 +43,7 @@ def _compared(folders: Sequence[str]) -> dict[str, Neighbours]:
     """Compare all clusters with each other once, so that each gets only those that it overlaps with."""
     from ipamc.address_space import MOST, Neighbours, meetings
 
-    read, unread = _surveyed((*_beside(folders), *folders))
+    read, unread = _surveyed((*beside(folders), *folders))
     clusters = list(read.values())
     met = dict(zip(read, meetings(clusters), strict=True))
     given = {}
@@ -74,7 +74,8 @@ def _mentions(sources: Mapping[str, bytes]) -> bool:
     return any(b"addressSpace" in data for data in sources.values())
 
 
-def _beside(folders: Iterable[str]) -> Iterator[str]:
+def beside(folders: Iterable[str]) -> Iterator[str]:
+    """Yield the clusters' folders beside some: below `clusters/` all of them, elsewhere those that have a lock."""
     parents = {
         (f"{folder}/.." if PurePath(folder).name in {"", ".."} else PurePath(folder).parent.as_posix())
         for folder in folders
@@ -94,14 +95,15 @@ def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict
     from ipamc.address_space import ClusterPrefixes, Unread
 
     every = {disk.identity(folder): folder for folder in folders}
-    surveyed = {path: _survey(every[path]) for path in sorted(every)}
+    surveyed = {path: survey_of(every[path]) for path in sorted(every)}
     return (
         {path: found for path, found in surveyed.items() if isinstance(found, ClusterPrefixes)},
         {path: found for path, found in surveyed.items() if isinstance(found, Unread)},
     )
 
 
-def _survey(folder: str) -> ClusterPrefixes | Unread | None:
+def survey_of(folder: str) -> ClusterPrefixes | Unread | None:
+    """Read the addresses of a cluster; None where it is of no address space. Whatever happens, it is an answer."""
     from ipamc.address_space import Unread, survey
 
     name = name_of(folder)
@@ -134,7 +136,7 @@ def _all_others(folder: str) -> Neighbours:
     from ipamc.address_space import Neighbours
 
     me = disk.identity(folder)
-    read, unread = _surveyed(other for other in _beside([folder]) if disk.identity(other) != me)
+    read, unread = _surveyed(other for other in beside([folder]) if disk.identity(other) != me)
     return Neighbours(clusters=tuple(read.values()), unread=tuple(unread.values()))
 
 

@@ -1,0 +1,167 @@
+"""Suggestions for a pool as text: each place with its reasons, and the lines to paste; and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
+from ipamc.model.diagnostics import count
+from ipamc.model.pool_words import native_form
+from ipamc.report.terminal_text import visible
+from ipamc.review.suggest_pool import Near, Suggestion, Suggestions
+
+VERSION = 1
+"""Grows when a field of `record` changes its meaning or is removed."""
+
+UNKNOWN = (
+    "what no file of these clusters names is not known: service CIDRs, networks of machines and of offices; "
+    "put them into excludedCIDRs"
+)
+
+
+def text(answer: Suggestions) -> str:
+    """Return the suggestions, and the YAML of the first one."""
+    if not answer.found:
+        return ""
+    lines = [f"{_title(answer)}\n"]
+    for number, found in enumerate(answer.found, 1):
+        lines.append(f"{number}. {found.block}  {_room(answer, found)}\n")
+        lines += [f"   {reason}\n" for reason in reasons(answer, found)]
+    best = answer.found[0].block
+    return "".join([*lines, "\n", f"# {_where(answer, best)}\n", yaml(answer, best)])
+
+
+def nothing(answer: Suggestions) -> str:
+    """Return the line that says why there is no suggestion."""
+    family = f"IPv{answer.family}"
+    if not answer.areas:
+        return (
+            f"where {family} addresses of yours are is not known: no pool is in a private network, and no "
+            "nativeRoutingCIDR is set; name it: --from CIDR"
+        )
+    largest = answer.largest
+    most = f"the largest free block is {largest}" if largest else "nothing is free there"
+    return f"no /{answer.size} is free in {_areas(answer)}: {most}; name other addresses: --from CIDR"
+
+
+def _title(answer: Suggestions) -> str:
+    whose = f"pool {answer.pool.name}" if answer.pool else "a new pool"
+    clusters = count(len(answer.members), "cluster")
+    places = count(len(answer.found), "place")
+    return f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {clusters} {'has' if len(answer.members) == 1 else 'have'}"
+
+
+def _areas(answer: Suggestions) -> str:
+    return ", ".join(f"{area.block} ({area.why})" for area in answer.areas)
+
+
+def _room(answer: Suggestions, found: Suggestion) -> str:
+    blocks = 1 << (answer.block_size - found.block.prefix)
+    number = f"{blocks:,}" if blocks < 1_000_000 else f"2^{answer.block_size - found.block.prefix}"
+    return f"{number} {'block' if blocks == 1 else 'blocks'} of /{answer.block_size}"
+
+
+def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
+    """Yield why a place was chosen, and what is against it."""
+    for near in found.near:
+        yield _nearness(answer, found.block, near)
+    if found.hole == found.block:
+        yield "fills a free hole"
+    else:
+        yield f"a part of the free {found.hole}"
+    if found.routed is False and answer.cluster and answer.cluster.native_routing:
+        native = answer.cluster.native_routing.block
+        yield f"outside nativeRoutingCIDR {native}: agents masquerade its pods until that is widened"
+
+
+def _nearness(answer: Suggestions, block: Block, near: Near) -> str:
+    if near.joined != block:
+        return f"with ranges of {visible(near.whose)} it makes {near.joined}"
+    if not any(area.block.contains(near.within) for area in answer.areas):
+        return f"no range of {visible(near.whose)} is near"
+    return f"the smallest prefix with a range of {visible(near.whose)} ({near.with_range}) is {near.within}"
+
+
+def _where(answer: Suggestions, block: Block) -> str:
+    pool = answer.pool
+    if pool is None:
+        return f"a new pool with {block}; write its name and whom it selects"
+    if pool.dialect is Dialect.NATIVE:
+        return f"pool {visible(pool.name)} in {visible(pool.at.path)} with {block}"
+    return f"a pool beside {visible(pool.name)}, with its selector: nodes get blocks of it when that is full"
+
+
+def yaml(answer: Suggestions, block: Block) -> str:
+    """Return the YAML lines that add a block to the pool, or make a pool of it."""
+    family, size, pool = f"ipv{block.family}", answer.block_size, answer.pool
+    if pool is None:
+        taken = {known.name for member in answer.members for known in member.cluster.pools}
+        name = next(name for number in range(1, len(taken) + 2) if (name := f"new-{number}") not in taken)
+        selector = 'rack == "CHANGE-ME"' if answer.cluster is None or answer.cluster.pools else ""
+        return (
+            f"apiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {{name: {name}}}\nspec:\n"
+            f"  {family}: {{cidrs: [{_cidr(block)}], blockSize: {size}}}\n"
+            f"  nodeSelector: {_quoted(selector)}\n"
+        )
+    if pool.dialect is not Dialect.NATIVE:
+        return f"{native_form(_beside(pool, block, size), {})}\n"
+    part = pool.families.get(block.family)
+    ranges = [found.block for found in part.ranges] if part else []
+    cidrs = ", ".join(map(_cidr, (*ranges, block)))
+    more = "" if part else f"\n    blockSize: {size}"
+    return f"spec:\n  {family}:\n    cidrs: [{cidrs}]{more}\n"
+
+
+def _cidr(block: Block) -> str:
+    return _quoted(str(block)) if block.family == 6 else str(block)
+
+
+def _quoted(value: str) -> str:
+    return f"'{value}'" if '"' in value else json.dumps(value)
+
+
+def _beside(pool: Pool, block: Block, size: int) -> Pool:
+    part = PoolFamily(family=block.family, ranges=(Range(block, pool.at),), block_size=size, at=pool.at)
+    return replace(pool, name=f"{pool.name}-2", families={block.family: part})
+
+
+def record(answer: Suggestions) -> dict[str, Any]:
+    """Return the same for JSON."""
+    return {
+        "version": VERSION,
+        "cluster": answer.cluster.name if answer.cluster else None,
+        "pool": answer.pool.name if answer.pool else None,
+        "clusters": [member.cluster.name for member in answer.members],
+        "family": f"IPv{answer.family}",
+        "size": answer.size,
+        "blockSize": answer.block_size,
+        "from": [{"cidr": str(area.block), "why": area.why} for area in answer.areas],
+        "largestFree": str(answer.largest) if answer.largest else None,
+        "suggestions": [_record(answer, found) for found in answer.found],
+        "notKnown": [UNKNOWN],
+    }
+
+
+def _record(answer: Suggestions, found: Suggestion) -> dict[str, Any]:
+    return {
+        "cidr": str(found.block),
+        "blocks": 1 << (answer.block_size - found.block.prefix),
+        "hole": str(found.hole),
+        "near": [
+            {
+                "whose": near.whose,
+                "range": str(near.with_range),
+                "within": str(near.within),
+                "joined": str(near.joined) if near.joined != found.block else None,
+            }
+            for near in found.near
+        ],
+        "insideNativeRoutingCIDR": found.routed,
+        "why": list(reasons(answer, found)),
+        "yaml": yaml(answer, found.block),
+    }

@@ -1,0 +1,323 @@
+"""Free addresses for a pool: space that no cluster of an address space has, as near as can be to what it has.
+
+Taken is what a cluster of the address space has in any way: the ranges of all its pools, disabled ones too, what
+is reserved or excluded, the blocks of its lock wherever they are (held, pending and quarantined), the CIDRs of
+CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the InternalIPs of
+its nodes. Released lines are free. A service range, and networks that no file of a cluster names, are not known.
+
+What is free falls into aligned holes, each as large as can be. All places in a hole are equally near to whatever
+is outside of it, so a hole gives one suggestion: its lowest block, or its highest one where only that touches a
+range. The order of preference:
+
+1. inside nativeRoutingCIDR, where the cluster has one: agents masquerade what leaves it;
+2. together with ranges of the pool it makes a larger prefix, the larger the better: a route or a firewall rule
+   more is not needed then;
+3. the prefix that has both it and a range of the pool is small: what is free beside them can join them later;
+4. the same two for the ranges of the cluster, and then of the address space; a new pool has only these;
+5. the hole is small, so that the large ones stay whole;
+6. the lowest address.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from ipamc.check.published import read_published
+from ipamc.lock.file import load
+from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, subtract
+from ipamc.model.cidr import BITS, NEVER_PODS, Block, parse_block
+from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.diagnostics import Log, Refused
+from ipamc.model.evidence import Evidence
+from ipamc.model.lock import Consent, Lock, State
+from ipamc.pipeline import Inputs
+from ipamc.read.locate import locate
+from ipamc.read.read import read
+
+PRIVATE = tuple(map(parse_block, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")))
+"""RFC 1918, and RFC 6598, which many use for pods."""
+LOCAL = parse_block("fc00::/7")
+"""Unique local addresses of IPv6 (RFC 4193)."""
+SITE = 48
+"""The prefix length that a site has of them."""
+USUAL_BLOCK = {4: 24, 6: 120}
+"""The block size of a pool in a cluster that has no other: Cilium's default."""
+MOST_IPV6_BLOCKS = 16
+"""An IPv6 range has at most 2^16 blocks (IPC0211)."""
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """A cluster of the address space, and every block that it has in any way; they may nest."""
+
+    cluster: Cluster
+    taken: tuple[Block, ...]
+
+    @property
+    def ranges(self) -> Iterator[Block]:
+        """The ranges of its pools."""
+        return (
+            found.block
+            for pool in self.cluster.pools
+            for part in pool.families.values()
+            for found in part.ranges
+        )
+
+
+class Area(Struct, frozen=True, order=True):
+    """Where free space is looked for, and why there."""
+
+    block: Block
+    why: str
+
+
+class Near(Struct, frozen=True, kw_only=True):
+    """What a suggestion has in common with ranges."""
+
+    whose: str
+    """`pool NAME`, `cluster NAME` or `the address space`."""
+    joined: Block
+    """The prefix that it makes together with ranges; the suggestion itself if it makes none."""
+    with_range: Block
+    """The range that is nearest: of those with the longest common prefix, the lowest."""
+    within: Block
+    """The smallest prefix that has both."""
+
+
+class Suggestion(Struct, frozen=True, kw_only=True):
+    """Free space for a pool."""
+
+    block: Block
+    near: tuple[Near, ...]
+    """By the pool's ranges, the cluster's, the address space's: those that there are."""
+    hole: Block
+    """The free prefix that it is a part of."""
+    routed: bool | None
+    """It is inside nativeRoutingCIDR; None where the cluster has none of this family."""
+
+
+class Suggestions(Struct, frozen=True, kw_only=True):
+    """The answer to `ipamc suggest pool`."""
+
+    size: int
+    """The prefix length that was asked for."""
+    family: int
+    areas: tuple[Area, ...]
+    found: tuple[Suggestion, ...]
+    """The best first."""
+    largest: Block | None
+    """The largest free block, the lowest of these; None if nothing is free."""
+    members: tuple[Member, ...]
+    cluster: Cluster | None
+    """Whose pool it is for; None for any of the address space."""
+    pool: Pool | None
+    """The pool that is to grow; None for a new one."""
+    block_size: int
+    """Of the pool; of a new one the usual one of the cluster."""
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What was asked for."""
+
+    size: int
+    family: int
+    within: tuple[Block, ...] = ()
+    """`--from`; empty: see `areas_of`."""
+    pool: Pool | None = None
+    most: int = 3
+    """How many suggestions."""
+
+
+def member_of(inputs: Inputs) -> Member:
+    """Read every address that a cluster has. Raises Refused where its files or its lock cannot be read.
+
+    Whether its pools are right together is not asked: who looks for another range has a reason.
+    """
+    try:
+        cluster, _ = read(inputs.name, inputs.folder, inputs.sources, inputs.schemas)
+        # Its blocks are the same in both modes.
+        consent = Consent(mode=True)
+        loaded = load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered)
+        lock = Log().keep(loaded)
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, inputs.sources)) from None
+    published = read_published(inputs.published, f"{inputs.folder}/rendered").pools.values()
+    rendered = (block for pool in published for blocks in pool.cidrs.values() for block in blocks)
+    return Member(cluster=cluster, taken=(*_taken(cluster, lock), *rendered))
+
+
+def _taken(cluster: Cluster, lock: Lock) -> Iterator[Block]:
+    for pool in cluster.pools:
+        for part in pool.families.values():
+            yield from (found.block for found in part.ranges)
+        yield from (found.block for found in pool.reserved)
+    yield from (found.block for found in cluster.excluded)
+    yield from (line.block for line in lock.lines if line.state is not State.RELEASED)
+    yield from (shown.block for shown in Evidence(cluster, lock.lines).every())
+    for node in cluster.nodes:
+        yield from (Block(family, number, BITS[family]) for family, number in node.internal_ips)
+
+
+def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Suggestions:
+    """Return free aligned space of a size, the best first. O(n log n) in the blocks of all members.
+
+    The width of what is free does not count.
+    """
+    family = wish.family
+    areas = (
+        tuple(Area(block, "--from") for block in wish.within)
+        if wish.within
+        else areas_of(members, cluster, family)
+    )
+    taken = outermost([*(block for member in members for block in member.taken), *NEVER_PODS])
+    holes = [
+        hole
+        for area in outermost(area.block for area in areas if area.block.family == family)
+        for hole in subtract(area, blocks_over(taken, area))
+    ]
+    homes = [home for home in _homes(members, cluster, wish) if home.ranges]
+    native = cluster.native_routing.block if cluster and cluster.native_routing else None
+    native = native if native and native.family == family else None
+    ranked = sorted(
+        (_ranked(hole, wish.size, homes, native) for hole in holes if hole.prefix <= wish.size),
+        key=lambda pair: pair[0],
+    )
+    return Suggestions(
+        size=wish.size,
+        family=family,
+        areas=areas,
+        found=tuple(found for _, found in ranked[: wish.most]),
+        largest=min(holes, key=lambda hole: (hole.prefix, hole), default=None),
+        members=tuple(members),
+        cluster=cluster,
+        pool=wish.pool,
+        block_size=_block_size(members, cluster, wish),
+    )
+
+
+def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) -> tuple[Area, ...]:
+    """Return where addresses of the owner are, as far as the clusters tell.
+
+    These are nativeRoutingCIDR, and each private network (RFC 1918, RFC 6598) in which a pool is; of IPv6 the
+    /48 around each range of unique local addresses. Where no pool is yet, all of RFC 1918. Whose the public
+    addresses beside a pool are, nobody knows: they are looked at only with `--from`.
+    """
+    native = {
+        found.cluster.native_routing.block
+        for found in members
+        if found.cluster.native_routing and (cluster is None or found.cluster.name == cluster.name)
+    }
+    found = [Area(block, "nativeRoutingCIDR") for block in sorted(native) if block.family == family]
+    ranges = [block for member in members for block in member.ranges if block.family == family]
+    around = PRIVATE if family == 4 else _sites(ranges)
+    found += [Area(area, "has a pool") for area in around if any(area.contains(block) for block in ranges)]
+    if not found and not ranges and family == 4:
+        found = [Area(area, "RFC 1918: no pool is there yet") for area in PRIVATE if area.prefix != 10]
+    return tuple(found)
+
+
+def _sites(ranges: Iterable[Block]) -> Sequence[Block]:
+    bits = BITS[6] - SITE
+    return outermost(
+        Block(6, block.first >> bits << bits, SITE) if block.prefix > SITE else block
+        for block in ranges
+        if LOCAL.contains(block)
+    )
+
+
+class _Home(Struct, frozen=True):
+    """Ranges to be near to."""
+
+    whose: str
+    ranges: Sequence[Block]
+    """Disjoint, by address."""
+    joined: Sequence[Block]
+    """The fewest prefixes with the same addresses."""
+
+
+def _homes(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Iterator[_Home]:
+    """Yield the ranges of the pool, the cluster and the address space; none that is the same as the one before."""
+    family = wish.family
+    own = next((found for found in members if cluster and found.cluster.name == cluster.name), None)
+    tiers: list[tuple[str, Iterable[Block]]] = []
+    if wish.pool and family in wish.pool.families:
+        ranges = wish.pool.families[family].ranges
+        tiers.append((f"pool {wish.pool.name}", (found.block for found in ranges)))
+    if own:
+        tiers.append((f"cluster {own.cluster.name}", own.ranges))
+    tiers.append(("the address space", (block for member in members for block in member.ranges)))
+    before: Sequence[Block] = ()
+    for whose, blocks in tiers:
+        disjoint = outermost(block for block in blocks if block.family == family)
+        if disjoint != before:
+            yield _Home(whose, disjoint, list(aggregated(disjoint)))
+        before = disjoint
+
+
+def _ranked(
+    hole: Block, size: int, homes: Sequence[_Home], native: Block | None
+) -> tuple[tuple[object, ...], Suggestion]:
+    block = _place(hole, size, homes)
+    near = tuple(_near(block, home) for home in homes)
+    routed = native.contains(block) if native else None
+    found = Suggestion(block=block, near=near, hole=hole, routed=routed)
+    nearness = [(found.joined.prefix, -found.within.prefix) for found in near]
+    return (routed is False, nearness, -hole.prefix, block), found
+
+
+def _place(hole: Block, size: int, homes: Sequence[_Home]) -> Block:
+    """Return the lowest block of a hole, or the highest one where that alone touches a range of the first home."""
+    lowest = Block(hole.family, hole.first, size)
+    highest = Block(hole.family, hole.last + 1 - lowest.size, size)
+    edges = homes[0].ranges if homes else ()
+    above = Block(hole.family, hole.last + 1, BITS[hole.family])
+    below = Block(hole.family, hole.first - 1, BITS[hole.family])
+    if hole.first and index_around(edges, below) is not None:
+        return lowest
+    return lowest if index_around(edges, above) is None else highest
+
+
+def _near(block: Block, home: _Home) -> Near:
+    place = bisect.bisect_left(home.ranges, block)
+    # Of all ranges, one beside the block in the order of addresses has the longest prefix in common with it.
+    beside = home.ranges[max(place - 1, 0) : place + 1]
+    within = {found: _around(block, found) for found in beside}
+    nearest = min(within, key=lambda found: (-within[found].prefix, found))
+    joined = block
+    while joined.prefix and index_around(home.joined, _buddy(joined)) is not None:
+        joined = _parent(joined)
+    return Near(whose=home.whose, joined=joined, with_range=nearest, within=within[nearest])
+
+
+def _around(one: Block, other: Block) -> Block:
+    """Return the smallest prefix that has two blocks."""
+    bits = BITS[one.family]
+    host_bits = max((one.first ^ other.first).bit_length(), bits - one.prefix, bits - other.prefix)
+    return Block(one.family, one.first >> host_bits << host_bits, bits - host_bits)
+
+
+def _buddy(block: Block) -> Block:
+    return Block(block.family, block.first ^ block.size, block.prefix)
+
+
+def _parent(block: Block) -> Block:
+    return Block(block.family, block.first & ~block.size, block.prefix - 1)
+
+
+def _block_size(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> int:
+    """Return the block size of the pool; of a new one the most usual of the cluster, as far as it fits."""
+    if wish.pool and (part := wish.pool.families.get(wish.family)):
+        return part.block_size
+    sizes = Counter(
+        pool.families[wish.family].block_size
+        for member in members
+        if cluster is None or member.cluster.name == cluster.name
+        for pool in member.cluster.pools
+        if wish.family in pool.families
+    )
+    usual = min(sizes, key=lambda size: (-sizes[size], size), default=USUAL_BLOCK[wish.family])
+    size = max(usual, wish.size)
+    return min(size, wish.size + MOST_IPV6_BLOCKS) if wish.family == 6 else size
