@@ -62,7 +62,7 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
     and no longer used: `ipamc lock --release CIDR`.
     """
     full = _FullPools(cluster, after)
-    for shortage, nodes in _grouped(short for short in shorts if not short.room):
+    for shortage, nodes in grouped(short for short in shorts if not short.room):
         pool = full.of(shortage)
         yield error(
             "IPC0303",
@@ -81,7 +81,7 @@ def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> It
     another pool in `overflow`.
     """
     full = _FullPools(cluster, after)
-    for shortage, nodes in _grouped(short for short in shorts if short.room):
+    for shortage, nodes in grouped(short for short in shorts if short.room):
         pool = full.of(shortage)
         yield error(
             "IPC0305",
@@ -100,7 +100,7 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
     address. Add a CIDR to the pool.
     """
     full = _FullPools(cluster, after)
-    for shortage, nodes in _grouped(shorts):
+    for shortage, nodes in grouped(shorts):
         pool = full.of(shortage)
         yield warning(
             "IPC0616",
@@ -143,7 +143,8 @@ class Shortage(NamedTuple):
     passed: tuple[Passed, ...]
 
 
-def _grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
+def grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
+    """Group nodes without a block by what they have in common, by pool: each group is one finding."""
     groups = _by_value(
         (
             (

@@ -1,0 +1,182 @@
+"""The answer to `show --what-if` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ipamc.model.diagnostics import count
+from ipamc.model.lock import Line
+from ipamc.report.box_table import Row, box
+from ipamc.report.terminal_text import visible
+from ipamc.report.utilisation import number
+from ipamc.review.what_if import PoolChange, Room, WhatIf, Without
+
+VERSION = 1
+"""Grows when a field of `record` changes its meaning or is removed."""
+FIRST = 2
+"""How many nodes that come are shown with their blocks, before the last one."""
+
+
+def text(answer: WhatIf) -> str:
+    """Return the answer: a table of the pools that change, then who gets what, and what is full."""
+    changes = ", ".join(visible(change.text) for change in answer.changes)
+    verdict = "all nodes have their blocks" if answer.fits else "a compile refuses it"
+    return "".join(
+        (
+            f"{visible(answer.cluster.name)}, what if {changes}: {verdict}\n",
+            _table(answer),
+            *(f"{line}\n" for line in (*_coming(answer), *_going(answer), *_lacking(answer), *notes(answer))),
+        )
+    )
+
+
+def _table(answer: WhatIf) -> str:
+    """Return a row for each pool that changes, or that nodes need."""
+    full = {found.pool for found in answer.without}
+    rows = [
+        (
+            f"{visible(change.pool.name)} /{change.block_size}",
+            number(change.blocks),
+            number(change.before.held),
+            number(change.after.held),
+            number(change.before.free),
+            number(change.after.free),
+            f"{number(change.later.free)} on {change.later_on}" if change.later_on else "",
+        )
+        for change in answer.pools
+        if change.before != change.after or change.pool.name in full
+    ]
+    if not rows:
+        return "no pool changes\n"
+    columns = 7 if any(row[-1] for row in rows) else 6
+    table: list[Row] = [("POOL", "BLOCKS", "HELD", "THEN", "FREE", "THEN", "LATER"), *rows]
+    head, *body = (row[:columns] for row in table)
+    return box(head, [body], numbers=range(1, 6))
+
+
+def _coming(answer: WhatIf) -> Iterator[str]:
+    lacking = {name for found in answer.without for name in found.nodes}
+    for change, names in answer.added.items():
+        served = [name for name in names if name not in lacking]
+        by_pool: dict[str, int] = {}
+        for name in served:
+            for line in answer.given[name]:
+                by_pool[line.pool] = by_pool.get(line.pool, 0) + 1
+        pools = ", ".join(
+            f"{count(blocks, 'block')} of {visible(pool)}" for pool, blocks in sorted(by_pool.items())
+        )
+        what = f"get {pools}" if pools else "get a block" if lacking else "get no block: no pool selects them"
+        yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} {what}"
+        shown = served if len(served) <= FIRST + 1 else [*served[:FIRST], "", served[-1]]
+        for name in shown:
+            yield f"  {visible(name)}: {_blocks(answer.given[name])}" if name else "  …"
+
+
+def _blocks(lines: Sequence[Line]) -> str:
+    return ", ".join(str(line.block) for line in lines[:4]) + (", …" if len(lines) > 4 else "")
+
+
+def _going(answer: WhatIf) -> Iterator[str]:
+    for change, names in answer.removed.items():
+        gone = set(names)
+        lines = [line for line in answer.left if line.node in gone]
+        until = f"free on {answer.free_on}" if answer.free_on else "for ever (quarantineDays)"
+        what = f"{count(len(lines), 'block')} in quarantine, {until}" if lines else "no block was in use"
+        yield f"{visible(change)}: {count(len(names), 'node')} leave, {what}"
+
+
+def _lacking(answer: WhatIf) -> Iterator[str]:
+    new = {name for names in answer.added.values() for name in names}
+    for found in answer.without:
+        first = found.nodes[0]
+        old = sum(name not in new for name in found.nodes)
+        of = f", {old:,} of them in the inventory already" if old else ""
+        yield f"{count(len(found.nodes), 'node')} without a block{of}; the first is {visible(first)} [{found.finding.code}]"
+        yield f"  {visible(found.finding.message)}"
+        for way in found.ways:
+            yield f"  - {'' if way.enough else 'helps some: '}{visible(way.text)}"
+        if not found.ways and found.finding.help:
+            yield f"  - {visible(found.finding.help)}"
+    for refused in answer.refused:
+        yield f"{refused.code}: {visible(refused.message)}"
+
+
+def notes(answer: WhatIf) -> Iterator[str]:
+    """Yield what has to be known beside the numbers."""
+    if answer.not_compiled:
+        yield (
+            f"counted as compiled: {count(answer.not_compiled, 'node')} of the inventory that the lock does not "
+            "know as it is now"
+        )
+    if answer.consent:
+        codes = ", ".join(sorted({found.code for found in answer.consent}))
+        yield (
+            f"so many nodes leave only with consent ({codes}): "
+            f"ipamc lock {visible(answer.cluster.name)} --leave NODE, or --leave all"
+        )
+    if answer.operator_pools:
+        pools = ", ".join(visible(name) for name in sorted(answer.operator_pools)[:8])
+        yield (
+            f"Cilium's operator gives out blocks of {pools}: this is what nodes start with; how many more their "
+            "agents ask for is not known"
+        )
+
+
+def record(answer: WhatIf) -> dict[str, Any]:
+    """Return the same for JSON, with every node."""
+    return {
+        "cluster": answer.cluster.name,
+        "changes": [change.text for change in answer.changes],
+        "fits": answer.fits,
+        "pools": [_pool_record(change) for change in answer.pools],
+        "added": [
+            {
+                "node": name,
+                "change": change,
+                "blocks": [
+                    {"block": str(line.block), "pool": line.pool} for line in answer.given.get(name, ())
+                ],
+            }
+            for change, names in answer.added.items()
+            for name in names
+        ],
+        "removed": [
+            {"node": name, "change": change} for change, names in answer.removed.items() for name in names
+        ],
+        "quarantined": [
+            {"block": str(line.block), "pool": line.pool, "node": line.node} for line in answer.left
+        ],
+        "freeOn": answer.free_on,
+        "without": [_without_record(found) for found in answer.without],
+        "refused": [{"code": found.code, "message": found.message} for found in answer.refused],
+        "notCompiled": answer.not_compiled,
+        "needsConsent": sorted({found.code for found in answer.consent}),
+        "operatorPools": sorted(answer.operator_pools),
+    }
+
+
+def _pool_record(change: PoolChange) -> dict[str, Any]:
+    return {
+        "pool": change.pool.name,
+        "family": f"IPv{change.family}",
+        "blockSize": change.block_size,
+        "blocks": change.blocks,
+        "before": _room_record(change.before),
+        "after": _room_record(change.after),
+        "later": {**_room_record(change.later), "on": change.later_on} if change.later_on else None,
+    }
+
+
+def _room_record(room: Room) -> dict[str, int]:
+    return {"held": room.held, "free": room.free}
+
+
+def _without_record(found: Without) -> dict[str, Any]:
+    return {
+        "nodes": list(found.nodes),
+        "pool": found.pool or None,
+        "code": found.finding.code,
+        "message": found.finding.message,
+        "ways": [{"text": way.text, "enough": way.enough} for way in found.ways],
+    }

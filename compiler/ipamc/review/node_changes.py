@@ -1,0 +1,163 @@
+"""Nodes that come and go in thought, as a user types them: `+40 rack=b`, `+3 like NODE`, `-rack=b`, `-node NAME`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
+from ipamc.model.wording import shown, suggestion
+
+MOST = 100_000
+"""The most nodes that may come in one question: as many as the largest clusters have."""
+FORMS = "+N [KEY=VALUE,…], +N like NODE, -KEY=VALUE,… or -node NAME"
+
+
+class ChangeError(ValueError):
+    """A change that cannot be understood, or that no node fits. The text is a sentence."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """Nodes that come, or nodes that go."""
+
+    text: str
+    """As the user typed it."""
+    count: int = 0
+    """How many come; 0: nodes go."""
+    like: str = ""
+    """A node whose labels they have, too."""
+    labels: Mapping[str, str] = {}
+    """Of the nodes that come; of those that go, all of these."""
+    node: str = ""
+    """The one node that goes."""
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """A cluster with other nodes, and which these are."""
+
+    cluster: Cluster
+    added: Mapping[str, tuple[str, ...]]
+    """By change the names that were made up, in order."""
+    removed: Mapping[str, tuple[str, ...]]
+    """By change the nodes that go, by name. A node goes once."""
+
+
+def parse_change(text: str) -> Change:
+    """Read a change. Labels are divided by commas or blanks; `-KEY VALUE` is the same as `-KEY=VALUE`.
+
+    Raises ChangeError.
+    """
+    sign, rest = text[:1], text[1:].split()
+    if sign == "+" and rest and rest[0].isascii() and rest[0].isdigit():
+        count = int(rest[0]) if len(rest[0]) < 10 else MOST + 1
+        if not 0 < count <= MOST:
+            raise ChangeError(f"{shown(text)}: 1 to {MOST:,} nodes can come")
+        words = rest[1:]
+        like = ""
+        if words[:1] == ["like"]:
+            if len(words) < 2:
+                raise ChangeError(f"{shown(text)}: like needs the name of a node")
+            like, words = words[1], words[2:]
+        return Change(text=text, count=count, like=like, labels=_labels(text, words))
+    if sign == "-" and rest:
+        if rest[0] == "node" and len(rest) == 2 and "=" not in rest[1]:
+            return Change(text=text, node=rest[1])
+        words = [f"{rest[0]}={rest[1]}"] if len(rest) == 2 and "=" not in text else rest
+        return Change(text=text, labels=_labels(text, words))
+    raise ChangeError(f"{shown(text)} is no change of nodes: write {FORMS}")
+
+
+def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for pair in filter(None, ",".join(words).split(",")):
+        key, equals, value = pair.partition("=")
+        value = value.removeprefix("=")
+        if not equals:
+            raise ChangeError(f"{shown(text)}: {shown(pair)} is no label: write KEY=VALUE, as in {FORMS}")
+        if problem := label_key_problem(key):
+            raise ChangeError(f"{shown(text)}: the label key {shown(key)} {problem}")
+        if problem := label_value_problem(value):
+            raise ChangeError(f"{shown(text)}: the value {shown(value)} of label {key} {problem}")
+        if labels.setdefault(key, value) != value:
+            raise ChangeError(f"{shown(text)}: label {key} has two values")
+    return labels
+
+
+def apply_changes(cluster: Cluster, changes: Sequence[Change]) -> Changed:
+    """Return a cluster after all changes at once: first nodes go, with their CiliumNodes, then nodes come.
+
+    Nodes that come are called what-if-1, what-if-2, …, with zeros in front, so that their order by name is that
+    of their numbers. Raises ChangeError where no node fits a change.
+    """
+    every = {node.name: node for node in cluster.nodes}
+    staying = dict(every)
+    removed = {
+        change.text: tuple([name for name in _leaving(cluster, every, change) if staying.pop(name, None)])
+        for change in changes
+        if not change.count
+    }
+    total = sum(change.count for change in changes)
+    if total > MOST:
+        raise ChangeError(f"{total:,} nodes come in all; {MOST:,} is the limit")
+    added, new = _coming(cluster, every, [change for change in changes if change.count], len(str(total)))
+    nodes = sorted([*staying.values(), *new], key=lambda node: node.name) if new else staying.values()
+    gone = every.keys() - staying.keys()
+    return Changed(
+        cluster=replace(
+            cluster,
+            nodes=tuple(nodes),
+            cilium_nodes=tuple([seen for seen in cluster.cilium_nodes if seen.name not in gone]),
+        ),
+        added=added,
+        removed=removed,
+    )
+
+
+def _leaving(cluster: Cluster, every: Mapping[str, Node], change: Change) -> Sequence[str]:
+    if change.node:
+        if change.node not in every:
+            raise ChangeError(_unknown(cluster, change.node, every))
+        return [change.node]
+    wanted = change.labels.items()
+    found = [node.name for node in every.values() if wanted <= node.labels.items()] if wanted else []
+    if not found:
+        labels = ",".join(f"{key}={value}" for key, value in wanted)
+        raise ChangeError(f"{shown(change.text)}: no node of {cluster.name} has {labels or 'no label'}")
+    return found
+
+
+def _coming(
+    cluster: Cluster, every: Mapping[str, Node], changes: Sequence[Change], digits: int
+) -> tuple[dict[str, tuple[str, ...]], list[Node]]:
+    prefix = "what-if-"
+    while any(name.startswith(prefix) for name in every):
+        prefix += "x-"
+    added: dict[str, tuple[str, ...]] = {}
+    new: list[Node] = []
+    for change in changes:
+        like = every.get(change.like)
+        if change.like and like is None:
+            raise ChangeError(_unknown(cluster, change.like, every))
+        labels = {**(like.labels if like else {}), **change.labels}
+        named = tuple(
+            f"{prefix}{number:0{digits}}" for number in range(len(new) + 1, len(new) + change.count + 1)
+        )
+        new += [
+            Node(
+                name=name,
+                labels={**labels, HOSTNAME: name},
+                at=like.at if like else cluster.at,
+                max_pods=like.max_pods if like else 0,
+            )
+            for name in named
+        ]
+        added[change.text] = (*added.get(change.text, ()), *named)
+    return added, new
+
+
+def _unknown(cluster: Cluster, name: str, every: Mapping[str, Node]) -> str:
+    hint = suggestion(name, every) if len(every) <= MOST else ""
+    return f"{cluster.name} has no node {shown(name)} in its inventory{hint and f'; {hint}'}"
