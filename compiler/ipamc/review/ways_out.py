@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 from collections.abc import Collection, Iterator
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from ipamc.model.pool_words import block_size
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import Shortage
+from ipamc.review.released import released
 
 MOST_POOLS = 3
 """How many other pools are named."""
@@ -100,7 +100,7 @@ def _quarantine(
     waiting = [since for since in sorted({line.since for line in mine}) if first_day(since, days) > today]
 
     def more(since: str) -> int:
-        return _free(cluster, _released(lock, since), pool, family, prefix) - now
+        return _free(cluster, released(lock, since), pool, family, prefix) - now
 
     place = bisect.bisect_left(waiting, blocks, key=more)
     if waiting and (gained := more(waiting[min(place, len(waiting) - 1)])):
@@ -109,16 +109,6 @@ def _quarantine(
             text=f"wait until {first_day(since, days)}: quarantine is over for {count(gained, 'block')} of pool {pool.name} then",
             enough=gained >= blocks,
         )
-
-
-def _released(lock: Lock, last: str) -> Lock:
-    lines = (
-        msgspec.structs.replace(line, state=State.RELEASED)
-        if line.state is State.QUARANTINED and line.since <= last
-        else line
-        for line in lock.lines
-    )
-    return replace(lock, lines=tuple(lines))
 
 
 def _smaller_blocks(

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ipamc.check.leavers import leaver_findings
 from ipamc.check.plan import check_plan
@@ -31,6 +29,7 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.place.reconcile.rendered import rendered_uids
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import Change, apply_changes
+from ipamc.review.released import released
 from ipamc.review.ways_out import Way, ways_out
 
 UNMATCHED = "IPC0302"
@@ -196,9 +195,9 @@ def _pool_changes(cluster: Cluster, before: Lock, after: Lock, today: str) -> It
     over = last_day(today, cluster.quarantine_days)
     always = "" if cluster.quarantine_days is None else today
     rows = zip(
-        utilisation(cluster, _released(before, over)),
-        utilisation(cluster, _released(after, over)),
-        utilisation(cluster, _released(after, always)),
+        utilisation(cluster, released(before, over, today)),
+        utilisation(cluster, released(after, over, today)),
+        utilisation(cluster, released(after, always)),
         strict=True,
     )
     waiting: dict[tuple[str, int], str] = {}
@@ -225,21 +224,6 @@ def _pool_changes(cluster: Cluster, before: Lock, after: Lock, today: str) -> It
 
 def _room(use: PoolUse) -> Room:
     return Room(held=use.use.blocks_held, free=use.use.blocks_free)
-
-
-def _released(lock: Lock, last: str) -> Lock:
-    """Return a lock in which the lines that are in quarantine since a day or before count as released."""
-    return replace(
-        lock,
-        lines=tuple(
-            [
-                msgspec.structs.replace(line, state=State.RELEASED)
-                if line.state is State.QUARANTINED and line.since <= last
-                else line
-                for line in lock.lines
-            ]
-        ),
-    )
 
 
 def _without(cluster: Cluster, before: Iterable[Line], run: _Run, today: str) -> Iterator[Without]:

@@ -6,6 +6,7 @@ branch that was never published alone.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
@@ -18,6 +19,8 @@ from ipamc.workspace.revision import below
 
 MOST = 5000
 """How many versions are listed: the newest ones."""
+SHA1 = 40
+"""Characters of a name of an object, in repositories that have no longer ones."""
 
 
 class LockVersion(Struct, frozen=True, kw_only=True):
@@ -104,3 +107,13 @@ def texts(history: LockHistory, versions: Iterable[LockVersion]) -> Iterator[tup
         for version in versions:
             shown = f"{version.commit[:12]}:{history.path}"
             yield version, read(version.blob, LARGEST, shown)
+
+
+def is_last(history: LockHistory, text: bytes | None) -> bool:
+    """Tell whether a lock is the last version, by the name that git would give it."""
+    if text is None or not history.versions:
+        return False
+    blob = history.versions[-1].blob
+    name = hashlib.new("sha1" if len(blob) == SHA1 else "sha256", usedforsecurity=False)
+    name.update(b"blob %d\0" % len(text) + text)
+    return name.hexdigest() == blob

@@ -1,0 +1,270 @@
+"""`show --runway` as text and as JSON: for how many weeks there is room, and how each number was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Any
+
+from msgspec import Struct
+
+from ipamc.model.diagnostics import count
+from ipamc.report.box_table import box
+from ipamc.report.terminal_text import visible, width
+from ipamc.report.utilisation import number
+from ipamc.review.runway.growth import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, Jump
+from ipamc.review.runway.runway import PoolRunway, Runway, day_after
+
+VERSION = 1
+"""Grows when a field of `record` changes its meaning or is removed."""
+COMMIT = 12
+"""How many characters of a commit's name are shown."""
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """Where the versions of a lock come from."""
+
+    commits: Sequence[tuple[str, int]]
+    """Name and second since 1970 of each version, the oldest first."""
+    shallow: bool
+    """The clone has no older ones."""
+    cut: bool
+    """Older ones were not listed."""
+    uncommitted: bool
+    """The lock on the disk is another one than the last version."""
+
+
+def text(found: Runway, history: History) -> str:
+    """Return the table of one cluster, and below it how its numbers were found."""
+    name = visible(found.cluster.name)
+    if not found.edges or len(found.edges) == 1:
+        return f"{name}: git has no week of history of its lock: nothing is said about its growth\n" + _rooms(
+            found
+        )
+    weeks = len(found.edges) - 1
+    head = f"{name}: the growth of the last {count(weeks, 'week')}, from {_day(found.edges[0].second)} to {found.today}\n"
+    lines = [line for pool in found.pools for line in explanation(pool, found.today)]
+    return "".join((head, _rooms(found), *(f"{line}\n" for line in (*lines, *notes(found, history)))))
+
+
+def _rooms(found: Runway) -> str:
+    rows = [
+        (
+            f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}",
+            count(pool.nodes, "node") if pool.nodes < 1_000_000 else f"{number(pool.nodes)} nodes",
+            _span(pool),
+            lasts(pool),
+        )
+        for pool in found.pools
+    ]
+    head = ("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS")
+    return box(head, [rows], numbers={1}) if rows else "no pools\n"
+
+
+def _span(pool: PoolRunway) -> str:
+    if not pool.rates:
+        return "?"
+    slowest, middle, fastest = pool.rates
+    if slowest == fastest:
+        return _decimal(middle)
+    return f"{_decimal(middle)} ({_decimal(slowest)} to {_decimal(fastest)})"
+
+
+def verdict(pool: PoolRunway) -> str:
+    """Return in a word what is said: disabled, full, nothing, not filling, or filling."""
+    if pool.use.pool.disabled:
+        return "disabled"
+    if not pool.nodes:
+        return "full"
+    if pool.lasts is None:
+        return "nothing"
+    return "filling" if pool.rates[-1] > 0 else "not filling"
+
+
+def lasts(pool: PoolRunway) -> str:
+    """Return for how long there is room, as a range."""
+    found = pool.lasts
+    said = verdict(pool)
+    if said == "filling" and found:
+        if found.soonest is None:
+            return f"over {found.reach} weeks"
+        if found.latest is None:
+            return f"{count(found.soonest, 'week')} or more"
+        if found.soonest == found.latest:
+            return count(found.soonest, "week")
+        return f"{found.soonest} to {count(found.latest, 'week')}"
+    return {"nothing": "nothing is said"}.get(said, said)
+
+
+def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
+    """Yield how the numbers of a pool were found, or why there are none."""
+    name, grown = visible(pool.use.pool.name), pool.growth
+    name += f" /{pool.use.family.block_size}"
+    if pool.use.pool.disabled or not pool.nodes:
+        return
+    for jump in grown.jumps:
+        yield f"{name}: {_jump(pool, jump)}"
+    if pool.moved:
+        yield f"{name}: {_signed(pool.moved)} blocks by nodes that moved between pools: not read as growth"
+    if not pool.lasts:
+        yield f"{name}: nothing is said: {_silence(pool)}"
+        return
+    if not grown.changed:
+        yield f"{name}: {'else it' if grown.jumps else 'it'} has not changed in {count(grown.weeks, 'week')}"
+        return
+    label = f"{name}: "
+    for word, rate, weeks in zip(
+        ("fastest", "middle", "slowest"),
+        reversed(pool.rates),
+        (pool.lasts.soonest, pool.lasts.middle, pool.lasts.latest),
+        strict=True,
+    ):
+        yield f"{label}{_division(pool, word, rate, weeks, today)}"
+        label = " " * width(label)
+    yield (
+        f"{label}of {grown.stretches:,} stretches of {grown.stretch} to {count(grown.weeks, 'week')}; "
+        f"{grown.changed} of {count(grown.weeks, 'week')} changed something"
+    )
+
+
+def _division(pool: PoolRunway, word: str, rate: Fraction, weeks: int | None, today: str) -> str:
+    stretch = f"{word} stretch, {_decimal(rate)} a week"
+    if rate <= 0:
+        return f"{stretch}: not filling"
+    division = f"{stretch}: {number(pool.blocks)} / {_decimal(rate)}"
+    if weeks is None:
+        reach = pool.lasts.reach if pool.lasts else 0
+        return f"{division} is over {count(reach, 'week')}, twice the history: not told"
+    return f"{division} = {count(weeks, 'week')}, until {day_after(today, weeks)}"
+
+
+def _jump(pool: PoolRunway, jump: Jump) -> str:
+    change = _signed(Fraction(jump.change, pool.size))
+    day = _day(pool.weeks[jump.week + 1].second)
+    share = round(100 * jump.share)
+    return f"{change} in the week to {day} is {share} % of all that changed: not read as a trend"
+
+
+def _silence(pool: PoolRunway) -> str:
+    grown = pool.growth
+    without = " without that" if grown.jumps else ""
+    if grown.uneven:
+        return f"without {MOST_JUMPS} such weeks, one more makes most of what changed"
+    if grown.weeks < LEAST_WEEKS:
+        return f"its history has {count(grown.weeks, 'week')}{without}; {LEAST_WEEKS} are needed"
+    return f"{count(grown.changed, 'week')} of {grown.weeks} changed something{without}; {LEAST_CHANGES} are needed"
+
+
+def notes(found: Runway, history: History) -> Iterator[str]:
+    """Yield what has to be known about the history."""
+    if history.commits:
+        (first, _), (last, second) = history.commits[0], history.commits[-1]
+        yield (
+            f"history: {count(len(history.commits), 'commit')} of HEAD's first parents changed the lock, {first[:COMMIT]} to "
+            f"{last[:COMMIT]} ({_day(second + 86_400)}); {found.read} read, at most one a week"
+        )
+    if history.shallow:
+        yield "this clone is shallow, and its history begins at its edge: git fetch --unshallow"
+    if history.cut:
+        yield "older commits are not listed"
+    for version in found.unread[:3]:
+        yield f"commit {history.commits[version][0][:COMMIT]} has a lock that cannot be read: passed over"
+    if history.uncommitted:
+        yield "the lock on the disk is not the committed one: the room is that of the disk, the history ends at HEAD"
+    if operator := operator_pools(found):
+        pools = ", ".join(visible(name) for name in operator[:8])
+        yield f"Cilium's operator gives out blocks of {pools}: the lock knows what nodes start with, and no more"
+
+
+def operator_pools(found: Runway) -> list[str]:
+    """Return the names of the pools whose blocks Cilium's operator gives out to nodes that run."""
+    cluster = found.cluster
+    return [
+        pool.name
+        for pool in cluster.pools
+        if cluster.shared_pools or (cluster.operator_adopts and pool.unlisted)
+    ]
+
+
+def _signed(value: Fraction) -> str:
+    return f"{'+' if value > 0 else ''}{_decimal(value)}"
+
+
+def _decimal(value: Fraction) -> str:
+    """Print a number with up to two decimals, rounded half to even: the same on every machine."""
+    hundredths = round(value * 100)
+    whole, rest = divmod(abs(hundredths), 100)
+    text = f"{whole:,}.{rest:02}".rstrip("0").rstrip(".")
+    return f"-{text}" if hundredths < 0 else text
+
+
+def _day(second: int) -> str:
+    """Return the day that ends with a second, ISO 8601 in UTC."""
+    return (date(1970, 1, 1) + timedelta(days=second // 86_400 - 1)).isoformat()
+
+
+def record(found: Runway, history: History) -> dict[str, Any]:
+    """Return the same for JSON, with every week."""
+    return {
+        "cluster": found.cluster.name,
+        "history": {
+            "commits": len(history.commits),
+            "read": found.read,
+            "first": history.commits[0][0] if history.commits else None,
+            "last": history.commits[-1][0] if history.commits else None,
+            "shallow": history.shallow,
+            "cut": history.cut,
+            "uncommitted": history.uncommitted,
+            "unreadable": [history.commits[version][0] for version in found.unread],
+        },
+        "operatorPools": operator_pools(found),
+        "pools": [_pool_record(pool, found.today) for pool in found.pools],
+    }
+
+
+def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
+    grown, rates = pool.growth, pool.rates
+    return {
+        "pool": pool.use.pool.name,
+        "family": f"IPv{pool.use.family.family}",
+        "blockSize": pool.use.family.block_size,
+        "room": {"nodes": pool.nodes, "blocks": pool.blocks},
+        "verdict": verdict(pool),
+        "lasts": pool.lasts
+        and {
+            "soonest": pool.lasts.soonest,
+            "middle": pool.lasts.middle,
+            "latest": pool.lasts.latest,
+            "reach": pool.lasts.reach,
+        },
+        "growth": {
+            "unit": f"blocks of /{pool.use.family.block_size} a week",
+            **{
+                word: float(round(rate, 4))
+                for word, rate in zip(("slowest", "middle", "fastest"), rates, strict=True)
+            },
+        }
+        if rates
+        else None,
+        "method": {
+            "name": "stretches",
+            "weeks": grown.weeks,
+            "changed": grown.changed,
+            "shortestStretch": grown.stretch,
+            "stretches": grown.stretches,
+            "jumps": [
+                {
+                    "weekTo": _day(pool.weeks[jump.week + 1].second),
+                    "addresses": jump.change,
+                    "share": float(round(jump.share, 4)),
+                }
+                for jump in grown.jumps
+            ],
+        },
+        "explanation": [line.strip() for line in explanation(pool, today)],
+        "weeks": [
+            {"to": _day(week.second), "addresses": week.held, "own": week.own, "moved": week.moved}
+            for week in pool.weeks
+        ],
+    }

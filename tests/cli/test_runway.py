@@ -1,0 +1,189 @@
+"""`ipamc show --runway` on real repositories."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ipamc.cli import main
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: lab}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: rack-a}
+spec:
+  ipv4: {cidrs: [10.0.0.0/20], blockSize: 27}
+  nodeSelector: rack == "a"
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: rack-b}
+spec:
+  ipv4: {cidrs: [10.0.16.0/24], blockSize: 27}
+  nodeSelector: rack == "b"
+"""
+TODAY = 1790000000  # 2026-09-21
+WEEK = 7 * 86400
+
+
+def git(*arguments: str, second: int = 0) -> str:
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a"}
+    dates = {"GIT_COMMITTER_DATE": f"@{second} +0000", "GIT_COMMITTER_EMAIL": "a@b"}
+    done = subprocess.run(
+        ["git", *arguments], check=True, env=os.environ | who | dates, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def compiled(racks: dict[str, int], second: int) -> None:
+    """Compile the cluster with so many nodes of each rack, and commit everything."""
+    nodes = [
+        {"name": f"{rack}{number:03}", "labels": {"rack": rack}}
+        for rack, count in racks.items()
+        for number in range(count)
+    ]
+    document = {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": nodes}
+    Path("clusters/lab/nodes.yaml").write_text(yaml.safe_dump(document))
+    assert main(["compile"]) == 0
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "grow", second=second)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Twenty weeks in which rack a grew by two nodes a week, and in the tenth by sixty more; rack b did not."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(TODAY))
+    (tmp_path / "work/clusters/lab").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+    git("init", "--quiet", "--initial-branch=main")
+    Path("clusters/lab/cluster.yaml").write_text(CLUSTER)
+    for week in range(20):
+        compiled({"a": 3 + 2 * week + (60 if week > 9 else 0), "b": 4}, TODAY - WEEK * (19 - week))
+    capsys.readouterr()
+    return Path.cwd()
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    code = main(["show", "--runway", "--output", "json", *arguments])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_the_table(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+    first, last = git("rev-list", "--max-parents=0", "HEAD"), git("rev-parse", "HEAD")
+    assert main(["show", "--runway"]) == 0
+    assert capsys.readouterr() == (
+        f"""\
+lab: the growth of the last 19 weeks, from 2026-05-11 to 2026-09-21
++------------+----------+---------------+-------------+
+| POOL       | ROOM FOR | BLOCKS A WEEK | LASTS       |
++------------+----------+---------------+-------------+
+| rack-a /27 | 27 nodes | 2             | 13 weeks    |
+| rack-b /27 |  4 nodes | 0             | not filling |
++------------+----------+---------------+-------------+
+rack-a /27: +62 in the week to 2026-07-20 is 63 % of all that changed: not read as a trend
+rack-a /27: fastest stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
+            middle stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
+            slowest stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
+            of 105 stretches of 5 to 18 weeks; 18 of 18 weeks changed something
+rack-b /27: it has not changed in 19 weeks
+history: 20 commits of HEAD's first parents changed the lock, {first[:12]} to {last[:12]} (2026-09-21); 20 read, at most one a week
+""",
+        "",
+    )
+
+
+def test_json_has_the_points_and_the_method(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+    code, found = asked(capsys, "lab")
+    a, b = found["clusters"][0]["pools"]
+    assert (code, found["version"], found["today"]) == (0, 1, "2026-09-21")
+    assert a["lasts"] == {"soonest": 13, "middle": 13, "latest": 13, "reach": 36}
+    assert a["growth"] == {"unit": "blocks of /27 a week", "slowest": 2.0, "middle": 2.0, "fastest": 2.0}
+    assert a["method"] == {
+        "name": "stretches",
+        "weeks": 18,
+        "changed": 18,
+        "shortestStretch": 5,
+        "stretches": 105,
+        "jumps": [{"weekTo": "2026-07-20", "addresses": 62 * 32, "share": 0.6327}],
+    }
+    assert a["weeks"][:2] == [
+        {"to": "2026-05-11", "addresses": 3 * 32, "own": 0, "moved": 0},
+        {"to": "2026-05-18", "addresses": 5 * 32, "own": 2 * 32, "moved": 0},
+    ]
+    assert (a["verdict"], b["verdict"], len(b["weeks"])) == ("filling", "not filling", 20)
+    shown = main(["show", "lab", "--output", "json"]), json.loads(capsys.readouterr().out)
+    assert shown[1]["clusters"][0]["pools"][0]["blocks"]["free"] == a["room"]["blocks"]
+
+
+def test_a_lock_that_is_not_committed_counts_for_the_room_alone(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = asked(capsys)[1]["clusters"][0]
+    nodes = yaml.safe_load((repository / "clusters/lab/nodes.yaml").read_text())
+    nodes["nodes"].append({"name": "z", "labels": {"rack": "b"}})
+    (repository / "clusters/lab/nodes.yaml").write_text(yaml.safe_dump(nodes))
+    assert main(["compile"]) == 0
+    after = asked(capsys)[1]["clusters"][0]
+    assert (before["history"]["uncommitted"], after["history"]["uncommitted"]) == (False, True)
+    assert after["pools"][1]["room"]["nodes"] == before["pools"][1]["room"]["nodes"] - 1
+    assert [pool["weeks"] for pool in after["pools"]] == [pool["weeks"] for pool in before["pools"]]
+
+
+def test_a_shallow_clone_says_where_its_history_begins(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("clone", "--quiet", "--depth=5", f"file://{repository}", str(tmp_path / "shallow"))
+    monkeypatch.chdir(tmp_path / "shallow")
+    assert main(["show", "--runway"]) == 0
+    out = capsys.readouterr().out
+    assert "rack-a /27: nothing is said: its history has 4 weeks; 12 are needed" in out
+    assert "this clone is shallow, and its history begins at its edge: git fetch --unshallow" in out
+
+
+def test_without_a_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "clusters/lab"
+    folder.mkdir(parents=True)
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert main(["show", "lab", "--runway"]) == 0
+        assert (
+            "git has no week of history of its lock: nothing is said about its growth"
+            in capsys.readouterr().out
+        )
+        git("init", "--quiet")
+
+
+def test_days_pass_without_a_commit(
+    repository: Path,  # noqa: ARG001
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What did not change until today did not grow: the history does not end with its last commit."""
+    day = datetime.datetime.fromtimestamp(TODAY + 20 * WEEK, datetime.UTC).date().isoformat()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(TODAY + 20 * WEEK))
+    a = asked(capsys)[1]["clusters"][0]["pools"][0]
+    assert (a["weeks"][-1]["to"], a["growth"]["slowest"]) == (day, 0.0)
+
+
+@pytest.mark.parametrize("more", [["--at", "HEAD"], ["--what-if", "+1"]])
+def test_usage(repository: Path, capsys: pytest.CaptureFixture[str], more: list[str]) -> None:  # noqa: ARG001
+    assert main(["show", "--runway", *more]) == 64
+    assert "--runway is about the history up to HEAD" in capsys.readouterr().err
