@@ -9,10 +9,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
 from ipamc.cli import main
+from ipamc.workspace.disk import assets
+
+SCHEMA = json.loads(assets("schemas")["runway.output.json"])
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1
@@ -80,7 +84,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
     capsys.readouterr()
     code = main(["show", "--runway", "--output", "json", *arguments])
-    return code, json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, SCHEMA)
+    return code, found
 
 
 def test_the_table(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
 from ipamc.cli import main
 from ipamc.report.suggestions import UNKNOWN
+from ipamc.workspace.disk import assets
+
+SCHEMA = json.loads(assets("schemas")["suggest_pool.output.json"])
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1
@@ -104,7 +108,9 @@ def suggest(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 def places(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     _, out, _ = suggest(capsys, *arguments, "--output", "json", "--count", "9")
-    return [found["cidr"] for found in json.loads(out)["suggestions"]]
+    answer = json.loads(out)
+    jsonschema.validate(answer, SCHEMA)
+    return [found["cidr"] for found in answer["suggestions"]]
 
 
 def test_whatever_a_cluster_of_the_address_space_has_is_taken(
@@ -122,6 +128,16 @@ def test_whatever_a_cluster_of_the_address_space_has_is_taken(
         path.unlink()
         assert freed in places(capsys, "blue", "--size", "24", "--from", "10.0.0.0/21"), (owner, of_green)
         path.write_text(text)
+
+
+def test_what_another_cluster_excludes_around_a_range_it_keeps_free(
+    capsys: pytest.CaptureFixture[str], fleet: Path
+) -> None:
+    """Red excludes the network of blue, beside others that blue must not have either."""
+    cluster = fleet / "clusters/red/cluster.yaml"
+    cluster.write_text(cluster.read_text().replace("10.0.2.0/28", "10.0.0.0/21, 10.0.7.0/28"))
+    assert places(capsys, "blue", "--size", "24", "--from", "10.0.0.0/21") == ["10.0.2.0/24"]
+    assert places(capsys, "green", "--size", "24", "--from", "10.0.0.0/21") == []
 
 
 def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,6 +207,7 @@ def test_a_pool_of_another_dialect_gets_one_beside_it(
 def test_the_new_cluster_of_an_address_space(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = suggest(capsys, "--address-space", "fabric-1", "--size", "16", "--output", "json")
     found = json.loads(out)
+    jsonschema.validate(found, SCHEMA)
     assert (code, found["cluster"], found["clusters"]) == (0, None, ["blue", "green", "red"])
     assert found["suggestions"][0]["cidr"] == "10.1.0.0/16"
 

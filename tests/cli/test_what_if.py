@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
 from ipamc.cli import main
+from ipamc.workspace.disk import assets
+
+SCHEMA = json.loads(assets("schemas")["what_if.output.json"])
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1
@@ -58,7 +62,9 @@ def inventory(folder: Path, nodes: list[dict[str, Any]]) -> None:
 def ask(capsys: pytest.CaptureFixture[str], *changes: str) -> tuple[int, dict[str, Any]]:
     options = [option for change in changes for option in ("--what-if", change)]
     code = main(["show", "lab", *options, "--output", "json"])
-    return code, json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, SCHEMA)
+    return code, found
 
 
 def files(folder: Path) -> dict[str, bytes]:

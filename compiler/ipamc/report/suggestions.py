@@ -68,7 +68,11 @@ def _room(answer: Suggestions, found: Suggestion) -> str:
 
 def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
     """Yield why a place was chosen, and what is against it."""
+    told: set[tuple[Block, Block]] = set()
     for near in found.near:
+        if (near.with_range, near.within) in told:
+            continue  # the pool is the only one of the cluster that is near, or the cluster of the address space
+        told.add((near.with_range, near.within))
         yield _nearness(answer, found.block, near)
     if found.hole == found.block:
         yield "fills a free hole"

@@ -3,7 +3,8 @@
 Taken is what a cluster of the address space has in any way: the ranges of all its pools, disabled ones too, what
 is reserved or excluded, the blocks of its lock wherever they are (held, pending and quarantined), the CIDRs of
 CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the InternalIPs of
-its nodes. Released lines are free. A service range, and networks that no file of a cluster names, are not known.
+its nodes. Released lines are free. What another cluster excludes around a range of this one it keeps free for it:
+that does not count. A service range, and networks that no file of a cluster names, are not known.
 
 What is free falls into aligned holes, each as large as can be. All places in a hole are equally near to whatever
 is outside of it, so a hole gives one suggestion: its lowest block, or its highest one where only that touches a
@@ -55,6 +56,7 @@ class Member(Struct, frozen=True, kw_only=True):
 
     cluster: Cluster
     taken: tuple[Block, ...]
+    """But for what it excludes."""
 
     @property
     def ranges(self) -> Iterator[Block]:
@@ -154,7 +156,6 @@ def _taken(cluster: Cluster, lock: Lock) -> Iterator[Block]:
         for part in pool.families.values():
             yield from (found.block for found in part.ranges)
         yield from (found.block for found in pool.reserved)
-    yield from (found.block for found in cluster.excluded)
     yield from (line.block for line in lock.lines if line.state is not State.RELEASED)
     yield from (shown.block for shown in Evidence(cluster, lock.lines).every())
     for node in cluster.nodes:
@@ -172,7 +173,13 @@ def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> S
         if wish.within
         else areas_of(members, cluster, family)
     )
-    taken = outermost([*(block for member in members for block in member.taken), *NEVER_PODS])
+    taken = outermost(
+        [
+            *(block for member in members for block in member.taken),
+            *(block for member in members for block in _excluded(member, members, cluster)),
+            *NEVER_PODS,
+        ]
+    )
     holes = [
         hole
         for area in outermost(area.block for area in areas if area.block.family == family)
@@ -196,6 +203,15 @@ def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> S
         pool=wish.pool,
         block_size=_block_size(members, cluster, wish),
     )
+
+
+def _excluded(member: Member, members: Sequence[Member], cluster: Cluster | None) -> Iterator[Block]:
+    """Yield what a cluster excludes, but for what it keeps free for the cluster that is asked about."""
+    name = cluster.name if cluster else member.cluster.name
+    own = outermost(block for found in members if found.cluster.name == name for block in found.ranges)
+    for found in member.cluster.excluded:
+        if member.cluster.name == name or not any(map(found.block.contains, blocks_over(own, found.block))):
+            yield found.block
 
 
 def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) -> tuple[Area, ...]:
