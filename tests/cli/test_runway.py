@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from ipamc.cli import main
+from ipamc.model.cidr import Block
 from ipamc.workspace.disk import assets
 
 SCHEMA = json.loads(assets("schemas")["runway.output.json"])
@@ -42,6 +44,7 @@ spec:
 """
 TODAY = 1790000000  # 2026-09-21
 WEEK = 7 * 86400
+ROOT = Path(__file__).parents[2]
 
 
 def git(*arguments: str, second: int = 0) -> str:
@@ -79,6 +82,48 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         compiled({"a": 3 + 2 * week + (60 if week > 9 else 0), "b": 4}, TODAY - WEEK * (19 - week))
     capsys.readouterr()
     return Path.cwd()
+
+
+COME = (2, 0, 1, 3, 0, 2, 1, 0, 4, 1, 2, 0, 0, 3, 1, 60, 2, 0, 1, 2, 0, 3, 1, 0, 2, 2, 0, 1, 3, 1)
+"""How many nodes came to rack a in each week of the history on the page."""
+
+
+def test_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What docs/runway.md shows is printed, but for the names of commits."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(TODAY))
+    folder = tmp_path / "clusters/lab"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    git("init", "--quiet", "--initial-branch=main")
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    held = {"rack-a": 20, "rack-b": 3}
+    for week, come in enumerate((0, *COME)):
+        held["rack-a"] += come
+        held["rack-b"] += week in {24, 29}
+        lines = [
+            f'{{"block":"{block}","pool":"{rack}","node":"{rack}-{number}"}}\n'
+            for rack, third in (("rack-a", 0), ("rack-b", 16))
+            for number in range(held[rack])
+            for block in [Block(4, (10 << 24) + (third << 8) + 32 * number, 27)]
+        ]
+        header = '{"lock":1,"cluster":"lab","mode":"cluster-pool","shards":1}\n'
+        (folder / "ipam.lock").write_text(header + "".join(lines))
+        git("add", "--all")
+        git(
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--message",
+            "grow",
+            second=TODAY - WEEK * (len(COME) - week),
+        )
+    assert main(["show", "lab", "--runway"]) == 0
+    *shown, history = capsys.readouterr().out.splitlines(keepends=True)
+    page = (ROOT / "docs/runway.md").read_text()
+    assert "".join(shown) in page
+    assert re.sub("[0-9a-f]{12}", "…", history) in re.sub("[0-9a-f]{12}", "…", page)
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
@@ -44,7 +45,7 @@ def text(found: Runway, history: History) -> str:
         )
     weeks = len(found.edges) - 1
     head = f"{name}: the growth of the last {count(weeks, 'week')}, from {_day(found.edges[0].second)} to {found.today}\n"
-    lines = [line for pool in found.pools for line in explanation(pool, found.today)]
+    lines = [line for pool in sorted(found.pools, key=_urgency) for line in explanation(pool, found.today)]
     return "".join((head, _rooms(found), *(f"{line}\n" for line in (*lines, *notes(found, history)))))
 
 
@@ -56,10 +57,17 @@ def _rooms(found: Runway) -> str:
             _span(pool),
             lasts(pool),
         )
-        for pool in found.pools
+        for pool in sorted(found.pools, key=_urgency)
     ]
     head = ("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS")
     return box(head, [rows], numbers={1}) if rows else "no pools\n"
+
+
+def _urgency(pool: PoolRunway) -> tuple[int, float, int]:
+    """Return the sort key of a pool: what is full first, then what is full soonest, then the least room."""
+    order = ("full", "filling", "nothing", "not filling", "disabled")
+    soonest = pool.lasts.soonest if pool.lasts and verdict(pool) == "filling" else None
+    return order.index(verdict(pool)), math.inf if soonest is None else soonest, pool.nodes
 
 
 def _span(pool: PoolRunway) -> str:
