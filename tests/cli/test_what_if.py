@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,11 @@ spec:
   ipv4: {cidrs: [10.0.1.0/24], blockSize: 27}
   nodeSelector: rack == "b"
 """
-NODES = [{"name": f"{rack}{number}", "labels": {"rack": rack}} for rack in "ab" for number in range(1, 6)]
+NODES: list[dict[str, Any]] = [
+    {"name": f"{rack}{number}", "labels": {"rack": rack}, "uid": f"uid-{rack}{number}"}
+    for rack in "ab"
+    for number in range(1, 6)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -72,16 +77,33 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_it_says_what_a_compile_does_then(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "mode", ["cluster-pool", "kubernetes", "crd", "multi-pool, pinning: pool", "multi-pool, pinning: node"]
+)
+def test_it_says_what_a_compile_does_then(mode: str, lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(lab / "rendered")
+    (lab / "ipam.lock").unlink()
+    text = CLUSTER.replace("cluster-pool}", f"{mode}}}")
+    (lab / "cluster.yaml").write_text(
+        text.replace("nodeSelector: rack", "blocksPerNode: 2\n  nodeSelector: rack")
+        if mode.endswith("node")
+        else text
+    )
+    inventory(lab, NODES if "multi" not in mode else [node for node in NODES if node["name"][1] in "12"])
+    assert main(["compile"]) == 0
+    capsys.readouterr()
     before = files(lab)
-    code, found = ask(capsys, "+3 rack=b", "-node a2", "+1 like a1")
+    code, found = ask(capsys, "+2 rack=b", "-node a2", "+1 like a1")
     assert files(lab) == before
     assert (code, found["fits"], found["freeOn"]) == (0, True, "2026-09-28")
     coming = {entry["node"]: entry["blocks"] for entry in found["added"]}
-    labels = {"what-if-1": "b", "what-if-2": "b", "what-if-3": "b", "what-if-4": "a"}
+    labels = {"what-if-1": "b", "what-if-2": "b", "what-if-3": "a"}
     assert coming.keys() == labels.keys()
-    kept = [node for node in NODES if node["name"] != "a2"]
-    inventory(lab, [*kept, *({"name": name, "labels": {"rack": rack}} for name, rack in labels.items())])
+    kept = [
+        node for node in yaml.safe_load((lab / "nodes.yaml").read_text())["nodes"] if node["name"] != "a2"
+    ]
+    new = [{"name": name, "labels": {"rack": rack}, "uid": name} for name, rack in labels.items()]
+    inventory(lab, [*kept, *new])
     assert main(["compile"]) == 0
     lines = [json.loads(line) for line in (lab / "ipam.lock").read_text().splitlines()[1:]]
     assert {name: [block["block"] for block in blocks] for name, blocks in coming.items()} == {
@@ -110,7 +132,7 @@ lab, what if +7 rack=b, -rack a: a compile refuses it
 | rack-a /27 |      8 |    5 |    0 |    3 |    3 | 8 on 2026-09-28 |
 | rack-b /27 |      8 |    5 |    8 |    3 |    0 |                 |
 +------------+--------+------+------+------+------+-----------------+
-+7 rack=b: 3 of 7 nodes get 3 blocks of rack-b
++7 rack=b: 3 of 7 nodes served, with 3 blocks of rack-b
   what-if-1: 10.0.1.160/27
   what-if-2: 10.0.1.192/27
   what-if-3: 10.0.1.224/27
@@ -196,6 +218,40 @@ def test_an_inventory_that_is_not_compiled_counts_as_if_it_were(
     assert (code, found["notCompiled"]) == (0, 1)
     rack_b = found["pools"][1]
     assert (rack_b["before"], rack_b["after"]) == ({"held": 6, "free": 2}, {"held": 8, "free": 0})
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in (Path(__file__).parents[2] / "clusters").iterdir())
+)
+def test_a_node_like_one_that_is_there_is_refused_for_want_of_room_alone(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every mode: what a made-up node has not, such as the uid of a Node, is no reason."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+    header, first, *_ = Path(f"clusters/{name}/ipam.lock").read_text().splitlines()
+    node = json.loads(first)["node"]
+    for change in (f"+1 like {node}", f"-node {node}"):
+        code = main(["show", name, "--what-if", change, "--output", "json"])
+        found = json.loads(capsys.readouterr().out)
+        jsonschema.validate(found, SCHEMA)
+        assert found["refused"] == []
+        assert {without["code"] for without in found["without"]} <= {"IPC0303"}
+        assert code == (1 if found["without"] else 0)
+        assert json.loads(header)["cluster"] == found["cluster"]
+
+
+def test_everybody_leaves(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = ask(capsys, "-rack=a", "-rack=b")
+    assert (code, found["needsConsent"], len(found["quarantined"])) == (0, ["IPC0420"], 10)
+    cluster = (lab / "cluster.yaml").read_text()
+    (lab / "cluster.yaml").write_text(
+        cluster.replace("cluster-pool}", "cluster-pool}\n  quarantineDays: never")
+    )
+    assert ask(capsys, "-rack=a")[1]["freeOn"] == ""
+    assert main(["show", "lab", "--what-if", "-node a1"]) == 0
+    assert (
+        "-node a1: 1 node leaves, 1 block in quarantine, for ever (quarantineDays)" in capsys.readouterr().out
+    )
 
 
 def test_where_the_operator_decides_it_is_said(

@@ -66,8 +66,8 @@ def _coming(answer: WhatIf) -> Iterator[str]:
         pools = ", ".join(
             f"{count(blocks, 'block')} of {visible(pool)}" for pool, blocks in sorted(by_pool.items())
         )
-        what = f"get {pools}" if pools else "get a block" if lacking else "get no block: no pool selects them"
-        yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} {what}"
+        what = f", with {pools}" if pools else "" if lacking else ", with no block: no pool selects them"
+        yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} served{what}"
         shown = served if len(served) <= FIRST + 1 else [*served[:FIRST], "", served[-1]]
         for name in shown:
             yield f"  {visible(name)}: {_blocks(answer.given[name])}" if name else "  …"
@@ -83,7 +83,8 @@ def _going(answer: WhatIf) -> Iterator[str]:
         lines = [line for line in answer.left if line.node in gone]
         until = f"free on {answer.free_on}" if answer.free_on else "for ever (quarantineDays)"
         what = f"{count(len(lines), 'block')} in quarantine, {until}" if lines else "no block was in use"
-        yield f"{visible(change)}: {count(len(names), 'node')} leave, {what}"
+        leave = "leaves" if len(names) == 1 else "leave"
+        yield f"{visible(change)}: {count(len(names), 'node')} {leave}, {what}"
 
 
 def _lacking(answer: WhatIf) -> Iterator[str]:

@@ -150,6 +150,7 @@ def _coming(
                 name=name,
                 labels={**labels, HOSTNAME: name},
                 at=like.at if like else cluster.at,
+                uid=name,  # a node that joins has one, and rendered Nodes need it
                 max_pods=like.max_pods if like else 0,
             )
             for name in named
