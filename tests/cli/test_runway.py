@@ -152,7 +152,7 @@ rack-a /27: fastest stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
             slowest stretch, 2 a week: 27 / 2 = 13 weeks, until 2026-12-21
             of 105 stretches of 5 to 18 weeks; 18 of 18 weeks changed something
 rack-b /27: it has not changed in 19 weeks
-history: 20 commits of HEAD's first parents changed the lock, {first[:12]} to {last[:12]} (2026-09-21); 20 read, at most one a week
+history: 20 commits in the line of first parents changed the lock, {first[:12]} to {last[:12]} (2026-09-21); 20 read, at most one a week
 """,
         "",
     )
@@ -234,7 +234,17 @@ def test_days_pass_without_a_commit(
     assert (a["weeks"][-1]["to"], a["growth"]["slowest"]) == (day, 0.0)
 
 
-@pytest.mark.parametrize("more", [["--at", "HEAD"], ["--what-if", "+1"]])
-def test_usage(repository: Path, capsys: pytest.CaptureFixture[str], more: list[str]) -> None:  # noqa: ARG001
-    assert main(["show", "--runway", *more]) == 64
-    assert "--runway is about the history up to HEAD" in capsys.readouterr().err
+def test_what_it_would_have_said(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+    """With --at the history ends with that commit, on its day, and the room is that of its lock."""
+    code, then = asked(capsys, "--at", "HEAD~5")
+    now = asked(capsys)[1]
+    assert (code, then["today"], then["at"]["revision"]) == (0, "2026-08-17", "HEAD~5")
+    before, after = (found["clusters"][0]["pools"][0] for found in (then, now))
+    assert before["room"]["nodes"] == after["room"]["nodes"] + 10
+    assert before["weeks"] == after["weeks"][:-5]
+    assert then["clusters"][0]["history"]["uncommitted"] is False
+
+
+def test_usage(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+    assert main(["show", "--runway", "--what-if", "+1"]) == 64
+    assert "--runway and --what-if are two questions" in capsys.readouterr().err

@@ -27,6 +27,7 @@ def tell_runway(source: Source, output: str, style: str) -> int:
     if output == "json":
         body = {
             "version": report.VERSION,
+            **source.record(),
             "today": source.day(),
             "clusters": [report.record(*one) for one in found],
         }
@@ -44,7 +45,7 @@ def _of(folder: str, source: Source) -> tuple[Runway, History]:
 
     inputs = source.inputs(folder, rendered=False)
     cluster, lock, _ = load_without_nodes(inputs, enough_for_use)
-    history = lock_history(folder)
+    history = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
     seconds = [version.second for version in history.versions]
     today = source.day()
     wanted = [history.versions[number] for number in to_read(seconds, today)]

@@ -169,7 +169,7 @@ def notes(found: Runway, history: History) -> Iterator[str]:
     if history.commits:
         (first, _), (last, second) = history.commits[0], history.commits[-1]
         yield (
-            f"history: {count(len(history.commits), 'commit')} of HEAD's first parents changed the lock, {first[:COMMIT]} to "
+            f"history: {count(len(history.commits), 'commit')} in the line of first parents changed the lock, {first[:COMMIT]} to "
             f"{last[:COMMIT]} ({_day(second + 86_400)}); {found.read} read, at most one a week"
         )
     if history.shallow:
