@@ -245,6 +245,21 @@ def test_what_it_would_have_said(repository: Path, capsys: pytest.CaptureFixture
     assert then["clusters"][0]["history"]["uncommitted"] is False
 
 
-def test_usage(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
-    assert main(["show", "--runway", "--what-if", "+1"]) == 64
-    assert "--runway and --what-if are two questions" in capsys.readouterr().err
+def test_pools_are_chosen(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+    assert [pool["pool"] for pool in asked(capsys, "--pool", "*-b")[1]["clusters"][0]["pools"]] == ["rack-b"]
+    code = main(["show", "--runway", "--pool", "rack-c"])
+    assert (code, "no pool of 1 cluster is named rack-c" in capsys.readouterr().err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--what-if", "+1"], "--runway and --what-if are two questions"),
+        (["--node", "a001"], "--runway takes no --node"),
+        (["--no-ranges"], "--runway takes no --ranges"),
+        (["--output", "csv"], "--runway is no --output csv: table or json"),
+    ],
+)
+def test_usage(more: list[str], said: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+    assert main(["show", "--runway", *more]) == 64
+    assert said in capsys.readouterr().err

@@ -5,18 +5,29 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ipamc.cli.findings import Problems
-from ipamc.cli.terminal import progress, show, show_json
+from ipamc.cli.terminal import progress, say, show, show_json
+from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ipamc.report.runway import History
     from ipamc.review.runway.runway import Runway
+    from ipamc.review.shown_pools import Choice
     from ipamc.workspace.source import Source
 
 
-def tell_runway(source: Source, output: str, style: str) -> int:
-    """Print for how long the pools of each cluster have room; return the exit code."""
+def tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -> int:
+    """Print for how long the pools of each cluster have room; return the exit code.
+
+    `pools` are names or patterns of those that are shown; none: all.
+    """
     from ipamc.report import runway as report
+    from ipamc.report.findings import format_of
+    from ipamc.review.shown_pools import Choice, without_match
 
     problems = Problems()
     found: list[tuple[Runway, History]] = []
@@ -24,6 +35,8 @@ def tell_runway(source: Source, output: str, style: str) -> int:
         for folder in source.folders:
             with problems.of(folder):
                 found.append(_of(folder, source))
+    missing = without_match(pools, (name for one, _ in found for name in one.cluster.pools_by_name))
+    found = [(_chosen(one, Choice(pools=tuple(pools))), history) for one, history in found]
     if output == "json":
         body = {
             "version": report.VERSION,
@@ -34,7 +47,14 @@ def tell_runway(source: Source, output: str, style: str) -> int:
         show_json(json.dumps(body, indent=2))
     else:
         show("\n".join(report.text(*one) for one in found))
-    return problems.conclude(style)
+    for name in missing if not format_of(style).document else ():
+        say(f"no pool of {count(len(source.folders), 'cluster')} is named {name}")
+    return problems.conclude(style, answered=not missing)
+
+
+def _chosen(found: Runway, choice: Choice) -> Runway:
+    pools = tuple(pool for pool in found.pools if choice.has_pool(pool.use.pool.name))
+    return msgspec.structs.replace(found, pools=pools)
 
 
 def _of(folder: str, source: Source) -> tuple[Runway, History]:

@@ -11,6 +11,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.future import future_options, tell_future
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, say, show, show_csv, show_json
 
@@ -39,6 +40,8 @@ STATES = ("held", "pending", "quarantined", "released")
         ("ipamc show lab --output json", "the same, for programs, with all digits"),
         ("ipamc show --aggregates --by zone", "the fewest prefixes of what each zone holds"),
         ("ipamc show lab --aggregates --output frr", "the same by pool, as prefix lists of a router"),
+        ("ipamc show lab --what-if '+40 rack=b'", "who would get what, what is full, what would help"),
+        ("ipamc show lab --runway", "for how many weeks there is room, by the history in git"),
         ("ipamc show --output csv > pools.csv", "for a spreadsheet; with --show-blocks the blocks"),
         ("ipamc show --output prometheus > x.prom.$$ && mv x.prom.$$ ipamc.prom", "metrics, at once"),
     ),
@@ -102,6 +105,7 @@ STATES = ("held", "pending", "quarantined", "released")
     show_default=True,
     help="What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes alone.",
 )
+@future_options
 @output_option("table", "json", "csv", "prometheus", *ROUTERS)
 @at_option
 @assume_option
@@ -120,6 +124,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     aggregates: bool,
     by: str | None,
     match: str,
+    changes: tuple[str, ...],
+    runway: bool,
     output: str,
     at: str | None,
     assume: Version | None,
@@ -149,6 +155,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.report.utilisation import about_started
     from ipamc.review.shown_pools import Choice
 
+    if runway or changes:
+        source = source_of(clusters, at, assume)
+        return tell_future(source, changes, pools, runway=runway, output=output, style=style)
     if output == "prometheus" and (show_blocks or nodes or states):
         raise click.UsageError(
             "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"

@@ -7,15 +7,15 @@ from datetime import date, timedelta
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.lock.utilisation import PoolUse, utilisation
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock
-from ipamc.place.allocate.reuse import last_day
-from ipamc.review.released import released
 from ipamc.review.runway.growth import Growth, growth
 from ipamc.review.runway.weeks import Edge, Ledger, Step, Week, edges, history_of
+from ipamc.review.shown_pools import rooms
 
 REACH = 2
 """A history of n weeks says something about the next 2n weeks, and no more."""
@@ -36,9 +36,9 @@ class PoolRunway(Struct, frozen=True, kw_only=True):
 
     use: PoolUse
     nodes: int
-    """Room for so many more nodes."""
+    """Room for so many more nodes, as `rooms` counts them: the same in both families."""
     blocks: int
-    """The free blocks of the pool's size, of which that is made up."""
+    """The free blocks of the pool's size that these would get."""
     weeks: tuple[Week, ...]
     """Its history, in addresses; empty where it never had anything."""
     growth: Growth
@@ -110,8 +110,8 @@ def runway(
             if step is None:
                 unread.append(edge.version)
         steps.append((edge, step or nothing, dict(ledger.held)))
-    over = released(lock, last_day(today, cluster.quarantine_days), today)
-    uses = utilisation(cluster, over)
+    uses = [use for use in utilisation(cluster, lock) if use.family.family in cluster.families]
+    room = rooms(cluster, lock, uses, today)
     weeks = history_of([(use.pool.name, use.family.family) for use in uses], steps)
     return Runway(
         cluster=cluster,
@@ -119,26 +119,22 @@ def runway(
         edges=tuple(found),
         read=len({edge.version for edge in found}) - len(unread),
         unread=tuple(unread),
-        pools=tuple(_pool(cluster, use, weeks[use.pool.name, use.family.family]) for use in uses),
+        pools=tuple(_pool(use, room[use.pool.name], weeks[use.pool.name, use.family.family]) for use in uses),
     )
 
 
-def _pool(cluster: Cluster, use: PoolUse, weeks: Sequence[Week]) -> PoolRunway:
-    each = 1 if cluster.mode.one_block else use.pool.blocks_per_node
-    nodes = 0 if use.pool.disabled else use.use.blocks_free // each
+def _pool(use: PoolUse, nodes: int, weeks: Sequence[Week]) -> PoolRunway:
     found = PoolRunway(
         use=use,
         nodes=nodes,
-        blocks=nodes * each,
+        blocks=nodes * use.pool.blocks_per_node,
         weeks=tuple(weeks),
         growth=growth([week.own for week in weeks[1:]]),
         lasts=None,
     )
     if found.growth.rates is None:
         return found
-    return PoolRunway(
-        use=use, nodes=nodes, blocks=found.blocks, weeks=found.weeks, growth=found.growth, lasts=_lasts(found)
-    )
+    return replace(found, lasts=_lasts(found))
 
 
 def _lasts(found: PoolRunway) -> Lasts:
