@@ -206,6 +206,16 @@ def test_a_shallow_clone_says_where_its_history_begins(
     assert "this clone is shallow, and its history begins at its edge: git fetch --unshallow" in out
 
 
+@pytest.mark.parametrize("second", [0, 4102444800, 999_999_999_999])
+def test_a_clock_that_was_wrong(repository: Path, capsys: pytest.CaptureFixture[str], second: int) -> None:  # noqa: ARG001
+    """The last commit is of 1970, of 2100, or of a year that no calendar has: the others agree about the time."""
+    compiled({"a": 103, "b": 4}, second)
+    code, found = asked(capsys)
+    a = found["clusters"][0]["pools"][0]
+    assert (code, a["growth"]["middle"], len(a["weeks"])) == (0, 2.0, 20)
+    assert main(["show", "--runway"]) == 0
+
+
 def test_without_a_history(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ipamc.model.cluster import HOSTNAME, CiliumNode, Cluster, Mode, Node
@@ -64,6 +68,7 @@ def test_what_can_be_typed(text: str, count: int, like: str, labels: dict[str, s
         ("+3 rack=b$", "the value 'b$' of label rack is not made of"),
         ("+3 rack=a,rack=b", "label rack has two values"),
         ("-", "is no change of nodes"),
+        ("-,", "is no change of nodes"),
         ("-rack a b", "'rack' is no label"),
     ],
 )
@@ -71,6 +76,16 @@ def test_what_cannot(text: str, problem: str) -> None:
     with pytest.raises(ChangeError) as raised:
         parse_change(text)
     assert problem in str(raised.value)
+
+
+@given(st.text(max_size=40) | st.from_regex(r"[+-][ -~]{0,20}=?[ -~]{0,20}", fullmatch=True))
+def test_whatever_is_typed_is_a_change_or_a_mistake(text: str) -> None:
+    with suppress(ChangeError):
+        change = parse_change(text)
+        assert bool(change.count) == text.startswith("+")
+        assert change.count or change.labels or change.node
+        with suppress(ChangeError):
+            apply_changes(CLUSTER, [change])
 
 
 def test_nodes_that_come_and_go() -> None:

@@ -208,8 +208,11 @@ def _decimal(value: Fraction) -> str:
 
 
 def _day(second: int) -> str:
-    """Return the day that ends with a second, ISO 8601 in UTC."""
-    return (date(1970, 1, 1) + timedelta(days=second // 86_400 - 1)).isoformat()
+    """Return the day that ends with a second, ISO 8601 in UTC; "no day" outside of the calendar: clocks may be wrong."""
+    try:
+        return (date(1970, 1, 1) + timedelta(days=second // 86_400 - 1)).isoformat()
+    except OverflowError:
+        return "no day"
 
 
 def record(found: Runway, history: History) -> dict[str, Any]:

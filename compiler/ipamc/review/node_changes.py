@@ -66,7 +66,8 @@ def parse_change(text: str) -> Change:
         if rest[0] == "node" and len(rest) == 2 and "=" not in rest[1]:
             return Change(text=text, node=rest[1])
         words = [f"{rest[0]}={rest[1]}"] if len(rest) == 2 and "=" not in text else rest
-        return Change(text=text, labels=_labels(text, words))
+        if labels := _labels(text, words):
+            return Change(text=text, labels=labels)
     raise ChangeError(f"{shown(text)} is no change of nodes: write {FORMS}")
 
 
@@ -122,10 +123,10 @@ def _leaving(cluster: Cluster, every: Mapping[str, Node], change: Change) -> Seq
             raise ChangeError(_unknown(cluster, change.node, every))
         return [change.node]
     wanted = change.labels.items()
-    found = [node.name for node in every.values() if wanted <= node.labels.items()] if wanted else []
+    found = [node.name for node in every.values() if wanted <= node.labels.items()]
     if not found:
         labels = ",".join(f"{key}={value}" for key, value in wanted)
-        raise ChangeError(f"{shown(change.text)}: no node of {cluster.name} has {labels or 'no label'}")
+        raise ChangeError(f"{shown(change.text)}: no node of {cluster.name} has {labels}")
     return found
 
 
