@@ -199,6 +199,23 @@ def test_a_smaller_block_makes_room(lab: Path, capsys: pytest.CaptureFixture[str
     assert ask(capsys, "+7 rack=b")[0] == 1
 
 
+def test_many_reasons_are_shown_in_part(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    racks = [f"r{number}" for number in range(25)]
+    pools = "".join(
+        f"---\napiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {{name: {rack}}}\nspec:\n"
+        f'  ipv4: {{cidrs: [10.1.{number}.0/27], blockSize: 27}}\n  nodeSelector: rack == "{rack}"\n'
+        for number, rack in enumerate(racks)
+    )
+    (lab / "cluster.yaml").write_text(CLUSTER + pools)
+    changes = [option for rack in racks for option in ("--what-if", f"+2 rack={rack}")]
+    assert main(["show", "lab", *changes]) == 1
+    out = capsys.readouterr().out
+    assert out.count("1 node without a block") == 20
+    assert "5 more reasons: all are in --output json" in out
+    _, found = ask(capsys, *(f"+2 rack={rack}" for rack in racks))
+    assert len(found["without"]) == 25
+
+
 def test_nodes_that_no_pool_selects(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = ask(capsys, "+3 rack=c")
     (without,) = found["without"]

@@ -14,6 +14,8 @@ from ipamc.review.what_if import PoolChange, Room, WhatIf, Without
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
+MOST = 20
+"""How many reasons are shown."""
 FIRST = 2
 """How many nodes that come are shown with their blocks, before the last one."""
 
@@ -89,7 +91,7 @@ def _going(answer: WhatIf) -> Iterator[str]:
 
 def _lacking(answer: WhatIf) -> Iterator[str]:
     new = {name for names in answer.added.values() for name in names}
-    for found in answer.without:
+    for found in answer.without[:MOST]:
         first = found.nodes[0]
         old = sum(name not in new for name in found.nodes)
         of = f", {old:,} of them in the inventory already" if old else ""
@@ -99,7 +101,9 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
             yield f"  - {'' if way.enough else 'helps some: '}{visible(way.text)}"
         if not found.ways and found.finding.help:
             yield f"  - {visible(found.finding.help)}"
-    for refused in answer.refused:
+    if len(answer.without) > MOST:
+        yield f"{len(answer.without) - MOST:,} more reasons: all are in --output json"
+    for refused in answer.refused[:MOST]:
         yield f"{refused.code}: {visible(refused.message)}"
 
 

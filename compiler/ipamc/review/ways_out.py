@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,22 +35,30 @@ class Way(Struct, frozen=True, kw_only=True):
     """Every node of this reason would get a block."""
 
 
-def ways_out(
-    cluster: Cluster, lock: Lock, new: Collection[Block], shortage: Shortage, lack: int, today: str
-) -> Iterator[Way]:
-    """Yield what would help `lack` nodes.
+class After(Struct, frozen=True, kw_only=True):
+    """A cluster in which nodes got no block."""
 
-    `new` are the blocks that others got at the same time: with smaller ones, there is room for more.
-    O(n log n) for each pool that might serve them.
-    """
+    cluster: Cluster
+    lock: Lock
+    free: Mapping[tuple[str, int], int]
+    """By pool and family: the blocks of the pool's size that newcomers could get."""
+    new: frozenset[Block]
+    """The blocks that others got at the same time: with smaller ones, there is room for more."""
+    today: str
+
+
+def ways_out(after: After, shortage: Shortage, lack: int) -> Iterator[Way]:
+    """Yield what would help `lack` nodes. O(pools), and O(lines) a few times."""
+    cluster = after.cluster
     pool = cluster.pools_by_name[shortage.pool]
     each = 1 if cluster.mode.one_block else pool.blocks_per_node
     blocks = lack * each
     if cluster.mode.one_block:
-        yield from _other_pools(cluster, lock, shortage, pool, lack)
+        yield from _other_pools(after, shortage, pool, lack)
     for family, prefix in shortage.full:
-        yield from _quarantine(cluster, lock, pool, family, prefix, blocks, today)
-        yield from _smaller_blocks(cluster, lock, new, pool, family, prefix, blocks)
+        full = _Full(pool=pool, family=family, prefix=prefix, blocks=blocks)
+        yield from _quarantine(after, full)
+        yield from _smaller_blocks(after, full)
         size = max(prefix - (blocks - 1).bit_length(), 1)
         of = "" if len(cluster.families) == 1 else f" --family IPv{family}"
         yield Way(
@@ -59,23 +67,30 @@ def ways_out(
         )
 
 
-def _free(cluster: Cluster, lock: Lock, pool: Pool, family: int, prefix: int = 0) -> int:
-    """Count the blocks that newcomers could get of a pool; of another prefix length, if it is given."""
-    part = pool.families[family]
-    sized = replace(part, block_size=prefix) if prefix else part
-    alone = replace(cluster, pools=(replace(pool, families={family: sized}),))
-    return utilisation(alone, lock)[0].use.blocks_free
+class _Full(Struct, frozen=True, kw_only=True):
+    """A pool without room for blocks of a prefix length, and how many are wanted."""
+
+    pool: Pool
+    family: int
+    prefix: int
+    blocks: int
+
+    def free(self, cluster: Cluster, lock: Lock, prefix: int) -> int:
+        """Count the blocks of a prefix length that newcomers could get of the pool."""
+        part = replace(self.pool.families[self.family], block_size=prefix)
+        alone = replace(cluster, pools=(replace(self.pool, families={self.family: part}),))
+        return utilisation(alone, lock)[0].use.blocks_free
 
 
-def _other_pools(cluster: Cluster, lock: Lock, shortage: Shortage, full: Pool, lack: int) -> Iterator[Way]:
+def _other_pools(after: After, shortage: Shortage, full: Pool, lack: int) -> Iterator[Way]:
     """Yield pools with room that `overflow` could name, those with room for all first, the least of them first."""
     families = [family for family, _ in shortage.full] + list(shortage.room)
     asked = {full.name, *full.overflow}
     rooms = []
-    for pool in cluster.pools:
+    for pool in after.cluster.pools:
         if pool.name in asked or never(pool) or not all(family in pool.families for family in families):
             continue
-        if room := min(_free(cluster, lock, pool, family) for family in families):
+        if room := min(after.free[pool.name, family] for family in families):
             rooms.append((room < lack, room if room >= lack else -room, pool.name))
     for short, room, name in sorted(rooms)[:MOST_POOLS]:
         how = f"name {name} in the overflow of pool {full.name}"
@@ -84,56 +99,53 @@ def _other_pools(cluster: Cluster, lock: Lock, shortage: Shortage, full: Pool, l
         yield Way(text=f"pool {name} has room for {count(abs(room), 'node')}: {how}", enough=not short)
 
 
-def _quarantine(
-    cluster: Cluster, lock: Lock, pool: Pool, family: int, prefix: int, blocks: int, today: str
-) -> Iterator[Way]:
+def _quarantine(after: After, full: _Full) -> Iterator[Way]:
     """Yield how many blocks come free, and when those that are needed have, or all. O(n log days)."""
-    days = cluster.quarantine_days
-    mine = [
-        line
-        for line in lock.lines
-        if line.pool == pool.name and line.block.family == family and line.state is State.QUARANTINED
-    ]
-    if days is None or not mine:
+    days, pool = after.cluster.quarantine_days, full.pool
+    if days is None:
         return
-    now = _free(cluster, lock, pool, family, prefix)
-    waiting = [since for since in sorted({line.since for line in mine}) if first_day(since, days) > today]
+    waiting = sorted(
+        {
+            line.since
+            for line in after.lock.lines
+            if line.state is State.QUARANTINED
+            and line.pool == pool.name
+            and line.block.family == full.family
+            and first_day(line.since, days) > after.today
+        }
+    )
 
     def more(since: str) -> int:
-        return _free(cluster, released(lock, since), pool, family, prefix) - now
+        then = released(after.lock, since)
+        return full.free(after.cluster, then, full.prefix) - full.free(after.cluster, after.lock, full.prefix)
 
-    place = bisect.bisect_left(waiting, blocks, key=more)
-    if waiting and (gained := more(waiting[min(place, len(waiting) - 1)])):
-        since = waiting[min(place, len(waiting) - 1)]
+    place = bisect.bisect_left(waiting, full.blocks, key=more)
+    if waiting and (gained := more(since := waiting[min(place, len(waiting) - 1)])):
         yield Way(
             text=f"wait until {first_day(since, days)}: quarantine is over for {count(gained, 'block')} of pool {pool.name} then",
-            enough=gained >= blocks,
+            enough=gained >= full.blocks,
         )
 
 
-def _smaller_blocks(
-    cluster: Cluster,
-    lock: Lock,
-    new: Collection[Block],
-    pool: Pool,
-    family: int,
-    prefix: int,
-    blocks: int,
-) -> Iterator[Way]:
+def _smaller_blocks(after: After, full: _Full) -> Iterator[Way]:
     """Yield the largest smaller block that makes room for all. Nodes that have a block keep it."""
-    if prefix != pool.families[family].block_size or cluster.shared_pools:
+    pool, cluster = full.pool, after.cluster
+    if full.prefix != pool.families[full.family].block_size or cluster.shared_pools:
         return  # a size of `blockSizes`; or an operator whose maskSize is fixed
-    before = replace(lock, lines=tuple(line for line in lock.lines if line.block not in new))
-    wanted = blocks + sum(
-        line.block in new and line.pool == pool.name and line.block.family == family for line in lock.lines
+    before = replace(
+        after.lock, lines=tuple(line for line in after.lock.lines if line.block not in after.new)
     )
-    longest = BITS[family] - (LEAST_HOST_BITS if pool.dialect is Dialect.CLUSTER_CIDR else 0)
-    for size in range(prefix + 1, min(prefix + SMALLER, longest) + 1):
-        room = _free(cluster, before, pool, family, size)
+    wanted = full.blocks + sum(
+        line.block in after.new and line.pool == pool.name and line.block.family == full.family
+        for line in after.lock.lines
+    )
+    longest = BITS[full.family] - (LEAST_HOST_BITS if pool.dialect is Dialect.CLUSTER_CIDR else 0)
+    for size in range(full.prefix + 1, min(full.prefix + SMALLER, longest) + 1):
+        room = full.free(cluster, before, size)
         if room >= wanted:
             yield Way(
-                text=f"give all newcomers of pool {pool.name} smaller blocks ({block_size(pool, family, size)}): "
-                f"{room:,} are free of /{size}, {1 << (BITS[family] - size)} addresses each, and {wanted:,} needed",
+                text=f"give all newcomers of pool {pool.name} smaller blocks ({block_size(pool, full.family, size)}): "
+                f"{room:,} are free of /{size}, {1 << (BITS[full.family] - size)} addresses each, and {wanted:,} needed",
                 enough=True,
             )
             return

@@ -15,7 +15,6 @@ from ipamc.check.leavers import leaver_findings
 from ipamc.check.plan import check_plan
 from ipamc.check.published import read_published
 from ipamc.lock.utilisation import PoolUse, utilisation
-from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity
 from ipamc.model.lock import Consent, Line, Lock, State
@@ -30,8 +29,10 @@ from ipamc.place.reconcile.rendered import rendered_uids
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import Change, apply_changes
 from ipamc.review.released import released
-from ipamc.review.ways_out import Way, ways_out
+from ipamc.review.ways_out import After, Way, ways_out
 
+MOST_EXPLAINED = 8
+"""For how many reasons to get no block it is looked for what would help."""
 UNMATCHED = "IPC0302"
 """Nodes without a candidate are a part of the answer, and do not end it."""
 
@@ -134,6 +135,7 @@ def what_if(inputs: Inputs, changes: Sequence[Change], today: str) -> WhatIf:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     known = {(found.code, found.message) for found in check_plan(before.plan)}
     new = {name for names in changed.added.values() for name in names}
+    pools = tuple(_pool_changes(changed.cluster, before.plan.lock, after.plan.lock, today))
     asks = leaver_findings(changed.cluster, before.plan.lock, leavers, Consent())
     return WhatIf(
         cluster=changed.cluster,
@@ -147,8 +149,8 @@ def what_if(inputs: Inputs, changes: Sequence[Change], today: str) -> WhatIf:
             if line.node in gone and line.state is State.QUARANTINED and line.since == today
         ),
         free_on=_free_on(cluster, today),
-        pools=tuple(_pool_changes(changed.cluster, before.plan.lock, after.plan.lock, today)),
-        without=tuple(_without(changed.cluster, lines, after, today)),
+        pools=pools,
+        without=tuple(_without(changed.cluster, lines, after, pools, today)),
         refused=tuple(
             found for found in _errors(check_plan(after.plan)) if (found.code, found.message) not in known
         ),
@@ -226,26 +228,30 @@ def _room(use: PoolUse) -> Room:
     return Room(held=use.use.blocks_held, free=use.use.blocks_free)
 
 
-def _without(cluster: Cluster, before: Iterable[Line], run: _Run, today: str) -> Iterator[Without]:
-    placement = run.placement
-    new: set[Block] = set()
-    if placement.short:
-        new = {line.block for line in run.plan.lock.lines if line.in_use}
-        new.difference_update(line.block for line in before if line.in_use)
+def _without(
+    cluster: Cluster, before: Iterable[Line], run: _Run, pools: Iterable[PoolChange], today: str
+) -> Iterator[Without]:
+    placement, lock = run.placement, run.plan.lock
+    old = {line.block for line in before if line.in_use} if placement.short else set()
+    after = After(
+        cluster=cluster,
+        lock=lock,
+        free={(change.pool.name, change.family): change.after.free for change in pools},
+        new=frozenset(line.block for line in lock.lines if line.in_use) - old,
+        today=today,
+    )
     full = [short for short in placement.short if not short.room]
     half = [short for short in placement.short if short.room]
+    explained = 0
     for shorts, findings in (
         (full, no_room(cluster, full, placement.after)),
         (half, half_room(cluster, half, placement.after)),
     ):
         for (shortage, nodes), finding in zip(grouped(shorts), findings, strict=True):
-            lack = len({node.name for node in nodes})
-            yield Without(
-                nodes=tuple(node.name for node in nodes),
-                pool=shortage.pool,
-                finding=finding,
-                ways=tuple(ways_out(cluster, placement.plan.lock, new, shortage, lack, today)),
-            )
+            names = tuple(dict.fromkeys(node.name for node in nodes))
+            explained += 1
+            ways = ways_out(after, shortage, len(names)) if explained <= MOST_EXPLAINED else ()
+            yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
     for finding in no_family(placement.unserved):
         names = tuple(sorted(found.node.name for found in placement.unserved))
         yield Without(nodes=names, pool="", finding=finding, ways=())
