@@ -130,6 +130,14 @@ def test_whatever_a_cluster_of_the_address_space_has_is_taken(
         path.write_text(text)
 
 
+def test_the_networks_of_machines_are_left_alone(capsys: pytest.CaptureFixture[str], fleet: Path) -> None:
+    """A node of red has 10.0.5.9: the others of its network are not far."""
+    (fleet / "clusters/red/cluster.yaml").write_text(
+        (fleet / "clusters/red/cluster.yaml").read_text().replace("10.0.2.0/28", "")
+    )
+    assert places(capsys, "blue", "--size", "26", "--from", "10.0.5.0/24") == []
+
+
 def test_what_another_cluster_excludes_around_a_range_it_keeps_free(
     capsys: pytest.CaptureFixture[str], fleet: Path
 ) -> None:

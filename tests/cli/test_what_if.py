@@ -174,8 +174,12 @@ def test_each_way_out_helps(lab: Path, capsys: pytest.CaptureFixture[str]) -> No
             "enough": True,
         },
     ]
+    command = without["ways"][-1]["text"].partition("ipamc ")[2]
+    assert main([*command.split(), "--output", "json"]) == 0
+    (place, *_) = json.loads(capsys.readouterr().out)["suggestions"]
     overflow = CLUSTER.replace('"b"\n', '"b"\n  overflow: [rack-a]\n')
-    for text in (overflow, CLUSTER.replace("10.0.1.0/24", "10.0.1.0/24, 10.0.2.0/26")):
+    larger = CLUSTER.replace("10.0.1.0/24", f"10.0.1.0/24, {place['cidr']}")
+    for text in (overflow, larger):
         (lab / "cluster.yaml").write_text(text)
         assert ask(capsys, "+5 rack=b")[0] == 0
     (lab / "cluster.yaml").write_text(CLUSTER)

@@ -2,8 +2,8 @@
 
 Taken is what a cluster of the address space has in any way: the ranges of all its pools, disabled ones too, what
 is reserved or excluded, the blocks of its lock wherever they are (held, pending and quarantined), the CIDRs of
-CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the InternalIPs of
-its nodes. Released lines are free. What another cluster excludes around a range of this one it keeps free for it:
+CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the networks of its
+nodes: the /24 around each InternalIP, of IPv6 the /64, because subnets are rarely smaller. Released lines are free. What another cluster excludes around a range of this one it keeps free for it:
 that does not count. A service range, and networks that no file of a cluster names, are not known.
 
 What is free falls into aligned holes, each as large as can be. All places in a hole are equally near to whatever
@@ -45,6 +45,8 @@ LOCAL = parse_block("fc00::/7")
 """Unique local addresses of IPv6 (RFC 4193)."""
 SITE = 48
 """The prefix length that a site has of them."""
+SUBNET = {4: 24, 6: 64}
+"""The prefix length of the smallest usual network of machines."""
 USUAL_BLOCK = {4: 24, 6: 120}
 """The block size of a pool in a cluster that has no other: Cilium's default."""
 MOST_IPV6_BLOCKS = 16
@@ -159,7 +161,9 @@ def _taken(cluster: Cluster, lock: Lock) -> Iterator[Block]:
     yield from (line.block for line in lock.lines if line.state is not State.RELEASED)
     yield from (shown.block for shown in Evidence(cluster, lock.lines).every())
     for node in cluster.nodes:
-        yield from (Block(family, number, BITS[family]) for family, number in node.internal_ips)
+        for family, number in node.internal_ips:
+            host_bits = BITS[family] - SUBNET[family]
+            yield Block(family, number >> host_bits << host_bits, SUBNET[family])
 
 
 def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Suggestions:
