@@ -15,6 +15,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
 from ipamc.place.allocate.reuse import first_day, last_day
+from ipamc.review.released import released
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -171,11 +172,7 @@ def rooms(cluster: Cluster, lock: Lock, uses: Sequence[PoolUse], today: str) -> 
     """
     days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
     if days is not None and any(_over(line, last, today) for line in lock.lines if line.since):
-        over = tuple(
-            replace(line, state=State.RELEASED, since="") if line.since and _over(line, last, today) else line
-            for line in lock.lines
-        )
-        uses = utilisation(cluster, replace(lock, lines=over))
+        uses = utilisation(cluster, released(lock, last, today))
     found: dict[str, int] = {}
     for use in uses:
         pool = use.pool
