@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ipamc.workspace import forked
+from ipamc.workspace.crew import Crew
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
 
@@ -93,6 +94,18 @@ def test_a_copy_has_no_pipe_of_another_process(tmp_path: Path) -> None:
     assert all(
         pipes.count("pipe") <= 4 for pipes in found
     )  # tasks, answers, and this test's stdout and stderr
+
+
+def test_a_copy_that_no_thread_got_to_leaves_no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", sys.__stdout__)  # its descriptor is flushed before a copy is made
+    crew: Crew[str, str] = Crew(do=str.upper, results={})
+    crew.copy(2, lambda: None)
+    crew.work({0: "a"}, 1)
+    crew.dismiss()
+    assert crew.results == {0: "A"}
+    assert [
+        stream.closed for process in crew.processes for stream in (process.stdin, process.stdout) if stream
+    ] == [True] * 4
 
 
 def test_a_process_with_two_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:

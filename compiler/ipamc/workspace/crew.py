@@ -150,6 +150,8 @@ class Crew(Struct, Generic[Work, Result]):
             self.dismissed = True
         for process in self.processes:
             process.terminate()
+        for process in self.idle:  # no thread leads it: the others had done all tasks before its thread began
+            _close(process)
         for process in self.processes:
             try:
                 process.wait(PATIENCE)
