@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from msgspec import Struct
 
 from ipamc import address_space
+from ipamc.assertions import rules as assertion_rules
 from ipamc.check import (
     adopt,
     bgp,
@@ -89,6 +90,7 @@ MODULES: tuple[ModuleType, ...] = (
     mode_change,
     limits,
     verify,
+    assertion_rules,
     address_space,
     prefixes,
     comparable,

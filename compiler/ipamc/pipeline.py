@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from ipamc.assertions.run import Result, of_cluster, run_tests
 from ipamc.check import check
 from ipamc.check.adopt import check_adopt
 from ipamc.check.limits import config_map_too_large
@@ -18,16 +20,17 @@ from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Version
-from ipamc.model.diagnostics import Located, Log, Refused
+from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
+from ipamc.model.pool_ranges import Published
 from ipamc.model.progress import phase
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.place.reconcile.rendered import rendered_uids
 from ipamc.read.locate import locate
-from ipamc.read.read import read
+from ipamc.read.read import read, read_shared
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
@@ -42,6 +45,12 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """The folder, as the user would type it; a finding about the whole folder shows it."""
     sources: Mapping[str, bytes]
     """Input documents by path, as the user would type it."""
+    shared: Mapping[str, bytes] = field(default_factory=dict)
+    """Documents of kind Tests that stand beside the clusters, likewise."""
+    not_shared: tuple[Diagnostic, ...] = ()
+    """Findings about such files that are no inputs."""
+    untested: bool = False
+    """The tests are not made: for who looks at a plan, and writes nothing of it."""
     lock_path: str
     lock: bytes | None
     """None: there is no lock file."""
@@ -74,25 +83,46 @@ class Compilation(Struct, frozen=True, kw_only=True):
     """Warnings and notes, located, in order of file, line and column."""
 
 
+class MadeTests(Struct, frozen=True, kw_only=True):
+    """The tests of a cluster, and what became of them."""
+
+    space: str
+    """The cluster's address space."""
+    results: tuple[Result, ...]
+    """Their findings are located."""
+    diagnostics: tuple[Located, ...]
+    """All findings, also those of the tests."""
+
+
 def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]:
-    """Read a cluster and its lock as they stand, and check them; place nothing.
+    """Read a cluster and its lock as they stand, and check them; place nothing, and read no tests.
 
     Raises Refused where a compile would refuse what was read.
     """
-    log = Log() if log is None else log
-    with _located(inputs.sources):
-        # Text -> model, whatever dialect it came in.
-        read_cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas))
-        # A Cilium that is newer than what is known is taken for another by consent alone.
-        cluster = taken_for(read_cluster, inputs.assume)
-        # Pools are disjoint, and the versions have what the cluster asks for.
-        log.add(check(cluster))
-        # What earlier compiles promised.
-        phase("reading the lock")
-        lock = log.keep(
-            load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
-        )
+    with _located(inputs):
+        return _load(inputs, Log() if log is None else log, tests=False)
+
+
+def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
+    # Text -> model, whatever dialect it came in.
+    read_cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, tests=tests))
+    # A Cilium that is newer than what is known is taken for another by consent alone.
+    cluster = taken_for(read_cluster, inputs.assume)
+    # Pools are disjoint, and the versions have what the cluster asks for.
+    log.add(check(cluster))
+    # What earlier compiles promised.
+    phase("reading the lock")
+    lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))
     return cluster, lock
+
+
+def _with_tests(cluster: Cluster, inputs: Inputs, log: Log) -> Cluster:
+    """Return a cluster with all tests that hold for it."""
+    if inputs.untested or not (cluster.tests or inputs.shared or inputs.not_shared):
+        return cluster
+    log.add(inputs.not_shared)
+    shared = log.keep(read_shared(inputs.shared, inputs.schemas)) if inputs.shared else ()
+    return replace(cluster, tests=tuple(log.keep(of_cluster(cluster, shared))))
 
 
 def compile_cluster(inputs: Inputs) -> Compilation:
@@ -101,57 +131,91 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     Pure: text in, text out. Raises Refused with all diagnostics.
     """
     log = Log()
-    folder = f"{inputs.folder}/rendered"
-    with _located(inputs.sources):
-        cluster, lock = load_cluster(inputs, log)
-        log.add(check_mode_change(cluster, lock, inputs.lock, inputs.published, folder))
-        # Node -> its pools in order, with sizes.
-        phase("placing")
-        wants = assign(cluster)
-        # Selectors select somebody.
-        log.add(check_selection(cluster, wants))
-        # What was rendered before and cannot change.
-        phase("reading what was rendered")
-        published = read_published(inputs.published, folder)
-        shared = shared_pools(cluster, wants, published.pools)
-        log.add(check_published(cluster, wants, shared, lock, published))
-        phase("placing")
-        # Node -> its held, pending and quarantined lines, and what it still needs.
-        state = log.keep(
-            reconcile(
-                cluster,
-                wants,
-                lock,
-                inputs.consent,
-                inputs.today,
-                locked=inputs.locked,
-                shared=shared,
-                rendered_uids=rendered_uids(cluster, lock, inputs.consent, inputs.published),
-            )
-        )
-        # What nodes need -> blocks.
-        plan = log.keep(allocate(cluster, wants, state, inputs.today))
-        # Capacity, maxPods, limits of the mode, drift.
-        phase("checking")
-        log.add((*check_plan(plan), *check_published_ranges(plan, published)))
-        # What the operator was told it may give out, and still does.
-        log.add(check_adopt(plan, inputs.published, folder))
+    with _located(inputs):
+        plan, published = _plan(inputs, log)
+        # What the documents of kind Tests demand.
+        phase("testing")
+        log.keep(run_tests(plan, inputs.today))
         # Plan -> objects by file -> text by file.
         phase("rendering")
         arranged = arrange(plan, published)
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         phase("checking what was rendered")
-        log.add(config_map_too_large(cluster, files))
-        log.add(verify(arranged, files, inputs.schemas, folder))
-    found = locate(log.diagnostics, inputs.sources)
+        log.add(config_map_too_large(plan.cluster, files))
+        log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
+    found = locate(log.diagnostics, _texts(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found)
 
 
+def make_tests(inputs: Inputs) -> MadeTests:
+    """Do what a compile does until the tests are made, and render nothing; a test that fails refuses nothing here.
+
+    Raises Refused where there is no plan to test, or some tests cannot be made.
+    """
+    log = Log()
+    with _located(inputs):
+        plan, _ = _plan(inputs, log)
+        phase("testing")
+        results, found = run_tests(plan, inputs.today)
+        if len(results) < len(plan.cluster.tests):
+            log.add(found)
+    texts = _texts(inputs)
+    return MadeTests(
+        space=plan.cluster.address_space,
+        results=tuple([replace(result, findings=locate(result.findings, texts)) for result in results]),
+        diagnostics=locate([*log.diagnostics, *found], texts),
+    )
+
+
+def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Published]:
+    """Do everything up to a plan that may be rendered."""
+    folder = f"{inputs.folder}/rendered"
+    cluster, lock = _load(inputs, log, tests=not inputs.untested)
+    cluster = _with_tests(cluster, inputs, log)
+    log.add(check_mode_change(cluster, lock, inputs.lock, inputs.published, folder))
+    # Node -> its pools in order, with sizes.
+    phase("placing")
+    wants = assign(cluster)
+    # Selectors select somebody.
+    log.add(check_selection(cluster, wants))
+    # What was rendered before and cannot change.
+    phase("reading what was rendered")
+    published = read_published(inputs.published, folder)
+    shared = shared_pools(cluster, wants, published.pools)
+    log.add(check_published(cluster, wants, shared, lock, published))
+    phase("placing")
+    # Node -> its held, pending and quarantined lines, and what it still needs.
+    state = log.keep(
+        reconcile(
+            cluster,
+            wants,
+            lock,
+            inputs.consent,
+            inputs.today,
+            locked=inputs.locked,
+            shared=shared,
+            rendered_uids=rendered_uids(cluster, lock, inputs.consent, inputs.published),
+        )
+    )
+    # What nodes need -> blocks.
+    plan = log.keep(allocate(cluster, wants, state, inputs.today))
+    # Capacity, maxPods, limits of the mode, drift.
+    phase("checking")
+    log.add((*check_plan(plan), *check_published_ranges(plan, published)))
+    # What the operator was told it may give out, and still does.
+    log.add(check_adopt(plan, inputs.published, folder))
+    return plan, published
+
+
+def _texts(inputs: Inputs) -> Mapping[str, bytes]:
+    return {**inputs.shared, **inputs.sources} if inputs.shared else inputs.sources
+
+
 @contextmanager
-def _located(sources: Mapping[str, bytes]) -> Iterator[None]:
+def _located(inputs: Inputs) -> Iterator[None]:
     """Give every finding of a Refused its line and column."""
     try:
         yield
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, sources)) from None
+        raise Refused(locate(refused.diagnostics, _texts(inputs))) from None

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from functools import cached_property
 from operator import attrgetter
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -16,6 +16,9 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.selector.selector import Selector
 from ipamc.model.selector.selector_index import SelectorIndex
+
+if TYPE_CHECKING:
+    from ipamc.model.assertion import Assertion
 
 HOSTNAME = "kubernetes.io/hostname"
 """The label that the kubelet sets to a node's host name."""
@@ -259,6 +262,8 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """Pools, nodes and CiliumNodes are sorted by name."""
     truncated: Place | None = None
     """A `List` with `metadata.continue`: the rest of the list is not in the input."""
+    tests: tuple[Assertion, ...] = ()
+    """In order of file and place; none where the cluster was read for another question than a compile."""
 
     @property
     def own_pools(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Findings, Place, Span
@@ -30,6 +31,7 @@ class Assembly(Struct):
     """Entries of an inventory whose nodes do not exist yet."""
     cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
     excluded: list[Range] = field(default_factory=list)
+    tests: list[Assertion] = field(default_factory=list)
     truncated: Place | None = None
 
     def add(self, values: Iterable[Value]) -> None:
@@ -41,6 +43,8 @@ class Assembly(Struct):
                     self._twice(known[value.name], value, "node")
             elif isinstance(value, Range):
                 self.excluded.append(value)
+            elif isinstance(value, Assertion):
+                self.tests.append(value)
             elif isinstance(value, Pool):
                 self._add(self.pools, value, "pool")
             elif isinstance(value, CiliumNode):
@@ -83,6 +87,7 @@ class Assembly(Struct):
             nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
             cilium_nodes=tuple(self.cilium_nodes[key] for key in sorted(self.cilium_nodes)),
             truncated=self.truncated,
+            tests=tuple(self.tests),
         )
 
 

@@ -120,6 +120,8 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
             )
         case "maxItems":
             yield rules.wrong_shape(here, f"{field} has {len(value)} items, more than {bound}")
+        case "maxLength":
+            yield rules.wrong_shape(here, f"{field} has {len(value):,} characters, more than {bound}")
         case "uniqueItems":
             yield rules.wrong_shape(here, f"{field} has an item twice", "remove one of the two")
         case _:

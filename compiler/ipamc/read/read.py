@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
+from ipamc.model.assertion import Assertion
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import MOST, Diagnostic, Enough, Place, Refused
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.progress import reading as begin_reading
+from ipamc.read import rules
 from ipamc.read.assemble import Assembly
 from ipamc.read.decode import shape
 from ipamc.read.explain_shape import Mistyped, mistyped
-from ipamc.read.kinds import Item, walk
+from ipamc.read.kinds import TESTS, Item, walk
 from ipamc.read.kinds.inventory import read_inventory
 from ipamc.read.kinds.unread import FIELDS, unread
 from ipamc.read.locate import Texts
@@ -26,12 +30,13 @@ from ipamc.read.values import Reading
 
 
 def read(
-    name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str]
+    name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str], *, tests: bool = False
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
 
     `sources` are bytes by path; the order of files and documents does not matter. `name` is the name that the
-    Cluster must have, `folder` the place of a finding about all files. Raises Refused, with every finding of
+    Cluster must have, `folder` the place of a finding about all files. Documents of kind Tests are read with
+    `tests` alone: nobody else minds what is wrong with them. Raises Refused, with every finding of
     every file up to MOST errors, if one of them is an error. Linear: some 0.1 s for each megabyte of YAML,
     a quarter of that for JSON, and a tenth for a dump of Nodes, of which nine tenths are not read. A caller that pauses the garbage collector for longer saves a pass.
     """
@@ -40,7 +45,7 @@ def read(
         assembly, shapes, cluster = Assembly(reading.found), Schemas(schemas), None
         with contextlib.suppress(Enough):
             for path in sorted(sources):
-                _read_file(path, sources[path], shapes, reading, assembly)
+                _read_file(path, sources[path], shapes, reading, assembly, tests=tests)
             cluster = assembly.cluster(name, folder, complete=reading.complete)
     found = list(reading.found)
     if cluster is None or reading.found.failed:
@@ -48,19 +53,50 @@ def read(
     return cluster, found
 
 
-def _read_file(path: str, data: bytes, shapes: Schemas, reading: Reading, assembly: Assembly) -> None:
+def read_shared(
+    sources: Mapping[str, bytes], schemas: Mapping[str, str]
+) -> tuple[tuple[Assertion, ...], list[Diagnostic]]:
+    """Read files that stand beside clusters, and have Tests alone; return these and the warnings.
+
+    Raises Refused as `read` does.
+    """
+    reading = Reading()
+    assembly, shapes = Assembly(reading.found), Schemas(schemas)
+    with contextlib.suppress(Enough):
+        for path in sorted(sources):
+            _read_file(path, sources[path], shapes, reading, assembly, tests=True, others=False)
+    found = list(reading.found)
+    if reading.found.failed:
+        raise Refused(tuple(found))
+    return tuple([replace(test, shared=True) for test in assembly.tests]), found
+
+
+def _read_file(
+    path: str,
+    data: bytes,
+    shapes: Schemas,
+    reading: Reading,
+    assembly: Assembly,
+    *,
+    tests: bool,
+    others: bool = True,
+) -> None:
     """Add the values of a file, and report what is wrong with it. Raises Enough."""
     begin_reading(path.rpartition("/")[2])
     late: list[Mistyped] = []
     try:
         if path.endswith(".json"):
             check(path, data)
-            if inventory := plain_inventory(data):
+            if others and (inventory := plain_inventory(data)):
                 assembly.add(read_inventory(inventory, Place(path), reading))
                 return
         for item in _items(path, data, reading):
             if isinstance(item, Place):
                 assembly.truncated = assembly.truncated or item
+            elif item.kind.name == TESTS and not tests:
+                continue
+            elif item.kind.name != TESTS and not others:
+                reading.found.append(rules.not_tests(item.at / "kind", item.kind.name))
             elif (raw := shape(item, shapes, late, reading.found)) is not None:
                 assembly.add(item.kind.read(raw, item.at, reading))
             else:

@@ -108,6 +108,15 @@ def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
     return error("IPC0107", at, f"{name!r} {problem}", help=fix)
 
 
+def not_tests(at: At, kind: str) -> Diagnostic:
+    """IPC1011: a file beside the clusters has documents of kind Tests alone.
+
+    `tests.yaml` in the folder of all clusters holds for each of them, so pools and nodes have no place there.
+    Move the document into the folder of its cluster.
+    """
+    return error("IPC1011", at, f"a {kind} beside the clusters", help="move it into the folder of a cluster")
+
+
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0201: a CIDR has no bits set beyond its prefix length.
 

@@ -14,15 +14,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import Block, part
+from ipamc.model.cidr import part
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
 from ipamc.model.progress import track
 from ipamc.place.allocate.newcomers import Newcomers
-from ipamc.place.allocate.occupancy import Occupancy, blocked_ranges
+from ipamc.place.allocate.occupancy import Occupancy, blocked
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
 from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import (
@@ -83,7 +82,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     renumbers = order.sorted(reconciled.renumbers)
     moved = place_pins(cluster, replace(reconciled, lock=with_pinned), renumbers)
     over = last_day(today, cluster.quarantine_days)
-    occupancy = Occupancy(moved.kept, _blocked(cluster, reconciled), over, today)
+    occupancy = Occupancy(moved.kept, blocked(cluster, reconciled.taken), over, today)
     placed = Newcomers(occupancy)
     placed.place(moved.demands, State.PENDING)
     newcomers = [demand for demand in pinned.demands if not demand.growth]
@@ -169,12 +168,6 @@ class _Order:
 def _with(lock: Lock, kept: Sequence[Line], new: Sequence[Line]) -> Lock:
     """Return the lock with the pins of newcomers placed."""
     return replace(lock, lines=tuple(sorted([*kept, *new], key=_block))) if new else lock
-
-
-def _blocked(cluster: Cluster, reconciled: Reconciled) -> list[Block]:
-    """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
-    pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
-    return outermost([*blocked_ranges(cluster, reconciled.taken), *pins])
 
 
 def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:

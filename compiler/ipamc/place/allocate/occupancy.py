@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
-from ipamc.model.address_sets import blocks_over, lines_over, subtract
+from ipamc.model.address_sets import blocks_over, lines_over, outermost, subtract
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Range
 from ipamc.model.lock import Line, State
@@ -34,6 +34,12 @@ def blocked_ranges(cluster: Cluster, taken: Sequence[Range]) -> dict[Block, Bloc
         **{cidr.block: BlockedRange(why="reserved", range=cidr) for cidr in reserved},
         **{cidr.block: BlockedRange(why="excluded", range=cidr) for cidr in cluster.excluded},
     }
+
+
+def blocked(cluster: Cluster, taken: Sequence[Range]) -> list[Block]:
+    """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
+    pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
+    return outermost([*blocked_ranges(cluster, taken), *pins])
 
 
 class Occupancy(Struct):

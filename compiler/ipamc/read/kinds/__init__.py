@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.model.assertion import Assertion
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.wording import listing, nearest
@@ -22,11 +23,12 @@ from ipamc.read.kinds.clustercidr import RawClusterCidr, read_cluster_cidr
 from ipamc.read.kinds.inventory import RawInventory, read_inventory
 from ipamc.read.kinds.node import RawNode, read_node
 from ipamc.read.kinds.pool import RawPool, read_pool
+from ipamc.read.kinds.tests import RawTests, read_tests
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Document, Odd
 from ipamc.read.values import Reading
 
-Value = Cluster | Pool | Node | CiliumNode | Range
+Value = Cluster | Pool | Node | CiliumNode | Range | Assertion
 
 
 class Kind(Struct, frozen=True):
@@ -41,14 +43,17 @@ class Kind(Struct, frozen=True):
     read: Callable[[Any, Place, Reading], Iterable[Value]]
     """From that struct to the model."""
     of_nodes: bool = False
-    """It tells of nodes, and nothing of the cluster or its pools."""
+    """It tells of nodes, and nothing of the cluster or its pools: who asks about these does not read it."""
 
 
 OURS = "ipamc/v1alpha1"
+TESTS = "Tests"
+"""The kind of document that a compile alone reads."""
 KINDS = (
     Kind((OURS,), "Cluster", "cluster.schema.json", RawCluster, read_cluster),
     Kind((OURS,), "IPPool", "ippool.schema.json", RawPool, read_pool),
     Kind((OURS,), "NodeInventory", "nodeinventory.schema.json", RawInventory, read_inventory, of_nodes=True),
+    Kind((OURS,), TESTS, "tests.schema.json", RawTests, read_tests, of_nodes=True),
     Kind(
         ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
         "IPPool",

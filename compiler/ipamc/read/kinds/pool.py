@@ -137,7 +137,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             for family, part in ((4, spec.ipv4), (6, spec.ipv6))
             if not isinstance(part, UnsetType)
         },
-        selector=_selector(spec.node_selector, here / "nodeSelector", reading),
+        selector=read_selector(spec.node_selector, here / "nodeSelector", reading),
         selector_at=here / "nodeSelector",
         priority=spec.priority,
         overflow=tuple(spec.overflow),
@@ -163,7 +163,9 @@ def _size_class(raw: RawSizeClass, at: Place, reading: Reading) -> SizeClass:
     sizes = {
         family: size for family, size in ((4, raw.ipv4), (6, raw.ipv6)) if not isinstance(size, UnsetType)
     }
-    return SizeClass(selector=_selector(raw.node_selector, at / "nodeSelector", reading), sizes=sizes, at=at)
+    return SizeClass(
+        selector=read_selector(raw.node_selector, at / "nodeSelector", reading), sizes=sizes, at=at
+    )
 
 
 def _pins(raw: Mapping[str, list[str]], at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:
@@ -196,7 +198,8 @@ def _of_pods(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> 
         return reading.bad_selector(problem, at)
 
 
-def _selector(raw: str | RawSelector, at: Place, reading: Reading) -> Selector:
+def read_selector(raw: str | RawSelector, at: Place, reading: Reading) -> Selector:
+    """Return a selector of nodes, in any of the languages; report an invalid one."""
     if isinstance(raw, str):
         return reading.calico(raw, at)
     fields: dict[str, Any] = to_builtins(raw)

@@ -1,0 +1,76 @@
+"""Why a node has a block: the line of the lock, the pool that gave it, and by which selector, with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ipamc.lock.file import line_at
+from ipamc.model.assertion import Assertion
+from ipamc.model.cluster import Pool
+from ipamc.model.diagnostics import At, Related
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Origin, Plan, Want
+from ipamc.model.wording import cut
+
+SHOWN = 20
+"""Blocks of a test that a finding shows."""
+
+
+def because(test: Assertion) -> Iterator[Related]:
+    """Yield the reason that a test gives for itself."""
+    if test.because:
+        yield Related(test.at / "because", f"because {cut(test.because)}")
+
+
+def line_place(plan: Plan, line: Line, want: Want | None) -> At:
+    """Return the place of a block: its line of the lock, else the node that gets it now."""
+    return line_at(plan.lock, line, otherwise=want.node.at if want else None)
+
+
+def has(plan: Plan, line: Line) -> str:
+    """Say who has a block."""
+    if line.state is State.PENDING:
+        return f"node {line.node} is to move to {line.block}"
+    origin = plan.origins.get(line.block)
+    if origin in {None, Origin.RENUMBER}:
+        return f"node {line.node} holds {line.block}"
+    return f"node {line.node} would get {line.block}" + ("" if origin is Origin.FIRST_FIT else f" ({origin})")
+
+
+def lines_shown(plan: Plan, lines: Iterable[tuple[Line, Want | None, str]]) -> list[Related]:
+    """Return the places of at most SHOWN lines, each with what is wrong with it."""
+    found = [
+        Related(line_place(plan, line, want), has(plan, line) + (f", {why}" if why else ""))
+        for line, want, why in lines
+    ]
+    more = len(found) - SHOWN
+    if more > 0:
+        last = found[SHOWN - 1]
+        found[SHOWN - 1 :] = [Related(last.at, f"{last.label}; and {more:,} more")]
+    return found
+
+
+def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
+    """Yield the pool of a block, and by what it serves the node."""
+    pool = plan.cluster.pools_by_name.get(line.pool)
+    if pool is None:
+        return
+    who = f'pool "{pool.name}"'
+    if pool.name in plan.operator_pools:
+        who = f"Cilium's operator gave it out of {who}, which"
+    if pin := next((pin for pin in pool.pins.get(line.node, ()) if pin.block == line.block), None):
+        yield Related(pin.at, f"{who} pins it")
+    elif want is None or pool.selector.matches(want.node.labels, want.node.name):
+        yield Related(pool.selector_at, f"{who} selects it by {cut(pool.selector.canonical)}")
+    elif full := _overflowing(plan, pool, want):
+        yield Related(
+            full.at / "spec" / "overflow", f'{who} takes the place of "{full.name}" when that is full'
+        )
+    else:
+        yield Related(pool.selector_at, f"{who} no longer selects it by {cut(pool.selector.canonical)}")
+
+
+def _overflowing(plan: Plan, pool: Pool, want: Want) -> Pool | None:
+    """Return a pool of the node that overflows to another one."""
+    known = plan.cluster.pools_by_name
+    return next((known[offer.pool.name] for offer in want.offers if pool.name in offer.pool.overflow), None)

@@ -1,0 +1,224 @@
+"""Tests about room: nodes that are not there yet are placed as a compile would place them, and forgotten.
+
+What such a node looks like decides on its pools, so nodes with the same pools and block sizes are placed once
+for all tests. Each kind of node is placed by itself: room for 40 of each is not room for 40 of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from ipamc.assertions import rules
+from ipamc.assertions.blocks import Verdict, no_nodes
+from ipamc.assertions.rules import Lack
+from ipamc.assertions.subjects import Subjects, TooMany
+from ipamc.model.assertion import Assertion, Room
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import HOSTNAME, Node, Pool
+from ipamc.model.diagnostics import Place, Related
+from ipamc.model.evidence import Evidence
+from ipamc.model.lock import State
+from ipamc.model.plan import Demand, Offer, Want
+from ipamc.model.pool_words import more_room
+from ipamc.model.wording import cut, nearest, shown
+from ipamc.place.allocate.free_space import Space
+from ipamc.place.allocate.newcomers import Newcomers, never
+from ipamc.place.allocate.occupancy import Occupancy, blocked
+from ipamc.place.allocate.reuse import last_day
+from ipamc.place.allocate.shortage import ip
+from ipamc.place.candidates import rank
+from ipamc.place.choose import Chooser
+
+MOST_WORK = 2_000_000
+"""Nodes that are placed for all tests together, and lines that lie in their pools."""
+
+
+class _Kind(NamedTuple):
+    """Nodes that are placed alike."""
+
+    offers: tuple[Offer, ...]
+    who: str
+    """For messages."""
+    at: Place
+    """The test, or a node that they look like."""
+
+
+class _Found(NamedTuple):
+    """How much room there is."""
+
+    room: int
+    why: str
+    """Why there is no more."""
+    pools: tuple[Pool, ...]
+    """Those that are full."""
+
+
+class Rooms:
+    """The room in a plan."""
+
+    def __init__(self, subjects: Subjects, today: str) -> None:
+        self._subjects = subjects
+        self._plan = subjects.plan
+        self._today = today
+        self._work = 0
+        self._known: dict[tuple[int, int], _Found] = {}
+
+    @cached_property
+    def _chooser(self) -> Chooser:
+        return Chooser(sorted(self._plan.cluster.pools, key=rank))
+
+    @cached_property
+    def _blocked(self) -> list[Block]:
+        cluster = self._plan.cluster
+        return blocked(cluster, Evidence(cluster).taken(self._plan.lock.lines))
+
+    def _occupancy(self) -> Occupancy:
+        over = last_day(self._today, self._plan.cluster.quarantine_days)
+        return Occupancy(self._plan.lock.lines, self._blocked, over, self._today)
+
+    def check(self, test: Assertion, demands: Room) -> Verdict:
+        """Test that so many more nodes would get their blocks. Raises TooMany."""
+        if demands.pool:
+            return self._check_pool(test, demands)
+        at = test.at / "room"
+        if demands.like is not None:
+            kinds = [_Kind(self._offers(demands.like), " like that", at / "like")]
+        else:
+            kinds = list(self._kinds(demands))
+            if not kinds:
+                return self._no_kind(test, demands)
+        findings = []
+        for kind in kinds:
+            found = self._room(kind.offers, demands.nodes)
+            if found.room < demands.nodes:
+                also = [*_places(found.pools), Related(kind.at, "nodes like this one")]
+                way_out = self._way_out(found.pools)
+                lack = Lack(demands.nodes, found.room, kind.who, found.why, also, way_out)
+                findings.append(rules.no_room_for(test, lack))
+        return Verdict(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
+
+    def _kinds(self, demands: Room) -> Iterator[_Kind]:
+        """Yield the kinds of nodes that a test is about, each once, in order of value and name."""
+        groups = self._subjects.of(demands.selector)
+        by_value = self._subjects.by_value(demands.each, groups) if demands.each else {"": groups}
+        for value, some in by_value.items():
+            known: set[int] = set()
+            kinds = [want for group in some for want in self._subjects.kinds(group)]
+            for want in sorted(kinds, key=lambda want: want.node.name):
+                labels = want.node.labels
+                offers = self._offers({**labels, HOSTNAME: ""} if HOSTNAME in labels else labels)
+                if id(offers) not in known:
+                    known.add(id(offers))
+                    of = f" ({demands.each}={value})" if demands.each else ""
+                    yield _Kind(offers, f" like {want.node.name}{of}", want.node.at)
+
+    def _no_kind(self, test: Assertion, demands: Room) -> Verdict:
+        at = test.at / "room"
+        if demands.selector is not None and not self._subjects.of(demands.selector):
+            return no_nodes(test, at / "nodeSelector", f"no node fits {cut(demands.selector.canonical)}")
+        of = f" of {cut(demands.selector.canonical)}" if demands.selector else ""
+        keys = {key for want in self._plan.wants for key in want.node.labels}
+        return no_nodes(
+            test, at / "each", f"no node{of} has the label {shown(demands.each)}", nearest(demands.each, keys)
+        )
+
+    def _offers(self, labels: Mapping[str, str]) -> tuple[Offer, ...]:
+        """Return the pools of a node that is not there yet. No selector names it, and no pin."""
+        return self._chooser.choose(Node("", dict(labels), self._plan.cluster.at))
+
+    def _room(self, offers: tuple[Offer, ...], wanted: int) -> _Found:
+        key = id(offers), wanted
+        if key not in self._known:
+            self._known[key] = self._place(offers, wanted)
+        return self._known[key]
+
+    def _spend(self, nodes: int, pools: Sequence[Pool]) -> None:
+        """Count the work before it is done. Raises TooMany."""
+        ranges = [cidr.block for pool in pools for part in pool.families.values() for cidr in part.ranges]
+        lines = self._subjects.lines_in(ranges)
+        self._work += nodes + lines // 10
+        if self._work > MOST_WORK:
+            raise TooMany(f"tests of room place more than {MOST_WORK:,} nodes and lines")
+
+    def _place(self, offers: tuple[Offer, ...], wanted: int) -> _Found:
+        cluster = self._plan.cluster
+        if not offers:
+            return _Found(0, "no pool selects a node with these labels", ())
+        self._spend(wanted, [offer.pool for offer in offers[:1]])
+        newcomers = Newcomers(self._occupancy())
+        want = Want(Node("", {}, cluster.at), offers)
+        if cluster.mode.one_block:
+            newcomers.place([Demand(want, cluster.families)] * wanted, State.HELD)
+            room = wanted - len(newcomers.short) - len(newcomers.unserved)
+        else:
+            room = wanted
+            for offer in offers:
+                families = [family for family in cluster.families if family in offer.sizes]
+                count = dict.fromkeys(families, offer.pool.blocks_per_node)
+                before = len(newcomers.short)
+                newcomers.place([Demand(want, tuple(families), offer, count)] * wanted, State.HELD)
+                room = min(room, wanted - (len(newcomers.short) - before))
+        if newcomers.short:
+            short = newcomers.short[0]
+            passed = "".join(f"; {passed.pool} {passed.why}" for passed in short.passed[:5])
+            stands_in = [self._pool(passed.pool) for passed in short.passed[:5] if not passed.barred]
+            return _Found(
+                room, f"pool {short.offer.pool.name} is full then{passed}", (short.offer.pool, *stands_in)
+            )
+        if newcomers.unserved:
+            return _Found(
+                room,
+                f"no pool gives them {ip(newcomers.unserved[0].families)}",
+                tuple(offer.pool for offer in offers[:1]),
+            )
+        return _Found(room, "", ())
+
+    def _pool(self, name: str) -> Pool:
+        return self._plan.cluster.pools_by_name[name]
+
+    def _check_pool(self, test: Assertion, demands: Room) -> Verdict:
+        cluster, at = self._plan.cluster, test.at / "room"
+        pool = cluster.pools_by_name.get(demands.pool)
+        if pool is None:
+            near = nearest(demands.pool, cluster.pools_by_name)
+            fix = f"did you mean {near!r}?" if near else "correct it, or remove the test"
+            finding = rules.no_subject(test, at / "pool", f"there is no pool {shown(demands.pool)}", fix)
+            return Verdict(0, "pool", "pools", (finding,), empty=True)
+        self._spend(demands.nodes, [pool])
+        wanted = demands.nodes * pool.blocks_per_node
+        families = [family for family in pool.families if family in cluster.families]
+        blocks = [0 if pool.disabled else self._blocks(pool, family, wanted) for family in families]
+        room = min(blocks, default=0) // pool.blocks_per_node
+        if room >= demands.nodes:
+            return Verdict(1, "pool", "pools", ())
+        why = f"pool {pool.name} {never(pool)}" if pool.disabled else f"pool {pool.name} is full then"
+        lack = Lack(demands.nodes, room, "", why, _places((pool,)), self._way_out((pool,)))
+        finding = rules.no_room_for(test, lack)
+        return Verdict(1, "pool", "pools", (finding,))
+
+    def _blocks(self, pool: Pool, family: int, wanted: int) -> int:
+        """Count the blocks of its blockSize that a pool could give out, up to so many."""
+        part = pool.families[family]
+        space = Space(family, [cidr.block for cidr in part.ranges], self._occupancy())
+        for number in range(wanted):
+            place = space.find(part.block_size)
+            if place is None:
+                return number
+            space.take(place)
+        return wanted
+
+    def _way_out(self, pools: Sequence[Pool]) -> str:
+        if not pools:
+            return "select such nodes with a pool"
+        return more_room(pools[0], one_block=self._plan.cluster.mode.one_block)
+
+
+def _places(pools: Sequence[Pool]) -> list[Related]:
+    return [
+        Related(cidr.at, f'the last range of pool "{pool.name}"')
+        for pool in pools
+        for part in pool.families.values()
+        for cidr in part.ranges[-1:]
+    ]

@@ -1,0 +1,333 @@
+"""The findings about tests. A test with `warn` makes a warning of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ipamc.assertions.chain import SHOWN, because, given_by, line_place, lines_shown
+from ipamc.model.assertion import Agreed, Assertion
+from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Plan, Want
+from ipamc.model.wording import cut, shown
+
+OR_THE_TEST = "or change the test (warn: true only warns)"
+
+
+class Wrong(NamedTuple):
+    """A block that a test does not allow."""
+
+    line: Line
+    want: Want | None
+    """Its node; None where it is not in the inventory."""
+    why: str
+    at: Place
+    """The part of the test that does not allow it."""
+    served: bool = False
+    """The pool that would serve the node today has what the test allows."""
+
+
+def said(test: Assertion) -> str:
+    """Return the beginning of every message about a test."""
+    return f'test "{cut(test.name)}"'
+
+
+def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int) -> Diagnostic:
+    """IPC1001: the blocks of nodes are where a test allows them, and as large.
+
+    A test of kind `blocks` names CIDRs and sizes for the nodes of a selector. The finding shows each block that
+    is elsewhere, the pool that gave it, and the selector. Let a pool of these CIDRs select the nodes, by a
+    higher `priority`; nodes that hold their blocks stay until they are renumbered: `ipamc lock --renumber` for
+    all of them in one run, as the held blocks are allowed until each node has moved. Where Cilium's operator
+    gives out blocks, ipamc can move nobody.
+    """
+    make = warning if test.warn else error
+    first = wrong[0]
+    nodes = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
+    return make(
+        "IPC1001",
+        first.at,
+        f"{said(test)}: {count(len({found.line.node for found in wrong}), 'node')} of {of:,} with a block that it does not allow: {nodes}",
+        also=[
+            *lines_shown(plan, ((found.line, found.want, found.why) for found in wrong)),
+            *given_by(plan, first.line, first.want),
+            *because(test),
+        ],
+        help=_way_out(plan, wrong),
+    )
+
+
+def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
+    """Return what can be done about blocks of one pool."""
+    line, cluster = wrong[0].line, plan.cluster.name
+    if line.pool in plan.operator_pools:
+        return (
+            f"ipamc cannot move these: let pool {line.pool} have only CIDRs that the test allows, then drain and re-create "
+            f"the nodes; until then take them out of the nodeSelector of the test, {OR_THE_TEST}"
+        )
+    pending = [found.line.node for found in wrong if found.line.state is State.PENDING]
+    if pending:
+        return f"cancel the move: ipamc lock {cluster} --release {pending[0]}, {OR_THE_TEST}"
+    held = list(dict.fromkeys(found.line.node for found in wrong if found.line.block not in plan.origins))
+    if not held:
+        return f"let a pool with what the test allows come before pool {line.pool} for these nodes, by its nodeSelector or priority, {OR_THE_TEST}"
+    more = f", and so on for all {len(held):,}" if len(held) > SHOWN else ""
+    command = f"ipamc lock {cluster} {' '.join(f'--renumber {node}' for node in held[:SHOWN])}{more}"
+    first = (
+        ""
+        if all(found.served for found in wrong)
+        else "let a pool with what the test allows serve them, then move "
+    )
+    return f"{first or 'move '}all of them in one run: {command}; {OR_THE_TEST}"
+
+
+def node_lacks_block(
+    plan: Plan, test: Assertion, lacks: Sequence[tuple[Block, Place]], has: Sequence[Line], want: Want
+) -> Diagnostic:
+    """IPC1002: a node has the blocks that a test names.
+
+    Something outside of the cluster knows the node by this block: a firewall, a peer, a licence. Pin the block
+    in its pool, `pins: {NODE: [BLOCK]}`, and move the node there with `ipamc lock --renumber NODE`. A pending
+    block counts: the test speaks of what the node has when the renumber is complete.
+    """
+    make = warning if test.warn else error
+    blocks, first = ", ".join(str(block) for block, _ in lacks[:5]), lacks[0]
+    instead = [line for line in has if line.block.family == first[0].family] or has
+    what = f"it has {names(str(line.block) for line in has)}" if has else "it has none"
+    moving = next((line for line in instead if line.state is State.PENDING), None)
+    if moving:
+        way_out = f"cancel the move: ipamc lock {plan.cluster.name} --release {want.node.name}"
+    else:
+        way_out = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: ipamc lock {plan.cluster.name} --renumber {want.node.name}"
+    return make(
+        "IPC1002",
+        first[1],
+        f"{said(test)}: node {want.node.name} does not have {blocks}; {what}",
+        also=[
+            *lines_shown(plan, ((line, want, "") for line in instead)),
+            *(found for line in instead[:1] for found in given_by(plan, line, want)),
+            *because(test),
+        ],
+        help=f"{way_out}; {OR_THE_TEST}",
+    )
+
+
+class Lack(NamedTuple):
+    """Too little room for nodes of a kind."""
+
+    wanted: int
+    room: int
+    """So many of these fit."""
+    who: str
+    """What the nodes are like, for the message."""
+    why: str
+    also: Sequence[Related]
+    """The pools, and a node of the kind."""
+    way_out: str
+
+
+def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
+    """IPC1003: there is room for as many nodes as a test says.
+
+    The nodes are placed as a compile would place them, one after the other, in the pools that would serve them
+    and those that stand in; nothing is kept of it. Blocks in quarantine count when their days are over. Add a
+    CIDR at the end of a pool's `cidrs`, name a further pool in its `overflow`, or release what is in quarantine
+    and no longer used.
+    """
+    make = warning if test.warn else error
+    return make(
+        "IPC1003",
+        test.at / "room" / "nodes",
+        f"{said(test)}: room for {lack.room:,} of {lack.wanted:,} more nodes{lack.who}; {lack.why}",
+        also=[*lack.also, *because(test)],
+        help=f"{lack.way_out}; {OR_THE_TEST}",
+    )
+
+
+class Shared(NamedTuple):
+    """A prefix with blocks of two groups."""
+
+    prefix: Block
+    one: Line
+    other: Line
+    groups: tuple[str, str]
+
+
+def shares_prefix(
+    plan: Plan, test: Assertion, shared: Sequence[Shared], wants: Sequence[Want | None]
+) -> Diagnostic:
+    """IPC1004: groups of nodes that a test keeps apart share no prefix.
+
+    Routers and firewalls summarise the blocks of a group as prefixes of this length: a route or rule for one
+    group would catch the other. A node that two selectors pick is in both groups. Give each group a pool of its
+    own prefixes, and move nodes that are elsewhere with `ipamc lock --renumber`.
+    """
+    make = warning if test.warn else error
+    first = shared[0]
+    prefixes = names((str(found.prefix) for found in shared), 3)
+    blocks = [
+        (line, want, f"in {found.prefix}: {cut(group)}")
+        for found, pair in zip(shared, zip(wants[::2], wants[1::2], strict=True), strict=True)
+        for line, want, group in zip((found.one, found.other), pair, found.groups, strict=True)
+    ]
+    if first.one.node == first.other.node:
+        way_out = f"node {first.one.node} is in both groups: let the selectors pick different nodes"
+    else:
+        mover = first.other.node
+        way_out = f"give each group pools of its own, then for the nodes that are elsewhere: ipamc lock {plan.cluster.name} --renumber {mover}"
+    return make(
+        "IPC1004",
+        test.at / "apart",
+        f"{said(test)}: {count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}",
+        also=[*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1]), *because(test)],
+        help=f"{way_out}; {OR_THE_TEST}",
+    )
+
+
+def something_there(
+    plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong], ranges: Sequence[Related]
+) -> Diagnostic:
+    """IPC1005: nothing is in a CIDR that a test keeps free.
+
+    Somebody else has these addresses: an office, a partner, another site. Neither a block nor a range of a pool
+    may be there, because what a pool has today a node gets tomorrow; what is `reserved` or excluded there is
+    never given out, and does not count. Blocks in quarantine do not count, as no node has them.
+    """
+    make = warning if test.warn else error
+    what = [
+        *([count(len(wrong), "block")] if wrong else []),
+        *([count(len(ranges), "range of a pool", "ranges of pools")] if ranges else []),
+    ]
+    way_out = "take the range out of the pool, or reserve that part of it in the pool (reserved)"
+    if wrong:
+        node = wrong[0].line.node
+        way_out += f"; nodes move with: ipamc lock {plan.cluster.name} --renumber {node}"
+    return make(
+        "IPC1005",
+        at,
+        f"{said(test)}: {' and '.join(what)} there",
+        also=[
+            *lines_shown(plan, ((found.line, found.want, found.why) for found in wrong)),
+            *ranges[:SHOWN],
+            *because(test),
+        ],
+        help=f"{way_out}; {OR_THE_TEST}",
+    )
+
+
+def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
+    """IPC1006: every renumber has a ticket.
+
+    The lock's lines are the tool's own and have no comment, so a ticket stands in the test: an entry of
+    `agreed` with the node and the ticket, in the same change as the pending line. A reviewer sees both. A
+    renumber is a pending block, or one that its node moved away from and that is still in quarantine. Where a
+    node has several blocks only pending ones count, because `ipamc resize` takes blocks back without a move.
+    """
+    make = warning if test.warn else error
+    nodes = list(dict.fromkeys(found.line.node for found in wrong))
+    entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
+    pending = next((found.line.node for found in wrong if found.line.state is State.PENDING), "")
+    cancel = f", or cancel it: ipamc lock {plan.cluster.name} --release {pending}" if pending else ""
+    return make(
+        "IPC1006",
+        at,
+        f"{said(test)}: {count(len(nodes), 'node')} renumbered without one: {names(nodes)}",
+        also=[
+            *(Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]),
+            *because(test),
+        ],
+        help=f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}{cancel}",
+    )
+
+
+def no_subject(test: Assertion, at: Place, problem: str, help: str) -> Diagnostic:  # noqa: A002 - the word that users see
+    """IPC1007: a test is about something.
+
+    A selector that picks no node, or a name that nothing has, tests nothing: it is misspelt, or what it was
+    about is gone. `allowEmpty: true` says that this may be. Tests about nodes pass where a cluster has no nodes
+    at all, and those of a file beside the clusters where this cluster has none of them.
+    """
+    make = warning if test.warn else error
+    return make("IPC1007", at, f"{said(test)}: {problem}", also=list(because(test)), help=help)
+
+
+def too_much(at: At, problem: str) -> Diagnostic:
+    """IPC1008: the tests of a cluster can be made in bounded time.
+
+    A cluster has at most 1,000 tests. Their selectors take at most 5,000,000 tests of labels, and tests of kind
+    `room` place at most 2,000,000 nodes and lines, for each kind of node that they are about: some 5 seconds
+    each. Select by labels that many nodes share, and ask for fewer nodes, or for those of fewer kinds.
+    """
+    return error(
+        "IPC1008",
+        at,
+        problem,
+        help='let selectors name values that nodes share, as in rack == "r1", and room ask for fewer nodes, or name a pool',
+    )
+
+
+def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
+    """IPC1009: nodes that have not moved yet break a test.
+
+    Their pending blocks are as the test wants them. Drain each of these nodes, and settle it: `ipamc lock
+    --settle NODE`. Until then its held block is only warned of. `ipamc runbook` shows the steps.
+    """
+    nodes = list(dict.fromkeys(found.line.node for found in wrong))
+    return warning(
+        "IPC1009",
+        at,
+        f"{said(test)}: it will hold when {count(len(nodes), 'node has', 'nodes have')} moved: {names(nodes)}",
+        also=lines_shown(plan, ((found.line, found.want, found.why) for found in wrong)),
+        help=f"drain the node, then: ipamc lock {plan.cluster.name} --settle {nodes[0]}",
+    )
+
+
+def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
+    """IPC1010: what was agreed on is under way.
+
+    An entry of `agreed` whose node is not renumbered, or was long ago, would let the node be renumbered again
+    with an old ticket. Remove it once the quarantine of the old block is over; write it together with
+    `ipamc lock --renumber`.
+    """
+    nodes = names(entry.node for entry in idle)
+    return warning(
+        "IPC1010",
+        idle[0].at,
+        f"{said(test)}: {count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered: {nodes}",
+        help="remove it, or renumber the node",
+    )
+
+
+def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
+    """IPC1012: a ticket looks like one.
+
+    `ticket` is a pattern as a shell has it, with `*`, `?` and `[0-9]`, and each ticket in `agreed` is as it
+    says. Correct the entry, or the pattern.
+    """
+    make = warning if test.warn else error
+    return make(
+        "IPC1012",
+        entry.at / "ticket",
+        f"{said(test)}: {shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}",
+        also=[Related(test.at / "renumber" / "ticket", "tickets are described here"), *because(test)],
+        help="correct the ticket",
+    )
+
+
+def other_space(test: Assertion, space: str) -> Diagnostic:
+    """IPC1013: tests in a cluster's folder are of its own address space.
+
+    `addressSpace` is for a file beside the clusters, and says for which of them its tests hold. In the folder
+    of one cluster it is not needed; one that is another than the Cluster's is a mistake: the tests would never
+    be made.
+    """
+    at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
+    mine = f"the Cluster's is {shown(space)}" if space else "the Cluster names none"
+    return error(
+        "IPC1013",
+        at,
+        f"the tests are of address space {shown(test.space)}, and {mine}",
+        help="remove addressSpace here, or move the document to tests.yaml beside the clusters",
+    )

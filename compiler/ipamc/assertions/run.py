@@ -1,0 +1,103 @@
+"""The tests of a cluster, made of its plan: each with what became of it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ipamc.assertions import rules
+from ipamc.assertions.blocks import Verdict, check_apart, check_blocks, check_node, check_nothing
+from ipamc.assertions.renumbers import check_renumbers
+from ipamc.assertions.rooms import Rooms
+from ipamc.assertions.subjects import Subjects, TooMany
+from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn, Room
+from ipamc.model.cluster import Cluster
+from ipamc.model.diagnostics import Diagnostic, Severity
+from ipamc.model.plan import Plan
+
+MOST = 1000
+"""Tests of a cluster."""
+
+
+class Status(enum.StrEnum):
+    """What became of a test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    WARNED = "warned"
+    """It failed, and has `warn`; or it will hold when nodes have moved."""
+    SKIPPED = "skipped"
+    """It is about no node here, and may be."""
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """A test, and what became of it."""
+
+    test: Assertion
+    status: Status
+    subjects: int
+    """How many nodes, pools or CIDRs it was about."""
+    noun: str
+    """What these are, in the right number."""
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Assertion], list[Diagnostic]]:
+    """Return the tests that hold for a cluster: its own, and those of files beside it for its address space."""
+    own = cluster.tests
+    strangers = [test for test in own if test.space not in {"", cluster.address_space}]
+    tests = [*own, *(test for test in shared if test.space in {"", cluster.address_space})]
+    found = list(
+        {test.at.path: rules.other_space(test, cluster.address_space) for test in strangers}.values()
+    )
+    if len(tests) > MOST:
+        found.append(rules.too_much(tests[MOST].at, f"{len(tests):,} tests, and {MOST:,} is the limit"))
+    return tests, found
+
+
+def run_tests(plan: Plan, today: str) -> tuple[tuple[Result, ...], list[Diagnostic]]:
+    """Make the tests of a plan, in their order; return also their findings, and why some could not be made.
+
+    O(nodes + lines) for all of them together, and what the module of each kind says. Nothing without tests.
+    """
+    results: list[Result] = []
+    found: list[Diagnostic] = []
+    tests = plan.cluster.tests
+    try:
+        if tests:
+            subjects = Subjects(plan)
+            rooms = Rooms(subjects, today)
+            results.extend(_result(test, _verdict(test, subjects, rooms, today), plan) for test in tests)
+    except TooMany as problem:
+        found.append(rules.too_much(tests[len(results)].at, str(problem)))
+    return tuple(results), [*(finding for result in results for finding in result.findings), *found]
+
+
+def _verdict(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) -> Verdict:
+    match test.demands:
+        case BlocksOf() as demands:
+            return check_blocks(test, demands, subjects)
+        case NodeHas() as demands:
+            return check_node(test, demands, subjects)
+        case Room() as demands:
+            return rooms.check(test, demands)
+        case Apart() as demands:
+            return check_apart(test, demands, subjects)
+        case NothingIn() as demands:
+            return check_nothing(test, demands, subjects)
+        case demands:
+            return check_renumbers(test, demands, subjects, today)
+
+
+def _result(test: Assertion, verdict: Verdict, plan: Plan) -> Result:
+    noun = verdict.noun if verdict.subjects == 1 else verdict.plural
+    findings, status = verdict.findings, Status.PASSED
+    if verdict.empty and (test.allow_empty or test.shared or not plan.wants):
+        findings, status = (), Status.SKIPPED
+    elif any(finding.severity is Severity.ERROR for finding in findings):
+        status = Status.FAILED
+    elif findings:
+        status = Status.WARNED
+    return Result(test=test, status=status, subjects=verdict.subjects, noun=noun, findings=findings)

@@ -1,0 +1,190 @@
+"""The nodes that tests are about, and their lines. All nodes are gone through once, for all tests together."""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from ipamc.model.assertion import Apart, Assertion, BlocksOf, Room
+from ipamc.model.cidr import Block
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Plan, Want
+from ipamc.model.selector.selector import Selector
+from ipamc.model.selector.selector_index import SelectorIndex
+
+MOST_TESTS = 5_000_000
+"""Tests of labels, and pairs of a selector and a group of nodes. They take some 5 seconds."""
+
+_block = operator.attrgetter("block")
+
+
+class TooMany(Exception):  # noqa: N818 - a limit, not a failure of ipamc
+    """The tests cannot be made in bounded time; the first argument says of what there are too many."""
+
+
+class Group(Struct, kw_only=True, eq=False):
+    """Nodes that the same selectors select, and that have the same values of the labels of `each`."""
+
+    values: Mapping[str, str]
+    wants: list[Want]
+    """By node name."""
+
+
+class Lines(Struct, frozen=True, kw_only=True):
+    """The blocks of a group, by address."""
+
+    coming: Sequence[Line]
+    """Those that its nodes have once every renumber is complete: held ones, and pending ones."""
+    leaving: Sequence[Line]
+    """Held ones that pending ones are to replace."""
+    sizes: frozenset[tuple[int, int]]
+    """(family, prefix length) of all of them."""
+
+
+class Subjects:
+    """Groups of nodes, for look-up by selector and label."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Group the nodes of a plan. O(nodes), where a test has a selector. Raises TooMany."""
+        self.plan = plan
+        self._one_block = plan.cluster.mode.one_block
+        self._pending: dict[str, list[Line]] = {}
+        for line in plan.lock.lines:
+            if line.state is State.PENDING:
+                self._pending.setdefault(line.node, []).append(line)
+        selectors = {id(selector): selector for test in plan.cluster.tests for selector in _selectors(test)}
+        self._by_selector: dict[int, list[Group]] = {number: [] for number in selectors}
+        self._lines: dict[int, Lines] = {}
+        self._kinds: dict[int, Sequence[Want]] = {}
+        self._wants: dict[str, Want] = {}
+        labels = frozenset(label for test in plan.cluster.tests if (label := _label(test)))
+        self._groups = self._grouped(list(selectors.values()), labels) if selectors or labels else []
+
+    def _grouped(self, selectors: Sequence[Selector], labels: frozenset[str]) -> list[Group]:
+        index = SelectorIndex(selectors)
+        keys = labels.union(*(selector.keys for selector in selectors))
+        named = frozenset().union(*(selector.names for selector in selectors))
+        projected: dict[object, Group] = {}
+        groups: dict[object, Group] = {}
+        pairs = 0
+        for want in self.plan.wants:
+            node = want.node
+            projection = (
+                tuple([item for item in node.labels.items() if item[0] in keys]),
+                node.name if node.name in named else "",
+            )
+            group = projected.get(projection)
+            if group is None:
+                numbers = tuple(index.matching(node.labels, node.name))
+                values = {label: node.labels[label] for label in labels if label in node.labels}
+                key = numbers, tuple(sorted(values.items()))
+                group = groups.get(key)
+                if group is None:
+                    group = groups[key] = Group(values=values, wants=[])
+                    for number in numbers:
+                        self._by_selector[id(selectors[number])].append(group)
+                    pairs += len(numbers)
+                projected[projection] = group
+            group.wants.append(want)
+            if index.asked > MOST_TESTS or pairs > MOST_TESTS:
+                raise TooMany(
+                    f"the selectors of tests and {len(self.plan.wants):,} nodes take more than {MOST_TESTS:,} tests of labels"
+                )
+        return list(groups.values())
+
+    def of(self, selector: Selector | None) -> Sequence[Group]:
+        """Return the groups that a selector selects; None selects all that there are."""
+        return self._groups if selector is None else self._by_selector[id(selector)]
+
+    def by_value(self, label: str, groups: Iterable[Group]) -> dict[str, list[Group]]:
+        """Return groups by their value of a label that some test has in `each`; those without it are left out."""
+        found: dict[str, list[Group]] = {}
+        for group in groups:
+            if (value := group.values.get(label)) is not None:
+                found.setdefault(value, []).append(group)
+        return dict(sorted(found.items()))
+
+    def kinds(self, group: Group) -> Sequence[Want]:
+        """Return a node of each kind, the first by name: nodes of a kind look alike to the pools' selectors.
+
+        A pinned node is a kind of its own. O(nodes) the first time.
+        """
+        found = self._kinds.get(id(group))
+        if found is None:
+            # Nodes that look alike have the same tuple of offers.
+            firsts = {id(want.offers): want for want in reversed(group.wants)}
+            found = self._kinds[id(group)] = list(firsts.values())
+        return found
+
+    def lines(self, group: Group) -> Lines:
+        """Return the blocks of a group. O(n log n) the first time."""
+        found = self._lines.get(id(group))
+        if found is None:
+            found = self._lines[id(group)] = self.lines_of([want.node.name for want in group.wants])
+        return found
+
+    def lines_of(self, nodes: Iterable[str]) -> Lines:
+        """Return the blocks of nodes."""
+        held, pending, leaving = self.plan.held, self._pending, []
+        coming: list[Line] = []
+        for name in nodes:
+            mine = held.get(name, ())
+            if pending and (to_come := pending.get(name)):
+                keys = {line.key(one_block=self._one_block) for line in to_come}
+                gone = [line for line in mine if line.key(one_block=self._one_block) in keys]
+                coming += [line for line in mine if line not in gone] + to_come
+                leaving += gone
+            else:
+                coming += mine
+        coming.sort(key=_block)
+        leaving.sort(key=_block)
+        return Lines(
+            coming=coming,
+            leaving=leaving,
+            sizes=frozenset([(line.block.family, line.block.prefix) for line in (*coming, *leaving)]),
+        )
+
+    @property
+    def moving(self) -> bool:
+        """Tell whether some node has a pending block."""
+        return bool(self._pending)
+
+    def is_leaving(self, line: Line) -> bool:
+        """Tell whether a pending block is to replace a held one."""
+        key = line.key(one_block=self._one_block)
+        return line.state is State.HELD and any(
+            other.key(one_block=self._one_block) == key for other in self._pending.get(line.node, ())
+        )
+
+    def lines_in(self, ranges: Iterable[Block]) -> int:
+        """Count the lines of the lock in some ranges. O(log lines) for each."""
+        lines = self.plan.lock.lines
+        return sum(
+            bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), key=_block)
+            - bisect.bisect_left(lines, Block(block.family, block.first, 0), key=_block)
+            for block in ranges
+        )
+
+    def want(self, node: str) -> Want | None:
+        """Return a node of the inventory by its name, or None."""
+        if not self._wants:
+            self._wants = {want.node.name: want for want in self.plan.wants}
+        return self._wants.get(node)
+
+
+def _selectors(test: Assertion) -> Sequence[Selector]:
+    match test.demands:
+        case BlocksOf(selector=selector):
+            return (selector,)
+        case Room(selector=selector) if selector is not None:
+            return (selector,)
+        case Apart(selectors=selectors):
+            return selectors
+    return ()
+
+
+def _label(test: Assertion) -> str:
+    return test.demands.each if isinstance(test.demands, Room | Apart) else ""

@@ -1,0 +1,293 @@
+"""`ipamc/v1alpha1 Tests`: what the plan of a cluster has to be like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from ipamc.model.assertion import (
+    Agreed,
+    Apart,
+    Assertion,
+    BlocksOf,
+    Demand,
+    NodeHas,
+    NothingIn,
+    Renumber,
+    Room,
+)
+from ipamc.model.cluster import Range
+from ipamc.model.diagnostics import Place
+from ipamc.model.selector.label_syntax import label_key_problem
+from ipamc.model.selector.selector import Selector
+from ipamc.model.wording import cut, listing
+from ipamc.read import rules
+from ipamc.read.kinds.base import Own, Text
+from ipamc.read.kinds.inventory import RawMetadata
+from ipamc.read.kinds.pool import Prefix4, Prefix6, RawSelector, read_selector
+from ipamc.read.syntax import rules as syntax_rules
+from ipamc.read.values import Reading
+
+MOST_NODES = 100_000
+"""The most nodes that `room` asks for."""
+MOST_ITEMS = 1000
+"""The most CIDRs, selectors and tests of one list."""
+
+Cidrs = Annotated[list[str], Meta(min_length=1, max_length=MOST_ITEMS)]
+
+
+class RawBlocks(Own):
+    """`blocks`."""
+
+    node_selector: str | RawSelector
+    within: Cidrs | UnsetType = UNSET
+    outside: Cidrs | UnsetType = UNSET
+    ipv4: Prefix4 | UnsetType = UNSET
+    ipv6: Prefix6 | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if UNSET is self.within is self.outside is self.ipv4 is self.ipv6:
+            raise ValueError
+
+
+class RawNodeHas(Own):
+    """`node`."""
+
+    name: Text
+    has: Cidrs
+
+
+class RawRoom(Own):
+    """`room`."""
+
+    nodes: Annotated[int, Meta(ge=1, le=MOST_NODES)]
+    pool: Text | UnsetType = UNSET
+    like: dict[str, str] | UnsetType = UNSET
+    node_selector: str | RawSelector | UnsetType = UNSET
+    each: Text | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if UNSET is self.pool is self.like is self.node_selector is self.each:
+            raise ValueError
+
+
+class RawApart(Own):
+    """`apart`."""
+
+    node_selectors: (
+        Annotated[list[str | RawSelector], Meta(min_length=2, max_length=MOST_ITEMS)] | UnsetType
+    ) = UNSET
+    each: Text | UnsetType = UNSET
+    ipv4: Prefix4 | UnsetType = UNSET
+    ipv6: Prefix6 | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if UNSET is self.ipv4 is self.ipv6:
+            raise ValueError
+
+
+Ticket = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class RawAgreed(Own):
+    """An entry of `renumber.agreed`."""
+
+    node: Text
+    ticket: Ticket
+
+
+class RawRenumber(Own):
+    """`renumber`."""
+
+    ticket: Ticket
+    agreed: list[RawAgreed] = field(default_factory=list)
+
+
+class RawTest(Own):
+    """An entry of `tests`."""
+
+    name: Text | UnsetType = UNSET
+    because: str = ""
+    warn: bool = False
+    allow_empty: bool = False
+    blocks: RawBlocks | UnsetType = UNSET
+    node: RawNodeHas | UnsetType = UNSET
+    room: RawRoom | UnsetType = UNSET
+    apart: RawApart | UnsetType = UNSET
+    nothing_in: Cidrs | UnsetType = UNSET
+    renumber: RawRenumber | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, name) is UNSET for name in _DEMANDS):
+            raise ValueError
+
+
+_DEMANDS = {
+    "blocks": "blocks",
+    "node": "node",
+    "room": "room",
+    "apart": "apart",
+    "nothing_in": "nothingIn",
+    "renumber": "renumber",
+}
+"""Each kind of assertion, as the struct and as the document calls it."""
+
+
+class RawTests(Own):
+    """The document."""
+
+    api_version: str
+    kind: str
+    tests: Annotated[list[RawTest], Meta(min_length=1, max_length=MOST_ITEMS)]
+    address_space: Text | UnsetType = UNSET
+    metadata: RawMetadata | UnsetType = UNSET
+
+
+def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion]:
+    """Yield the assertions, in the order of the document."""
+    space = "" if isinstance(raw.address_space, UnsetType) else raw.address_space
+    for index, test in enumerate(raw.tests):
+        here = at / "tests" / index
+        given = [written for name, written in _DEMANDS.items() if getattr(test, name) is not UNSET]
+        if len(given) > 1:
+            problem = f"a test has {' and '.join(given)}, and makes one assertion"
+            reading.found.append(
+                syntax_rules.wrong_shape(here / given[1], problem, "write an entry for each")
+            )
+            continue
+        demands = _demands(test, here, reading)
+        if demands is not None:
+            yield Assertion(
+                name=_said(demands) if isinstance(test.name, UnsetType) else test.name,
+                because=test.because,
+                at=here,
+                demands=demands,
+                warn=test.warn,
+                allow_empty=test.allow_empty,
+                space=space,
+            )
+
+
+def _demands(test: RawTest, at: Place, reading: Reading) -> Demand | None:
+    if not isinstance(test.blocks, UnsetType):
+        return _blocks(test.blocks, at / "blocks", reading)
+    if not isinstance(test.node, UnsetType):
+        reading.name(test.node.name, "node", at, "node", "name")
+        return NodeHas(node=test.node.name, has=reading.ranges(test.node.has, at / "node" / "has"))
+    if not isinstance(test.room, UnsetType):
+        return _room(test.room, at / "room", reading)
+    if not isinstance(test.apart, UnsetType):
+        return _apart(test.apart, at / "apart", reading)
+    if not isinstance(test.nothing_in, UnsetType):
+        return NothingIn(ranges=_cidrs(test.nothing_in, at / "nothingIn", reading))
+    if not isinstance(test.renumber, UnsetType):
+        return _renumber(test.renumber, at / "renumber", reading)
+    return None
+
+
+def _blocks(raw: RawBlocks, at: Place, reading: Reading) -> BlocksOf:
+    return BlocksOf(
+        selector=read_selector(raw.node_selector, at / "nodeSelector", reading),
+        within=_cidrs(raw.within, at / "within", reading),
+        outside=_cidrs(raw.outside, at / "outside", reading),
+        sizes=_by_family(raw.ipv4, raw.ipv6),
+    )
+
+
+def _room(raw: RawRoom, at: Place, reading: Reading) -> Room | None:
+    given = [name for name in ("pool", "like") if getattr(raw, name) is not UNSET]
+    if not (raw.node_selector is UNSET and raw.each is UNSET):
+        given.append("each" if raw.node_selector is UNSET else "nodeSelector")
+    if len(given) > 1:
+        problem = f"room has {' and '.join(given)}: the nodes are of one of them"
+        reading.found.append(syntax_rules.wrong_shape(at / given[1], problem, f"keep {listing(given)}"))
+        return None
+    each = "" if isinstance(raw.each, UnsetType) else _label(raw.each, at / "each", reading)
+    return Room(
+        nodes=raw.nodes,
+        pool="" if isinstance(raw.pool, UnsetType) else raw.pool,
+        like=None if isinstance(raw.like, UnsetType) else reading.labels(raw.like, at, "like"),
+        selector=None
+        if isinstance(raw.node_selector, UnsetType)
+        else read_selector(raw.node_selector, at / "nodeSelector", reading),
+        each=each,
+    )
+
+
+def _apart(raw: RawApart, at: Place, reading: Reading) -> Apart | None:
+    if (raw.node_selectors is UNSET) == (raw.each is UNSET):
+        has = "no nodeSelectors and no each" if raw.each is UNSET else "nodeSelectors and each"
+        fix = "name two groups of nodes or more by nodeSelectors, or one label by each"
+        reading.found.append(syntax_rules.wrong_shape(at / "each", f"apart has {has}", fix))
+        return None
+    selectors: tuple[Selector, ...] = ()
+    if not isinstance(raw.node_selectors, UnsetType):
+        here = at / "nodeSelectors"
+        selectors = tuple(
+            read_selector(selector, here / index, reading)
+            for index, selector in enumerate(raw.node_selectors)
+        )
+    each = "" if isinstance(raw.each, UnsetType) else _label(raw.each, at / "each", reading)
+    return Apart(selectors=selectors, each=each, prefixes=_by_family(raw.ipv4, raw.ipv6))
+
+
+def _renumber(raw: RawRenumber, at: Place, reading: Reading) -> Renumber:
+    agreed = []
+    for index, entry in enumerate(raw.agreed):
+        here = at / "agreed" / index
+        reading.name(entry.node, "node", here, "node")
+        agreed.append(Agreed(node=entry.node, ticket=entry.ticket, at=here))
+    return Renumber(ticket=raw.ticket, agreed=tuple(agreed))
+
+
+def _cidrs(raw: list[str] | UnsetType, at: Place, reading: Reading) -> tuple[Range, ...]:
+    return () if isinstance(raw, UnsetType) else reading.ranges(raw, at, pods=False)
+
+
+def _by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:
+    return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
+
+
+def _label(key: str, at: Place, reading: Reading) -> str:
+    if problem := label_key_problem(key):
+        reading.found.append(rules.bad_label(at, "label key", key, problem))
+    return key
+
+
+def _said(demands: Demand) -> str:
+    """Return what a test without a name demands."""
+    match demands:
+        case BlocksOf():
+            return f"blocks of {cut(demands.selector.canonical)}"
+        case NodeHas():
+            return f"node {demands.node} has {_ranges(demands.has)}"
+        case Room():
+            return f"room for {demands.nodes:,} more nodes{_of(demands)}"
+        case Apart():
+            lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(demands.prefixes.items()))
+            groups = (
+                f"the values of {demands.each}"
+                if demands.each
+                else " and ".join(cut(selector.canonical) for selector in demands.selectors[:3])
+            )
+            return f"no {lengths} shared by {groups}"
+        case NothingIn():
+            return f"nothing in {_ranges(demands.ranges)}"
+        case Renumber():
+            return f"no renumber without a ticket {cut(demands.ticket)}"
+
+
+def _of(room: Room) -> str:
+    if room.pool:
+        return f" in pool {cut(room.pool)}"
+    if room.like is not None:
+        return f" with {', '.join(f'{key}={value}' for key, value in sorted(room.like.items())[:6]) or 'no labels'}"
+    of = f" like those of {cut(room.selector.canonical)}" if room.selector else ""
+    return f"{of} for each {room.each}" if room.each else of
+
+
+def _ranges(ranges: tuple[Range, ...]) -> str:
+    more = f" and {len(ranges) - 5} more" if len(ranges) > 5 else ""
+    return ", ".join(str(found.block) for found in ranges[:5]) + more
