@@ -94,7 +94,7 @@ def _look(
     with progress("reading the dump"):
         dump, warnings = load_dump(files, nodes=False)
     with progress("looking at the use of blocks"):
-        inputs = replace(Disk(assume=assume).inputs(folder), today=day)
+        inputs = replace(Disk(assume=assume).inputs(folder), today=day, untested=True)
         plan = compile_cluster(inputs).plan
         try:
             looked, found = look(plan, dump, day)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.workspace import disk, tree
+from ipamc.workspace import disk, shared_tests, tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.trouble import Trouble
 
@@ -93,6 +93,7 @@ class Disk(Struct, frozen=True):
         sources, refused = disk.read_sources(folder)
         if refused:
             raise Refused(tuple(refused))
+        shared, not_shared = shared_tests.read(folder) if rendered else ({}, ())
         lock = self.lock(folder)
         is_rendered = tree.is_there(folder)
         published: Mapping[str, bytes | None] = _published(folder) if rendered else {}
@@ -102,6 +103,8 @@ class Disk(Struct, frozen=True):
             name=name_of(folder),
             folder=folder,
             sources=sources,
+            shared=shared,
+            not_shared=not_shared,
             lock_path=lock.path,
             lock=lock.text,
             rendered=is_rendered,
@@ -124,6 +127,9 @@ class Disk(Struct, frozen=True):
             for path, data in inputs.sources.items():
                 if not disk.is_source(path, folder, data):
                     return path
+            now_shared, _ = shared_tests.read(folder)
+            if other := set(now_shared.items()) ^ set(inputs.shared.items()):
+                return min(other)[0]
             path = f"{folder}/{disk.RENDERED}"
             if tree.is_there(folder) != inputs.rendered:
                 return path

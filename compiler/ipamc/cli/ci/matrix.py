@@ -16,6 +16,7 @@ from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.rendered import parts_of
 from ipamc.workspace.revision import require_top
+from ipamc.workspace.shared_tests import concerned
 from ipamc.workspace.trouble import Trouble
 
 LAST_SUCCESS = "last-success"
@@ -128,7 +129,8 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it.
 
     First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
-    are listed, and a line on stderr says so; with `strict`, Trouble is raised.
+    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and tests beside the clusters
+    concern all of them. Who applies need not mind these: they change nothing that is rendered.
     """
     commit, paths = _since(base, strict=strict)
     if paths is None:
@@ -136,6 +138,9 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
         return commit, sorted(there()), []
     found = there()
     names = touched(paths, f"{disk.CLUSTERS}/", found)
+    if strict and concerned(paths):
+        names = sorted({*names, *found})
+        say("all clusters are listed, because tests that hold for all of them changed")
     gone = [name for name in names if name not in found and is_name(name)]
     if gone:
         say(f"deleted here; what was applied stays: {', '.join(gone)}")
