@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.assertions.run import Result, of_cluster, run_tests
+from ipamc.assertions.run import Result, elsewhere, of_cluster, run_tests
 from ipamc.check import check
 from ipamc.check.adopt import check_adopt
 from ipamc.check.limits import config_map_too_large
@@ -18,9 +18,10 @@ from ipamc.check.published import check_published, read_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
+from ipamc.model.assertion import Assertion
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Version
-from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused
+from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.pool_ranges import Published
@@ -29,7 +30,7 @@ from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.place.reconcile.rendered import rendered_uids
-from ipamc.read.locate import locate
+from ipamc.read.locate import Texts, locate
 from ipamc.read.read import read, read_shared
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
@@ -86,10 +87,10 @@ class Compilation(Struct, frozen=True, kw_only=True):
 class MadeTests(Struct, frozen=True, kw_only=True):
     """The tests of a cluster, and what became of them."""
 
-    space: str
-    """The cluster's address space."""
     results: tuple[Result, ...]
-    """Their findings are located."""
+    """Those of the cluster, then those of files beside it that hold for others. Their findings are located."""
+    places: tuple[Span, ...]
+    """Where each of them stands."""
     diagnostics: tuple[Located, ...]
     """All findings, also those of the tests."""
 
@@ -121,8 +122,12 @@ def _with_tests(cluster: Cluster, inputs: Inputs, log: Log) -> Cluster:
     if inputs.untested or not (cluster.tests or inputs.shared or inputs.not_shared):
         return cluster
     log.add(inputs.not_shared)
-    shared = log.keep(read_shared(inputs.shared, inputs.schemas)) if inputs.shared else ()
-    return replace(cluster, tests=tuple(log.keep(of_cluster(cluster, shared))))
+    return replace(cluster, tests=tuple(log.keep(of_cluster(cluster, _shared(inputs, log)))))
+
+
+def _shared(inputs: Inputs, log: Log) -> tuple[Assertion, ...]:
+    """Return the tests of files beside the cluster, also those that do not hold for it."""
+    return log.keep(read_shared(inputs.shared, inputs.schemas)) if inputs.shared else ()
 
 
 def compile_cluster(inputs: Inputs) -> Compilation:
@@ -157,14 +162,21 @@ def make_tests(inputs: Inputs) -> MadeTests:
     with _located(inputs):
         plan, _ = _plan(inputs, log)
         phase("testing")
-        results, found = run_tests(plan, inputs.today)
-        if len(results) < len(plan.cluster.tests):
+        made, found = run_tests(plan, inputs.today)
+        if len(made) < len(plan.cluster.tests):
             log.add(found)
-    texts = _texts(inputs)
+    results = (*made, *elsewhere(plan.cluster, _shared(inputs, Log())))
+    sources = _texts(inputs)
+    texts = Texts(sources, [result.test.at for result in results])
     return MadeTests(
-        space=plan.cluster.address_space,
-        results=tuple([replace(result, findings=locate(result.findings, texts)) for result in results]),
-        diagnostics=locate([*log.diagnostics, *found], texts),
+        results=tuple(
+            [
+                replace(result, findings=locate(result.findings, sources), idle=locate(result.idle, sources))
+                for result in results
+            ]
+        ),
+        places=tuple([texts.span(result.test.at) for result in results]),
+        diagnostics=locate([*log.diagnostics, *found], sources),
     )
 
 

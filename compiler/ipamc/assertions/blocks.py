@@ -18,6 +18,7 @@ from ipamc.model.diagnostics import Diagnostic, Place, Related
 from ipamc.model.lock import Line
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Want
+from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, nearest, shown
 
 _block = operator.attrgetter("block")
@@ -44,13 +45,25 @@ def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Verdic
     return Verdict(0, "node", "nodes", (rules.no_subject(test, at, problem, way_out),), empty=True)
 
 
+def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjects) -> Verdict:
+    """Return the verdict of a test whose selector picks no node; it names a label that no node has."""
+    known = {key for want in subjects.plan.wants for key in want.node.labels}
+    if missing := sorted(selector.keys - known):
+        key = missing[0]
+        same_name = [other for other in sorted(known) if other.rpartition("/")[2] == key.rpartition("/")[2]]
+        near = nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
+        problem = f"no node fits {cut(selector.canonical)}, and none has the label {shown(key)}"
+        return no_nodes(test, at, problem, near)
+    return no_nodes(test, at, f"no node fits {cut(selector.canonical)}")
+
+
 def check_blocks(test: Assertion, demands: BlocksOf, subjects: Subjects) -> Verdict:
     """Test where the blocks of nodes are, and how large."""
     groups = subjects.of(demands.selector)
     nodes = sum(len(group.wants) for group in groups)
     at = test.at / "blocks"
     if not nodes:
-        return no_nodes(test, at / "nodeSelector", f"no node fits {cut(demands.selector.canonical)}")
+        return no_nodes_of(test, at / "nodeSelector", demands.selector, subjects)
     allowed = _Allowed(demands, at)
     now: list[Wrong] = []
     later: list[Wrong] = []
@@ -92,9 +105,10 @@ class _Allowed:
         demands = self._demands
         found: dict[Block, tuple[Line, str, Place]] = {}
         for family, within in self._within.items():
+            ranges = [cidr for cidr in demands.within if cidr.block.family == family]
+            why = f"not within {_listed(ranges)}"
             for line in _not_within(lines, family, within):
-                ranges = [cidr for cidr in demands.within if cidr.block.family == family]
-                found[line.block] = line, f"not within {_listed(ranges)}", self._at / "within"
+                found[line.block] = line, why, self._at / "within"
         for cidr in demands.outside:
             for line in lines_over(lines, cidr.block):
                 found.setdefault(line.block, (line, f"in {cidr.block}", cidr.at))
@@ -171,9 +185,9 @@ def check_apart(test: Assertion, demands: Apart, subjects: Subjects) -> Verdict:
             return no_nodes(test, at / "each", f"no node has the label {shown(demands.each)}")
     else:
         named = [(selector.canonical, subjects.of(selector)) for selector in demands.selectors]
-        for number, (name, groups) in enumerate(named):
-            if not groups:
-                return no_nodes(test, at / "nodeSelectors" / number, f"no node fits {cut(name)}")
+        for number, selector in enumerate(demands.selectors):
+            if not subjects.of(selector):
+                return no_nodes_of(test, at / "nodeSelectors" / number, selector, subjects)
     nodes = sum(len(group.wants) for _, groups in named for group in groups)
     findings: tuple[Diagnostic, ...] = ()
     if now := list(_shared(_prefixes(named, demands.prefixes, subjects, leaving=False))):

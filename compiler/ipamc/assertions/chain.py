@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from ipamc.lock.file import line_at
 from ipamc.model.assertion import Assertion
@@ -37,16 +37,14 @@ def has(plan: Plan, line: Line) -> str:
     return f"node {line.node} would get {line.block}" + ("" if origin is Origin.FIRST_FIT else f" ({origin})")
 
 
-def lines_shown(plan: Plan, lines: Iterable[tuple[Line, Want | None, str]]) -> list[Related]:
+def lines_shown(plan: Plan, lines: Sequence[tuple[Line, Want | None, str]]) -> list[Related]:
     """Return the places of at most SHOWN lines, each with what is wrong with it."""
     found = [
         Related(line_place(plan, line, want), has(plan, line) + (f", {why}" if why else ""))
-        for line, want, why in lines
+        for line, want, why in lines[:SHOWN]
     ]
-    more = len(found) - SHOWN
-    if more > 0:
-        last = found[SHOWN - 1]
-        found[SHOWN - 1 :] = [Related(last.at, f"{last.label}; and {more:,} more")]
+    if more := len(lines) - len(found):
+        found[-1] = Related(found[-1].at, f"{found[-1].label}; and {more:,} more")
     return found
 
 

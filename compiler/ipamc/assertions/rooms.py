@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ipamc.assertions import rules
-from ipamc.assertions.blocks import Verdict, no_nodes
+from ipamc.assertions.blocks import Verdict, no_nodes, no_nodes_of
 from ipamc.assertions.rules import Lack
 from ipamc.assertions.subjects import Subjects, TooMany
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import HOSTNAME, Node, Pool
-from ipamc.model.diagnostics import Place, Related
+from ipamc.model.diagnostics import Related
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
@@ -41,8 +41,8 @@ class _Kind(NamedTuple):
     offers: tuple[Offer, ...]
     who: str
     """For messages."""
-    at: Place
-    """The test, or a node that they look like."""
+    at: Related
+    """Their labels, or a node that they look like."""
 
 
 class _Found(NamedTuple):
@@ -64,6 +64,7 @@ class Rooms:
         self._today = today
         self._work = 0
         self._known: dict[tuple[int, int], _Found] = {}
+        self._like: dict[str, tuple[Offer, ...]] = {}
 
     @cached_property
     def _chooser(self) -> Chooser:
@@ -84,7 +85,7 @@ class Rooms:
             return self._check_pool(test, demands)
         at = test.at / "room"
         if demands.like is not None:
-            kinds = [_Kind(self._offers(demands.like), " like that", at / "like")]
+            kinds = [_Kind(self._offers(demands.like), " like that", Related(at / "like", "their labels"))]
         else:
             kinds = list(self._kinds(demands))
             if not kinds:
@@ -93,7 +94,7 @@ class Rooms:
         for kind in kinds:
             found = self._room(kind.offers, demands.nodes)
             if found.room < demands.nodes:
-                also = [*_places(found.pools), Related(kind.at, "nodes like this one")]
+                also = [*_places(found.pools), kind.at]
                 way_out = self._way_out(found.pools)
                 lack = Lack(demands.nodes, found.room, kind.who, found.why, also, way_out)
                 findings.append(rules.no_room_for(test, lack))
@@ -107,22 +108,31 @@ class Rooms:
             known: set[int] = set()
             kinds = [want for group in some for want in self._subjects.kinds(group)]
             for want in sorted(kinds, key=lambda want: want.node.name):
-                labels = want.node.labels
-                offers = self._offers({**labels, HOSTNAME: ""} if HOSTNAME in labels else labels)
+                offers = self._offers_like(want)
                 if id(offers) not in known:
                     known.add(id(offers))
                     of = f" ({demands.each}={value})" if demands.each else ""
-                    yield _Kind(offers, f" like {want.node.name}{of}", want.node.at)
+                    at = Related(want.node.at, f"{want.node.name}, as an example")
+                    yield _Kind(offers, f" like {want.node.name}{of}", at)
 
     def _no_kind(self, test: Assertion, demands: Room) -> Verdict:
         at = test.at / "room"
         if demands.selector is not None and not self._subjects.of(demands.selector):
-            return no_nodes(test, at / "nodeSelector", f"no node fits {cut(demands.selector.canonical)}")
+            return no_nodes_of(test, at / "nodeSelector", demands.selector, self._subjects)
         of = f" of {cut(demands.selector.canonical)}" if demands.selector else ""
         keys = {key for want in self._plan.wants for key in want.node.labels}
         return no_nodes(
             test, at / "each", f"no node{of} has the label {shown(demands.each)}", nearest(demands.each, keys)
         )
+
+    def _offers_like(self, want: Want) -> tuple[Offer, ...]:
+        """Return the pools of a further node with the labels of one, but for its host name."""
+        offers = self._like.get(want.node.name)
+        if offers is None:
+            labels = want.node.labels
+            labels = {**labels, HOSTNAME: ""} if HOSTNAME in labels else labels
+            offers = self._like[want.node.name] = self._offers(labels)
+        return offers
 
     def _offers(self, labels: Mapping[str, str]) -> tuple[Offer, ...]:
         """Return the pools of a node that is not there yet. No selector names it, and no pin."""

@@ -28,6 +28,11 @@ class Wrong(NamedTuple):
     served: bool = False
     """The pool that would serve the node today has what the test allows."""
 
+    @property
+    def shown(self) -> tuple[Line, Want | None, str]:
+        """Return what a finding shows of it."""
+        return self.line, self.want, self.why
+
 
 def said(test: Assertion) -> str:
     """Return the beginning of every message about a test."""
@@ -49,9 +54,9 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
     return make(
         "IPC1001",
         first.at,
-        f"{said(test)}: {count(len({found.line.node for found in wrong}), 'node')} of {of:,} with a block that it does not allow: {nodes}",
+        f"{said(test)}: {len({found.line.node for found in wrong}):,} of {count(of, 'node')} with a block that it does not allow: {nodes}",
         also=[
-            *lines_shown(plan, ((found.line, found.want, found.why) for found in wrong)),
+            *lines_shown(plan, [found.shown for found in wrong]),
             *given_by(plan, first.line, first.want),
             *because(test),
         ],
@@ -106,7 +111,7 @@ def node_lacks_block(
         first[1],
         f"{said(test)}: node {want.node.name} does not have {blocks}; {what}",
         also=[
-            *lines_shown(plan, ((line, want, "") for line in instead)),
+            *lines_shown(plan, [(line, want, "") for line in instead]),
             *(found for line in instead[:1] for found in given_by(plan, line, want)),
             *because(test),
         ],
@@ -209,7 +214,7 @@ def something_there(
         at,
         f"{said(test)}: {' and '.join(what)} there",
         also=[
-            *lines_shown(plan, ((found.line, found.want, found.why) for found in wrong)),
+            *lines_shown(plan, [found.shown for found in wrong]),
             *ranges[:SHOWN],
             *because(test),
         ],
@@ -253,6 +258,14 @@ def no_subject(test: Assertion, at: Place, problem: str, help: str) -> Diagnosti
     return make("IPC1007", at, f"{said(test)}: {problem}", also=list(because(test)), help=help)
 
 
+def no_cluster(test: Assertion) -> Diagnostic:
+    """Return the finding about a test beside the clusters whose address space no cluster has."""
+    at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
+    return no_subject(
+        test, at, f"no cluster is of address space {shown(test.space)}", "correct addressSpace, or remove it"
+    )
+
+
 def too_much(at: At, problem: str) -> Diagnostic:
     """IPC1008: the tests of a cluster can be made in bounded time.
 
@@ -279,7 +292,7 @@ def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) 
         "IPC1009",
         at,
         f"{said(test)}: it will hold when {count(len(nodes), 'node has', 'nodes have')} moved: {names(nodes)}",
-        also=lines_shown(plan, ((found.line, found.want, found.why) for found in wrong)),
+        also=lines_shown(plan, [found.shown for found in wrong]),
         help=f"drain the node, then: ipamc lock {plan.cluster.name} --settle {nodes[0]}",
     )
 

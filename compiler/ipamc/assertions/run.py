@@ -30,6 +30,8 @@ class Status(enum.StrEnum):
     """It failed, and has `warn`; or it will hold when nodes have moved."""
     SKIPPED = "skipped"
     """It is about no node here, and may be."""
+    ELSEWHERE = "elsewhere"
+    """It holds for the clusters of another address space."""
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -42,6 +44,23 @@ class Result(Struct, frozen=True, kw_only=True):
     noun: str
     """What these are, in the right number."""
     findings: tuple[Diagnostic, ...] = ()
+    idle: tuple[Diagnostic, ...] = ()
+    """Of a test beside the clusters that is about nothing here: what is wrong if it is so in every cluster."""
+
+
+def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[Result]:
+    """Return the tests of files beside a cluster that hold for others."""
+    return [
+        Result(
+            test=test,
+            status=Status.ELSEWHERE,
+            subjects=0,
+            noun="clusters",
+            idle=(rules.no_cluster(test),),
+        )
+        for test in shared
+        if test.space not in {"", cluster.address_space}
+    ]
 
 
 def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Assertion], list[Diagnostic]]:
@@ -94,10 +113,14 @@ def _verdict(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) -> V
 def _result(test: Assertion, verdict: Verdict, plan: Plan) -> Result:
     noun = verdict.noun if verdict.subjects == 1 else verdict.plural
     findings, status = verdict.findings, Status.PASSED
+    idle: tuple[Diagnostic, ...] = ()
     if verdict.empty and (test.allow_empty or test.shared or not plan.wants):
         findings, status = (), Status.SKIPPED
+        idle = verdict.findings if test.shared and not test.allow_empty and plan.wants else ()
     elif any(finding.severity is Severity.ERROR for finding in findings):
         status = Status.FAILED
     elif findings:
         status = Status.WARNED
-    return Result(test=test, status=status, subjects=verdict.subjects, noun=noun, findings=findings)
+    return Result(
+        test=test, status=status, subjects=verdict.subjects, noun=noun, findings=findings, idle=idle
+    )

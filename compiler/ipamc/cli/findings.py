@@ -26,7 +26,7 @@ from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import refuse_way_out
 
 if TYPE_CHECKING:
-    from ipamc.report.findings.content import Failure, Rule
+    from ipamc.report.findings.content import Checked, Failure, Rule
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,11 +40,12 @@ class Reports(Struct):
     """(format, path)."""
     findings: list[Located] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    checked: list[Checked] = field(default_factory=list)
 
     def write(self) -> None:
         """Write every report. Each file is replaced as a whole."""
         for name, path in self.files:
-            disk.replace(path, _text(self.findings, name, self.failures))
+            disk.replace(path, _text(self.findings, name, self.failures, self.checked))
 
 
 class Problems(Struct):
@@ -158,10 +159,15 @@ def writable(context: click.Context, option: click.Parameter, path: str) -> str:
     return path
 
 
-def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequence[Failure] = ()) -> None:
+def print_findings(
+    findings: Sequence[Diagnostic],
+    style: str,
+    failures: Sequence[Failure] = (),
+    checked: Sequence[Checked] = (),
+) -> None:
     """Print findings to stderr, and for people how many there are; keep them for the reports.
 
-    Beside a document nothing else is printed.
+    `checked` are the tests of which some findings are: for formats that list those that passed, too. Beside a document nothing else is printed.
     """
     from ipamc.report.findings import format_of
     from ipamc.report.terminal_text import tally
@@ -170,9 +176,10 @@ def print_findings(findings: Sequence[Diagnostic], style: str, failures: Sequenc
     if context and _KEY in context.meta:
         context.meta[_KEY].findings.extend(findings)
         context.meta[_KEY].failures.extend(failures)
+        context.meta[_KEY].checked.extend(checked)
     document = format_of(style).document
     if findings or failures or document:
-        _print(_text(findings, style, failures, colour=colour(sys.stderr)), style)
+        _print(_text(findings, style, failures, checked, colour=colour(sys.stderr)), style)
     if findings and style == "full":
         say("")
     if findings and not document:
@@ -193,7 +200,12 @@ def _print(text: str, style: str) -> None:
 
 
 def _text(
-    findings: Sequence[Diagnostic], name: str, failures: Sequence[Failure], *, colour: bool = False
+    findings: Sequence[Diagnostic],
+    name: str,
+    failures: Sequence[Failure],
+    checked: Sequence[Checked],
+    *,
+    colour: bool = False,
 ) -> str:
     from ipamc.report.findings import format_of, report
     from ipamc.report.findings.content import span_of
@@ -211,7 +223,12 @@ def _text(
         failures = [
             replace(failure, folder=failure.folder and rooted.path(failure.folder)) for failure in failures
         ]
-    return report(findings, name, colour=colour, failures=failures, rules=_rules() if chosen.rules else {})
+        checked = [
+            replace(test, at=span(test.at), findings=tuple([located(each, span) for each in test.findings]))
+            for test in checked
+        ]
+    rules = _rules() if chosen.rules else {}
+    return report(findings, name, colour=colour, failures=failures, checked=checked, rules=rules)
 
 
 def _rules() -> dict[str, Rule]:

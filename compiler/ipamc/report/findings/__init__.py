@@ -13,7 +13,7 @@ from importlib import import_module
 from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Located
-from ipamc.report.findings.content import Content, Failure, Rule, with_spans
+from ipamc.report.findings.content import Checked, Content, Failure, Rule, with_spans
 
 LIMIT = 20
 """Findings of one code that a person is shown."""
@@ -57,18 +57,26 @@ def report(
     *,
     colour: bool = False,
     failures: Iterable[Failure] = (),
+    checked: Iterable[Checked] = (),
     rules: Mapping[str, Rule] | None = None,
 ) -> str:
     """Render findings in the format of that name, in order of file, line and column.
 
     For people, the first LIMIT findings of a code and the number of the others. A finding that was not
-    located is shown at its file as a whole.
+    located is shown at its file as a whole. `checked` are the tests of which some findings are.
     """
     chosen = format_of(name)
     shown, more = first_of_each(sorted(map(with_spans, findings), key=_order), chosen.limit)
     render: Callable[[Content], str] = import_module(f"{__name__}.{chosen.name}").render
     return render(
-        Content(findings=tuple(shown), more=more, failures=tuple(failures), rules=rules or {}, colour=colour)
+        Content(
+            findings=tuple(shown),
+            more=more,
+            failures=tuple(failures),
+            checked=tuple(checked),
+            rules=rules or {},
+            colour=colour,
+        )
     )
 
 

@@ -34,6 +34,20 @@ class Failure(Struct, frozen=True):
         return self.text if named else f"{self.folder}: {self.text}"
 
 
+class Checked(Struct, frozen=True, kw_only=True):
+    """A test of a cluster's address plan, and what became of it."""
+
+    cluster: str
+    name: str
+    because: str
+    status: str
+    """passed, failed, warned or skipped."""
+    subjects: str
+    """What it was about: `3 nodes`."""
+    at: Span
+    findings: tuple[Located, ...] = ()
+
+
 class Content(Struct, frozen=True, kw_only=True):
     """Everything that a report may say."""
 
@@ -42,6 +56,8 @@ class Content(Struct, frozen=True, kw_only=True):
     more: Mapping[str, int] = field(default_factory=dict)
     """How many findings of a code are left out, by code in order."""
     failures: tuple[Failure, ...] = ()
+    checked: tuple[Checked, ...] = ()
+    """Tests of `ipamc test`; what they found is among `findings`, too."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
     """By code; empty unless the format asks for them."""
     colour: bool = False

@@ -1,4 +1,4 @@
-"""JUnit XML: a suite a file, a test case a finding.
+"""JUnit XML: a suite a file, a test case a finding; and for `ipamc test` a case for each test of a cluster.
 
 Errors are failures; warnings and notes are cases that pass, with their text. What XML cannot hold (control
 characters, lone surrogates, noncharacters) does not print either: `visible` spells it out.
@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ipamc.model.diagnostics import Located, Severity
-from ipamc.report.findings.content import Content, Failure, lines
+from ipamc.report.findings.content import Checked, Content, Failure, lines
 from ipamc.report.terminal_text import visible, where
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+T = TypeVar("T")
+
+FAILED = "failed"
 
 
 def render(content: Content) -> str:
@@ -26,13 +30,18 @@ def render(content: Content) -> str:
     """
     from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms, for this format alone
 
-    failed = sum(finding.severity is Severity.ERROR for finding in content.findings)
-    tests = max(len(content.findings) + len(content.failures), 1)
+    # What a test found is in its own case.
+    told = {finding for test in content.checked for finding in test.findings}
+    findings = [finding for finding in content.findings if finding not in told]
+    failed = _failed(findings) + sum(test.status == FAILED for test in content.checked)
+    tests = max(len(findings) + len(content.failures) + len(content.checked), 1)
     suites = Element("testsuites", _counts("ipamc", tests, failed, len(content.failures)))
     for failure in content.failures:
         _failure(suites, failure)
-    for path, findings in groupby(content.findings, key=lambda finding: finding.at.path):
-        _suite(suites, visible(path), list(findings))
+    for (cluster, path), checked in groupby(content.checked, key=lambda test: (test.cluster, test.at.path)):
+        _tests(suites, visible(cluster), visible(path), list(checked))
+    for path, some in groupby(findings, key=lambda finding: finding.at.path):
+        _suite(suites, visible(path), list(some))
     if not len(suites):
         suite = _add(suites, "testsuite", _counts("ipamc", 1, 0, 0))
         _add(suite, "testcase", {"classname": "ipamc", "name": "no findings"})
@@ -40,29 +49,53 @@ def render(content: Content) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, "unicode")}\n'
 
 
+def _failed(findings: Iterable[Located]) -> int:
+    return sum(finding.severity is Severity.ERROR for finding in findings)
+
+
+def _tests(suites: Element, cluster: str, path: str, checked: list[Checked]) -> None:
+    """Add the tests of a cluster that stand in one file. Their names are told apart as those of findings."""
+    failed = sum(test.status == FAILED for test in checked)
+    suite = _add(suites, "testsuite", _counts(f"{cluster}: {path}", len(checked), failed, 0))
+    for name, test in _numbered((visible(test.name), test) for test in checked):
+        case = _add(
+            suite, "testcase", {"classname": cluster, "name": name, "file": path, "line": str(test.at.line)}
+        )
+        text = "\n\n".join(map(_text, test.findings))
+        if test.status == FAILED:
+            worst = min(test.findings, key=lambda finding: finding.severity)
+            _add(case, "failure", {"type": worst.code, "message": visible(worst.message)}, text)
+        elif test.status == "skipped":
+            _add(case, "skipped", {"message": "it is about no node here"})
+        elif text:
+            _add(case, "system-out", {}, text)
+
+
+def _text(finding: Located) -> str:
+    return "\n".join((where(finding.at), *lines(finding), f"docs: ipamc explain {finding.code}"))
+
+
 def _suite(suites: Element, path: str, findings: list[Located]) -> None:
-    failed = sum(finding.severity is Severity.ERROR for finding in findings)
-    suite = _add(suites, "testsuite", _counts(path, len(findings), failed, 0))
-    for name, finding in _named(findings):
+    suite = _add(suites, "testsuite", _counts(path, len(findings), _failed(findings), 0))
+    for name, finding in _numbered((f"{f.code}: {visible(f.message)}", f) for f in findings):
         line = {"line": str(finding.at.line)} if finding.at.line else {}
         case = _add(suite, "testcase", {"classname": path, "name": name, "file": path, **line})
-        text = "\n".join((where(finding.at), *lines(finding), f"docs: ipamc explain {finding.code}"))
+        text = _text(finding)
         if finding.severity is Severity.ERROR:
             _add(case, "failure", {"type": finding.code, "message": visible(finding.message)}, text)
         else:
             _add(case, "system-out", {}, f"{finding.severity.word}: {text}")
 
 
-def _named(findings: Iterable[Located]) -> Iterable[tuple[str, Located]]:
-    """Yield the findings of a file, each with a name of its own.
+def _numbered(cases: Iterable[tuple[str, T]]) -> Iterable[tuple[str, T]]:
+    """Yield the cases of a suite, each with a name of its own.
 
     It has no line: CI systems follow a case by its name from run to run.
     """
     seen: Counter[str] = Counter()
-    for finding in findings:
-        name = f"{finding.code}: {visible(finding.message)}"
+    for name, case in cases:
         seen[name] += 1
-        yield (f"{name} ({seen[name]})" if seen[name] > 1 else name), finding
+        yield (f"{name} ({seen[name]})" if seen[name] > 1 else name), case
 
 
 def _failure(suites: Element, failure: Failure) -> None:

@@ -1,0 +1,51 @@
+"""What became of the tests of clusters: lines for people, records for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ipamc.model.diagnostics import count
+from ipamc.report.findings.content import Checked
+from ipamc.report.findings.json import record as finding_record
+from ipamc.report.terminal_text import paint, visible
+
+VERSION = 1
+"""Grows when a field changes its meaning or is removed; not when a field is added."""
+
+_STYLES = {"passed": "dim", "failed": "error", "warned": "warning", "skipped": "note"}
+
+
+def text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
+    """Return the tests of a cluster, a line for each in their order, below its name and how many passed."""
+    if not checked:
+        return f"{visible(cluster)}: no tests\n"
+    numbers = [
+        f"{number:,} {status}"
+        for status in _STYLES
+        if (number := sum(test.status == status for test in checked))
+    ]
+    lines = [f"{visible(cluster)}: {count(len(checked), 'test')}, {', '.join(numbers)}"]
+    for test in checked:
+        status = paint(f"{test.status:<7}", _STYLES[test.status], colour=colour)
+        about = "about no node here" if test.status == "skipped" else test.subjects
+        lines.append(f"  {status}  {visible(test.name)} ({about})")
+    return "\n".join(lines) + "\n"
+
+
+def record(cluster: str, checked: Sequence[Checked] | None) -> dict[str, object]:
+    """Return the JSON object of one cluster; `tests` is null where it was refused before they were made."""
+    tests = None if checked is None else [_record(test) for test in checked]
+    return {"name": cluster, "tests": tests}
+
+
+def _record(test: Checked) -> dict[str, object]:
+    return {
+        "name": test.name,
+        "because": test.because,
+        "status": test.status,
+        "subjects": test.subjects,
+        "file": test.at.path,
+        "line": test.at.line,
+        "column": test.at.column,
+        "findings": [finding_record(finding) for finding in test.findings],
+    }
