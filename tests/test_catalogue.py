@@ -38,6 +38,7 @@ ELSEWHERE = {
     **{f"IPC087{number}": "a table is no input: tests/cli/test_import_prefixes.py" for number in range(9)},
     "IPC0880": "a table is no input: tests/cli/test_import_prefixes.py",
     "IPC0879": "it takes two clusters: tests/cli/test_export.py",
+    "IPC1008": "a thousand tests are no page to read: tests/assertions/test_limits.py",
     "IPC0617": "another run has to come between: tests/place/test_resize_laws.py",
     **{code: "a dump is no input: tests/review/audit/" for code in CODES if code.startswith("IPC09")},
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",

@@ -103,6 +103,43 @@ FULL: dict[str, dict[str, Any]] = {
             {"name": "n2"},
         ],
     },
+    "tests.schema.json": {
+        "apiVersion": "ipamc/v1alpha1",
+        "kind": "Tests",
+        "metadata": {"name": "t", "labels": {}, "annotations": {}},
+        "addressSpace": "fabric",
+        "tests": [
+            {
+                "name": "rack 7",
+                "because": "its switches",
+                "warn": True,
+                "allowEmpty": True,
+                "blocks": {
+                    "nodeSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
+                    "within": ["10.7.0.0/16"],
+                    "outside": ["10.7.255.0/24"],
+                    "ipv4": 26,
+                    "ipv6": 64,
+                },
+            },
+            {
+                "blocks": {
+                    "nodeSelector": {
+                        "nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}]
+                    },
+                    "ipv4": 26,
+                }
+            },
+            {"node": {"name": "n", "has": ["10.7.0.0/26"]}},
+            {"room": {"nodes": 1, "pool": "p"}},
+            {"room": {"nodes": 1, "like": LABELS}},
+            {"room": {"nodes": 1, "nodeSelector": "all()", "each": "rack"}},
+            {"apart": {"nodeSelectors": ["a", {}], "ipv4": 16}},
+            {"apart": {"each": "rack", "ipv6": 48}},
+            {"nothingIn": ["10.200.0.0/16"]},
+            {"renumber": {"ticket": "NET-*", "agreed": [{"node": "n", "ticket": "NET-1"}]}},
+        ],
+    },
     "calico-ippool.schema.json": {
         "apiVersion": "projectcalico.org/v3",
         "kind": "IPPool",

@@ -7,6 +7,7 @@ A case is a txtar archive: a header that says what it shows, then files between 
     -- rendered/PATH --           a file of the rendered tree before
     -- base/PATH --               an input, the lock or a rendered file as it was: what a plan compares with; empty, it was not there. What `base/` lacks was
                                   as it is now; where it has nothing of the rendered tree, that was what the base compiles to
+    -- beside/tests.yaml --       tests that stand beside the cluster's folder
     -- templates/NAME --          a template in place of the project's own: what a bug of ours would do
     -- dump/NAME --               a dump of the running cluster: the case is what `ipamc resize` makes of it, or with want/audit what `ipamc audit` says
     -- want/resize --             the table of `ipamc resize --all`
@@ -80,7 +81,7 @@ _MARK = re.compile(
 )
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
 _SPAN = re.compile(r"want/(1\.\d+)(?:-1\.\d+)?/(.+)")
-_NO_INPUT = ("want/", "rendered/", "templates/", "base/", "dump/")
+_NO_INPUT = ("want/", "rendered/", "templates/", "base/", "dump/", "beside/")
 FOLDER = "clusters/case"
 
 
@@ -159,6 +160,7 @@ def inputs(case: Case) -> Inputs:
         name="case",
         folder=FOLDER,
         sources={f"{FOLDER}/{name}": text.encode() for name, text in sorted(sources.items())},
+        shared={f"clusters/{name}": text.encode() for name, text in _below("beside/", case).items()},
         lock_path=f"{FOLDER}/ipam.lock",
         lock=case.files["ipam.lock"].encode() if "ipam.lock" in case.files else None,
         rendered="rendered" in flags or bool(published),
@@ -370,7 +372,7 @@ def _marked(case: Case, found: tuple[Diagnostic, ...]) -> Case:
         assert isinstance(each.at, Span), each
         name = each.at.path.removeprefix(f"{FOLDER}/")
         full = f"{name}:{each.at.line}:{each.at.column}: {_short(each)}"
-        if _markable(name) and each.at.line and files[name] and full not in written:
+        if _markable(name) and each.at.line and files.get(name) and full not in written:
             mark = f"{each.severity.name}: {each.code}"
             if mark not in marks.setdefault((name, each.at.line), []):
                 marks[name, each.at.line].append(mark)

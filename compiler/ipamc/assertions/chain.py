@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ipamc.lock.file import line_at
 from ipamc.model.assertion import Assertion
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Pool
-from ipamc.model.diagnostics import At, Related
+from ipamc.model.diagnostics import At, Place, Related
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.wording import cut
@@ -48,6 +49,12 @@ def lines_shown(plan: Plan, lines: Sequence[tuple[Line, Want | None, str]]) -> l
     return found
 
 
+def pins_of(plan: Plan, line: Line) -> dict[Block, Place]:
+    """Return the pins of a line's node in the line's pool, with their places."""
+    pool = plan.cluster.pools_by_name.get(line.pool)
+    return {pin.block: pin.at for pin in pool.pins.get(line.node, ())} if pool else {}
+
+
 def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
     """Yield the pool of a block, and by what it serves the node."""
     pool = plan.cluster.pools_by_name.get(line.pool)
@@ -56,8 +63,8 @@ def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
     who = f'pool "{pool.name}"'
     if pool.name in plan.operator_pools:
         who = f"Cilium's operator gave it out of {who}, which"
-    if pin := next((pin for pin in pool.pins.get(line.node, ()) if pin.block == line.block), None):
-        yield Related(pin.at, f"{who} pins it")
+    if pin := pins_of(plan, line).get(line.block):
+        yield Related(pin, f"{who} pins it")
     elif want is None or pool.selector.matches(want.node.labels, want.node.name):
         yield Related(pool.selector_at, f"{who} selects it by {cut(pool.selector.canonical)}")
     elif full := _overflowing(plan, pool, want):

@@ -204,7 +204,8 @@ class Rooms:
         if room >= demands.nodes:
             return Verdict(1, "pool", "pools", ())
         why = f"pool {pool.name} {never(pool)}" if pool.disabled else f"pool {pool.name} is full then"
-        lack = Lack(demands.nodes, room, "", why, _places((pool,)), self._way_out((pool,)))
+        way_out = "let it give out blocks again: disabled: false" if pool.disabled else self._way_out((pool,))
+        lack = Lack(demands.nodes, room, "", why, _places((pool,)), way_out)
         finding = rules.no_room_for(test, lack)
         return Verdict(1, "pool", "pools", (finding,))
 

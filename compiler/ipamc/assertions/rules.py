@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ipamc.assertions.chain import SHOWN, because, given_by, line_place, lines_shown
+from ipamc.assertions.chain import SHOWN, because, given_by, line_place, lines_shown, pins_of
 from ipamc.model.assertion import Agreed, Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
@@ -80,12 +80,12 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
         return f"let a pool with what the test allows come before pool {line.pool} for these nodes, by its nodeSelector or priority, {OR_THE_TEST}"
     more = f", and so on for all {len(held):,}" if len(held) > SHOWN else ""
     command = f"ipamc lock {cluster} {' '.join(f'--renumber {node}' for node in held[:SHOWN])}{more}"
-    first = (
-        ""
-        if all(found.served for found in wrong)
-        else "let a pool with what the test allows serve them, then move "
-    )
-    return f"{first or 'move '}all of them in one run: {command}; {OR_THE_TEST}"
+    first = "let a pool with what the test allows serve them, then move "
+    if any(found.line.block in pins_of(plan, found.line) for found in wrong):
+        first = "take the pin away, then move "
+    elif all(found.served for found in wrong):
+        first = "move "
+    return f"{first}all of them in one run: {command}; {OR_THE_TEST}"
 
 
 def node_lacks_block(
@@ -145,7 +145,7 @@ def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
     return make(
         "IPC1003",
         test.at / "room" / "nodes",
-        f"{said(test)}: room for {lack.room:,} of {lack.wanted:,} more nodes{lack.who}; {lack.why}",
+        f"{said(test)}: room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}; {lack.why}",
         also=[*lack.also, *because(test)],
         help=f"{lack.way_out}; {OR_THE_TEST}",
     )
@@ -206,9 +206,10 @@ def something_there(
         *([count(len(ranges), "range of a pool", "ranges of pools")] if ranges else []),
     ]
     way_out = "take the range out of the pool, or reserve that part of it in the pool (reserved)"
-    if wrong:
-        node = wrong[0].line.node
-        way_out += f"; nodes move with: ipamc lock {plan.cluster.name} --renumber {node}"
+    if held := next((found.line.node for found in wrong if found.line.block not in plan.origins), ""):
+        way_out += (
+            f"; and in the same run move who is there: ipamc lock {plan.cluster.name} --renumber {held}"
+        )
     return make(
         "IPC1005",
         at,

@@ -114,7 +114,12 @@ def not_tests(at: At, kind: str) -> Diagnostic:
     `tests.yaml` in the folder of all clusters holds for each of them, so pools and nodes have no place there.
     Move the document into the folder of its cluster.
     """
-    return error("IPC1011", at, f"a {kind} beside the clusters", help="move it into the folder of a cluster")
+    return error(
+        "IPC1011",
+        at,
+        f"a document of kind {kind} beside the clusters",
+        help="move it into the folder of a cluster",
+    )
 
 
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:

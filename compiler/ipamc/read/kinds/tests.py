@@ -19,7 +19,7 @@ from ipamc.model.assertion import (
     Room,
 )
 from ipamc.model.cluster import Range
-from ipamc.model.diagnostics import Place
+from ipamc.model.diagnostics import Place, count
 from ipamc.model.selector.label_syntax import label_key_problem
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing
@@ -264,7 +264,7 @@ def _said(demands: Demand) -> str:
         case NodeHas():
             return f"node {demands.node} has {_ranges(demands.has)}"
         case Room():
-            return f"room for {demands.nodes:,} more nodes{_of(demands)}"
+            return f"room for {count(demands.nodes, 'more node')}{_of(demands)}"
         case Apart():
             lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(demands.prefixes.items()))
             groups = (
