@@ -91,8 +91,6 @@ class MadeTests(Struct, frozen=True, kw_only=True):
     """Those of the cluster, then those of files beside it that hold for others. Their findings are located."""
     places: tuple[Span, ...]
     """Where each of them stands."""
-    diagnostics: tuple[Located, ...]
-    """All findings, also those of the tests."""
 
 
 def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]:
@@ -176,7 +174,6 @@ def make_tests(inputs: Inputs) -> MadeTests:
             ]
         ),
         places=tuple([texts.span(result.test.at) for result in results]),
-        diagnostics=locate([*log.diagnostics, *found], sources),
     )
 
 

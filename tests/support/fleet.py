@@ -37,6 +37,11 @@ def inventory(nodes: Iterable[Mapping[str, Any]]) -> Document:
     return {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": [dict(node) for node in nodes]}
 
 
+def assertions(*entries: Mapping[str, Any]) -> Document:
+    """Make a Tests document."""
+    return {"apiVersion": "ipamc/v1alpha1", "kind": "Tests", "tests": [dict(entry) for entry in entries]}
+
+
 def as_json(documents: Sequence[Document]) -> dict[str, bytes]:
     """Give each document a file of its own, in the order given."""
     return {

@@ -154,7 +154,12 @@ def run(task: Task) -> Outcome:
             checked.append(test)
         if result.test.shared and result.status in {Status.ELSEWHERE, Status.SKIPPED}:
             idle.append(Shared(test=test, idle=tuple(map(with_spans, result.idle))))
-    return Outcome(folder=task.folder, checked=tuple(checked), idle=tuple(idle), findings=made.diagnostics)
+    return Outcome(
+        folder=task.folder,
+        checked=tuple(checked),
+        idle=tuple(idle),
+        findings=tuple([finding for test in checked for finding in test.findings]),
+    )
 
 
 def failed(task: Task, exception: BaseException) -> Outcome:
@@ -166,7 +171,7 @@ def failed(task: Task, exception: BaseException) -> Outcome:
 def with_idle(done: Sequence[Outcome]) -> list[Outcome]:
     """Let tests beside the clusters fail that are about nothing in any of them, in the first that tells why.
 
-    Nothing is said where some cluster could not be outcome: they may be about that one.
+    Nothing is said where some cluster could not be tested: they may be about that one.
     """
     if any(outcome.checked is None for outcome in done):
         return list(done)

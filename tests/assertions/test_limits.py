@@ -1,0 +1,53 @@
+"""Tests are made in bounded time: what would take longer is refused, with the number and the limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipamc.model.diagnostics import Refused
+from tests.support import fleet
+
+CIDRS = {"ipv4": {"cidrs": ["10.0.0.0/8"], "blockSize": 28}}
+
+
+def refused(*documents: fleet.Document) -> list[tuple[str, str]]:
+    """Compile, and return the codes and messages of the refusal."""
+    with pytest.raises(Refused) as problem:
+        fleet.compiled(fleet.as_json([fleet.cluster(), fleet.pool("a", **CIDRS), *documents]))
+    return [(each.code, each.message) for each in problem.value.diagnostics]
+
+
+def test_a_cluster_has_a_thousand_tests() -> None:
+    some = fleet.assertions(*[{"nothingIn": ["192.168.0.0/16"]}] * 501)
+    assert refused(some, some) == [("IPC1008", "1,002 tests, and 1,000 is the limit")]
+
+
+def test_selectors_take_five_million_tests_of_labels() -> None:
+    entries = [
+        {"blocks": {"nodeSelector": f'role contains "{number}"', "ipv4": 28}} for number in range(1000)
+    ]
+    nodes = fleet.inventory(
+        {"name": f"n-{number}", "labels": {"role": f"x{number}"}} for number in range(6000)
+    )
+    ((code, message),) = refused(nodes, fleet.assertions(*entries))
+    assert (code, message) == (
+        "IPC1008",
+        "the selectors of tests and 6,000 nodes take more than 5,000,000 tests of labels",
+    )
+
+
+def test_tests_of_room_place_two_million_nodes() -> None:
+    entries = [{"room": {"nodes": 100_000 - number, "pool": "a"}} for number in range(21)]
+    ((code, message),) = refused(fleet.inventory([{"name": "n"}]), fleet.assertions(*entries))
+    assert (code, message) == ("IPC1008", "tests of room place more than 2,000,000 nodes and lines")
+
+
+def test_a_ticket_has_256_characters() -> None:
+    """A pattern of a megabyte takes no time, because it is refused."""
+    found = refused(
+        fleet.assertions({"renumber": {"ticket": "*a" * 200, "agreed": [{"node": "n", "ticket": "a" * 300}]}})
+    )
+    assert {(code, message) for code, message in found if code == "IPC0007"} == {
+        ("IPC0007", "ticket has 400 characters, more than 256"),
+        ("IPC0007", "ticket has 300 characters, more than 256"),
+    }
