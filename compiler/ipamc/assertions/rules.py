@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ipamc.assertions.chain import SHOWN, because, given_by, line_place, lines_shown, pins_of
@@ -72,9 +72,8 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
             f"ipamc cannot move these: let pool {line.pool} have only CIDRs that the test allows, then drain and re-create "
             f"the nodes; until then take them out of the nodeSelector of the test, {OR_THE_TEST}"
         )
-    pending = [found.line.node for found in wrong if found.line.state is State.PENDING]
-    if pending:
-        return f"cancel the move: ipamc lock {cluster} --release {pending[0]}, {OR_THE_TEST}"
+    if cancel := _cancel(plan, [found.line for found in wrong]):
+        return f"{cancel}, {OR_THE_TEST}"
     held = list(dict.fromkeys(found.line.node for found in wrong if found.line.block not in plan.origins))
     if not held:
         return f"let a pool with what the test allows come before pool {line.pool} for these nodes, by its nodeSelector or priority, {OR_THE_TEST}"
@@ -86,6 +85,14 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     elif all(found.served for found in wrong):
         first = "move "
     return f"{first}all of them in one run: {command}; {OR_THE_TEST}"
+
+
+def _cancel(plan: Plan, lines: Iterable[Line]) -> str:
+    """Return how to cancel a renumber that is in the lock; "" where there is none."""
+    for line in lines:
+        if line.state is State.PENDING and line.block not in plan.origins:
+            return f"cancel the move: ipamc lock {plan.cluster.name} --release {line.node}"
+    return ""
 
 
 def node_lacks_block(
@@ -101,11 +108,8 @@ def node_lacks_block(
     blocks, first = ", ".join(str(block) for block, _ in lacks[:5]), lacks[0]
     instead = [line for line in has if line.block.family == first[0].family] or has
     what = f"it has {names(str(line.block) for line in has)}" if has else "it has none"
-    moving = next((line for line in instead if line.state is State.PENDING), None)
-    if moving:
-        way_out = f"cancel the move: ipamc lock {plan.cluster.name} --release {want.node.name}"
-    else:
-        way_out = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: ipamc lock {plan.cluster.name} --renumber {want.node.name}"
+    pin = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: ipamc lock {plan.cluster.name} --renumber {want.node.name}"
+    way_out = _cancel(plan, instead) or pin
     return make(
         "IPC1002",
         first[1],
@@ -234,8 +238,7 @@ def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[
     make = warning if test.warn else error
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
-    pending = next((found.line.node for found in wrong if found.line.state is State.PENDING), "")
-    cancel = f", or cancel it: ipamc lock {plan.cluster.name} --release {pending}" if pending else ""
+    cancel = _cancel(plan, [found.line for found in wrong])
     return make(
         "IPC1006",
         at,
@@ -244,7 +247,7 @@ def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[
             *(Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]),
             *because(test),
         ],
-        help=f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}{cancel}",
+        help=f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}{f', or {cancel}' if cancel else ''}",
     )
 
 
