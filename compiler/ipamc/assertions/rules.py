@@ -45,8 +45,7 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
     A test of kind `blocks` names CIDRs and sizes for the nodes of a selector. The finding shows each block that
     is elsewhere, the pool that gave it, and the selector. Let a pool of these CIDRs select the nodes, by a
     higher `priority`; nodes that hold their blocks stay until they are renumbered: `ipamc lock --renumber` for
-    all of them in one run, as the held blocks are allowed until each node has moved. Where Cilium's operator
-    gives out blocks, ipamc can move nobody.
+    all of them in one run, as the held blocks are allowed until each node has moved.
     """
     make = warning if test.warn else error
     first = wrong[0]
