@@ -33,9 +33,21 @@ def has(plan: Plan, line: Line) -> str:
     if line.state is State.PENDING:
         return f"node {line.node} is to move to {line.block}"
     origin = plan.origins.get(line.block)
-    if origin in {None, Origin.RENUMBER}:
-        return f"node {line.node} holds {line.block}"
-    return f"node {line.node} would get {line.block}" + ("" if origin is Origin.FIRST_FIT else f" ({origin})")
+    match origin:
+        case None | Origin.RENUMBER | Origin.RENAMED:
+            return f"node {line.node} holds {line.block}"
+        case Origin.ADOPTED:
+            return f"node {line.node} has {line.block} in the cluster"
+        case Origin.RETURNED:
+            return f"node {line.node} gets {line.block} back"
+        case Origin.PIN:
+            return f"node {line.node} would get its pin {line.block}"
+    return f"node {line.node} would get {line.block}"
+
+
+def is_new(plan: Plan, line: Line) -> bool:
+    """Tell whether nobody has a block yet: an edit decides where its node gets one, and no move is needed."""
+    return plan.origins.get(line.block, Origin.ADOPTED) not in {Origin.ADOPTED, Origin.RETURNED}
 
 
 def lines_shown(plan: Plan, lines: Sequence[tuple[Line, Want | None, str]]) -> list[Related]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ipamc.assertions.chain import SHOWN, because, given_by, line_place, lines_shown, pins_of
+from ipamc.assertions.chain import SHOWN, because, given_by, is_new, line_place, lines_shown, pins_of
 from ipamc.model.assertion import Agreed, Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
@@ -73,7 +73,7 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
         )
     if cancel := _cancel(plan, [found.line for found in wrong]):
         return f"{cancel}, {OR_THE_TEST}"
-    held = list(dict.fromkeys(found.line.node for found in wrong if found.line.block not in plan.origins))
+    held = list(dict.fromkeys(found.line.node for found in wrong if not is_new(plan, found.line)))
     if not held:
         return f"let a pool with what the test allows come before pool {line.pool} for these nodes, by its nodeSelector or priority, {OR_THE_TEST}"
     more = f", and so on for all {len(held):,}" if len(held) > SHOWN else ""
@@ -209,7 +209,7 @@ def something_there(
         *([count(len(ranges), "range of a pool", "ranges of pools")] if ranges else []),
     ]
     way_out = "take the range out of the pool, or reserve that part of it in the pool (reserved)"
-    if held := next((found.line.node for found in wrong if found.line.block not in plan.origins), ""):
+    if held := next((found.line.node for found in wrong if not is_new(plan, found.line)), ""):
         way_out += (
             f"; and in the same run move who is there: ipamc lock {plan.cluster.name} --renumber {held}"
         )
