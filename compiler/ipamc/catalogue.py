@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from msgspec import Struct
 
 from ipamc import address_space
+from ipamc.assertions import renumbers as assertion_renumbers
 from ipamc.assertions import rules as assertion_rules
 from ipamc.check import (
     adopt,
@@ -91,6 +92,7 @@ MODULES: tuple[ModuleType, ...] = (
     limits,
     verify,
     assertion_rules,
+    assertion_renumbers,
     address_space,
     prefixes,
     comparable,

@@ -47,7 +47,7 @@ def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Verdic
 
 def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjects) -> Verdict:
     """Return the verdict of a test whose selector picks no node; it names a label that no node has."""
-    known = {key for want in subjects.plan.wants for key in want.node.labels}
+    known = subjects.labels
     if missing := sorted(selector.keys - known):
         key = missing[0]
         same_name = [other for other in sorted(known) if other.rpartition("/")[2] == key.rpartition("/")[2]]

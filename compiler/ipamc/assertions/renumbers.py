@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Sequence
 
-from ipamc.assertions import rules
 from ipamc.assertions.blocks import Verdict
-from ipamc.assertions.rules import Wrong
+from ipamc.assertions.chain import SHOWN, because, line_place
+from ipamc.assertions.rules import Wrong, cancel_of, said
 from ipamc.assertions.subjects import Subjects
-from ipamc.model.assertion import Assertion, Renumber
+from ipamc.model.assertion import Agreed, Assertion, Renumber
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, names, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
+from ipamc.model.wording import shown
 from ipamc.place.allocate.reuse import last_day
 
 
@@ -21,7 +24,7 @@ def check_renumbers(test: Assertion, demands: Renumber, subjects: Subjects, toda
     agreed = {entry.node for entry in demands.agreed}
     missing = [line for line in under_way if line.node not in agreed]
     findings = [
-        rules.ticket_misspelt(test, entry, demands.ticket)
+        ticket_misspelt(test, entry, demands.ticket)
         for entry in demands.agreed
         if not fnmatch.fnmatchcase(entry.ticket, demands.ticket)
     ]
@@ -31,10 +34,10 @@ def check_renumbers(test: Assertion, demands: Renumber, subjects: Subjects, toda
             for line in sorted(missing, key=lambda line: (line.node, line.block))
         ]
         at = test.at / "renumber" / "agreed"
-        findings.append(rules.renumber_not_agreed(plan, test, at, wrong))
+        findings.append(renumber_not_agreed(plan, test, at, wrong))
     nodes = {line.node for line in under_way}
     if idle := [entry for entry in demands.agreed if entry.node not in nodes]:
-        findings.append(rules.agreed_for_nothing(test, idle))
+        findings.append(agreed_for_nothing(test, idle))
     return Verdict(len(nodes), "renumber", "renumbers", tuple(findings))
 
 
@@ -55,3 +58,59 @@ def _said(line: Line) -> str:
     if line.state is State.PENDING:
         return f"node {line.node} is to move to {line.block}"
     return f"node {line.node} moved away from {line.block} on {line.since}"
+
+
+def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
+    """IPC1006: every renumber has a ticket.
+
+    The lock's lines are the tool's own and have no comment, so a ticket stands in the test: an entry of
+    `agreed` with the node and the ticket, in the same change as the pending line. A reviewer sees both. A
+    renumber is a pending block, or one that its node moved away from and that is still in quarantine. Where a
+    node has several blocks only pending ones count, because `ipamc resize` takes blocks back without a move.
+    """
+    make = warning if test.warn else error
+    nodes = list(dict.fromkeys(found.line.node for found in wrong))
+    entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
+    cancel = cancel_of(plan, [found.line for found in wrong])
+    return make(
+        "IPC1006",
+        at,
+        f"{said(test)}: {count(len(nodes), 'node')} renumbered without one: {names(nodes)}",
+        also=[
+            *(Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]),
+            *because(test),
+        ],
+        help=f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}{f', or {cancel}' if cancel else ''}",
+    )
+
+
+def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
+    """IPC1010: what was agreed on is under way.
+
+    An entry of `agreed` whose node is not renumbered, or was long ago, would let the node be renumbered again
+    with an old ticket. Remove it once the quarantine of the old block is over; write it together with
+    `ipamc lock --renumber`.
+    """
+    nodes = names(entry.node for entry in idle)
+    return warning(
+        "IPC1010",
+        idle[0].at,
+        f"{said(test)}: {count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered: {nodes}",
+        help="remove it, or renumber the node",
+    )
+
+
+def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
+    """IPC1012: a ticket looks like one.
+
+    `ticket` is a pattern as a shell has it, with `*`, `?` and `[0-9]`, and each ticket in `agreed` is as it
+    says. Correct the entry, or the pattern.
+    """
+    make = warning if test.warn else error
+    return make(
+        "IPC1012",
+        entry.at / "ticket",
+        f"{said(test)}: {shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}",
+        also=[Related(test.at / "renumber" / "ticket", "tickets are described here"), *because(test)],
+        help="correct the ticket",
+    )

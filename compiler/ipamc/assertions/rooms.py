@@ -120,9 +120,11 @@ class Rooms:
         if demands.selector is not None and not self._subjects.of(demands.selector):
             return no_nodes_of(test, at / "nodeSelector", demands.selector, self._subjects)
         of = f" of {cut(demands.selector.canonical)}" if demands.selector else ""
-        keys = {key for want in self._plan.wants for key in want.node.labels}
         return no_nodes(
-            test, at / "each", f"no node{of} has the label {shown(demands.each)}", nearest(demands.each, keys)
+            test,
+            at / "each",
+            f"no node{of} has the label {shown(demands.each)}",
+            nearest(demands.each, self._subjects.labels),
         )
 
     def _offers_like(self, want: Want) -> tuple[Offer, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ipamc.assertions.chain import SHOWN, because, given_by, is_new, line_place, lines_shown, pins_of
-from ipamc.model.assertion import Agreed, Assertion
+from ipamc.assertions.chain import SHOWN, because, given_by, is_new, lines_shown, pins_of
+from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
 from ipamc.model.lock import Line, State
@@ -71,7 +71,7 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
             f"ipamc cannot move these: let pool {line.pool} have only CIDRs that the test allows, then drain and re-create "
             f"the nodes; until then take them out of the nodeSelector of the test, {OR_THE_TEST}"
         )
-    if cancel := _cancel(plan, [found.line for found in wrong]):
+    if cancel := cancel_of(plan, [found.line for found in wrong]):
         return f"{cancel}, {OR_THE_TEST}"
     held = list(dict.fromkeys(found.line.node for found in wrong if not is_new(plan, found.line)))
     if not held:
@@ -86,7 +86,7 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     return f"{first}all of them in one run: {command}; {OR_THE_TEST}"
 
 
-def _cancel(plan: Plan, lines: Iterable[Line]) -> str:
+def cancel_of(plan: Plan, lines: Iterable[Line]) -> str:
     """Return how to cancel a renumber that is in the lock; "" where there is none."""
     for line in lines:
         if line.state is State.PENDING and line.block not in plan.origins:
@@ -108,7 +108,7 @@ def node_lacks_block(
     instead = [line for line in has if line.block.family == first[0].family] or has
     what = f"it has {names(str(line.block) for line in has)}" if has else "it has none"
     pin = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: ipamc lock {plan.cluster.name} --renumber {want.node.name}"
-    way_out = _cancel(plan, instead) or pin
+    way_out = cancel_of(plan, instead) or pin
     return make(
         "IPC1002",
         first[1],
@@ -183,8 +183,10 @@ def shares_prefix(
     if first.one.node == first.other.node:
         way_out = f"node {first.one.node} is in both groups: let the selectors pick different nodes"
     else:
-        mover = first.other.node
-        way_out = f"give each group pools of its own, then for the nodes that are elsewhere: ipamc lock {plan.cluster.name} --renumber {mover}"
+        way_out = "give each group pools of its own"
+        if not is_new(plan, first.other):
+            way_out += f", then for the nodes that are elsewhere: ipamc lock {plan.cluster.name} --renumber {first.other.node}"
+
     return make(
         "IPC1004",
         test.at / "apart",
@@ -223,30 +225,6 @@ def something_there(
             *because(test),
         ],
         help=f"{way_out}; {OR_THE_TEST}",
-    )
-
-
-def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
-    """IPC1006: every renumber has a ticket.
-
-    The lock's lines are the tool's own and have no comment, so a ticket stands in the test: an entry of
-    `agreed` with the node and the ticket, in the same change as the pending line. A reviewer sees both. A
-    renumber is a pending block, or one that its node moved away from and that is still in quarantine. Where a
-    node has several blocks only pending ones count, because `ipamc resize` takes blocks back without a move.
-    """
-    make = warning if test.warn else error
-    nodes = list(dict.fromkeys(found.line.node for found in wrong))
-    entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
-    cancel = _cancel(plan, [found.line for found in wrong])
-    return make(
-        "IPC1006",
-        at,
-        f"{said(test)}: {count(len(nodes), 'node')} renumbered without one: {names(nodes)}",
-        also=[
-            *(Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]),
-            *because(test),
-        ],
-        help=f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}{f', or {cancel}' if cancel else ''}",
     )
 
 
@@ -297,38 +275,6 @@ def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) 
         f"{said(test)}: it will hold when {count(len(nodes), 'node has', 'nodes have')} moved: {names(nodes)}",
         also=lines_shown(plan, [found.shown for found in wrong]),
         help=f"drain the node, then: ipamc lock {plan.cluster.name} --settle {nodes[0]}",
-    )
-
-
-def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
-    """IPC1010: what was agreed on is under way.
-
-    An entry of `agreed` whose node is not renumbered, or was long ago, would let the node be renumbered again
-    with an old ticket. Remove it once the quarantine of the old block is over; write it together with
-    `ipamc lock --renumber`.
-    """
-    nodes = names(entry.node for entry in idle)
-    return warning(
-        "IPC1010",
-        idle[0].at,
-        f"{said(test)}: {count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered: {nodes}",
-        help="remove it, or renumber the node",
-    )
-
-
-def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
-    """IPC1012: a ticket looks like one.
-
-    `ticket` is a pattern as a shell has it, with `*`, `?` and `[0-9]`, and each ticket in `agreed` is as it
-    says. Correct the entry, or the pattern.
-    """
-    make = warning if test.warn else error
-    return make(
-        "IPC1012",
-        entry.at / "ticket",
-        f"{said(test)}: {shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}",
-        also=[Related(test.at / "renumber" / "ticket", "tickets are described here"), *because(test)],
-        help="correct the ticket",
     )
 
 

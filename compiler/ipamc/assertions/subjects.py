@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -146,6 +147,11 @@ class Subjects:
             leaving=leaving,
             sizes=frozenset([(line.block.family, line.block.prefix) for line in (*coming, *leaving)]),
         )
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """Return the keys of all labels of nodes."""
+        return frozenset().union(*(want.node.labels for want in self.plan.wants))
 
     @property
     def moving(self) -> bool:
