@@ -39,11 +39,13 @@ def placed(before: bytes | None, after: str, plan: Plan) -> str:
 
 def _renumbered(before: bytes | None, after: str, plan: Plan) -> set[str]:
     """Return the nodes whose blocks change, from the lines in which the two texts differ."""
-    if before is None or before == after.encode():
+    if before == after.encode():
         return set()
     old: Iterable[Line]
     new: Iterable[Line]
-    if before == plan.lock.text:
+    if before is None:  # a node that is adopted may be renumbered in the same run
+        old, new = (), plan.lock.lines
+    elif before == plan.lock.text:
         old, new = _differing(plan.lock.written, plan.lock.lines)
     else:  # the lock of another revision was merged in
         rows, now = before.splitlines()[1:], after.encode().splitlines()[1:]
