@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.lock.file import dumps
+from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import State
 from ipamc.pipeline import Compilation
+from ipamc.review.shown_pools import rooms
 from tests.support import fleet
 
 MODES: dict[str, dict[str, Any]] = {
@@ -200,3 +202,31 @@ def test_a_renumber_of_all_that_break_a_test_mends_it(
     else:
         assert isinstance(got, Compilation)
         assert "IPC1009" in {each.code for each in got.diagnostics}
+
+
+@given(
+    st.sampled_from(sorted(MODES)),
+    pools(),
+    st.lists(labels, max_size=8),
+    st.sets(st.integers(0, 7), max_size=2),
+    st.sampled_from(["2026-11-21", "2026-11-25", "2026-12-21"]),
+)
+def test_a_pool_has_the_room_that_show_tells(
+    mode: str, some: list[fleet.Document], there: list[dict[str, str]], left: set[int], day: str
+) -> None:
+    """A test of a pool's room passes for as many nodes as `ipamc show` says, and for none more."""
+    nodes = [node(f"n{number}", each) for number, each in enumerate(there)]
+    base = [fleet.cluster(mode, unmatchedNodes="skip", budget={"leave": 100}, **MODES[mode]), *some]
+    first = attempt([*base, fleet.inventory(nodes)])
+    if isinstance(first, set):
+        return
+    rest = fleet.inventory([each for number, each in enumerate(nodes) if number not in left])
+    gone = attempt([*base, rest], first.lock, leave=["all"])
+    assert isinstance(gone, Compilation)
+    cluster, lock = gone.plan.cluster, gone.plan.lock
+    for name, room in rooms(cluster, lock, utilisation(cluster, lock), day).items():
+        if room:
+            fits = fleet.assertions({"room": {"nodes": room, "pool": name}})
+            assert isinstance(attempt([*base, rest, fits], gone.lock, today=day), Compilation)
+        more = fleet.assertions({"room": {"nodes": room + 1, "pool": name}})
+        assert attempt([*base, rest, more], gone.lock, today=day) == {"IPC1003"}
