@@ -24,7 +24,7 @@ from ipamc.model.wording import cut, nearest, shown
 _block = operator.attrgetter("block")
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """What became of a test."""
 
     subjects: int
@@ -35,18 +35,18 @@ class Verdict(NamedTuple):
     """It is about nothing; the finding says why."""
 
 
-def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Verdict:
-    """Return the verdict of a test without nodes."""
+def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Judgement:
+    """Return the judgement of a test without nodes."""
     way_out = (
         f"did you mean {near!r}?"
         if near
         else "correct it, remove the test, or say that this may be: allowEmpty: true"
     )
-    return Verdict(0, "node", "nodes", (rules.no_subject(test, at, problem, way_out),), empty=True)
+    return Judgement(0, "node", "nodes", (rules.no_subject(test, at, problem, way_out),), empty=True)
 
 
-def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjects) -> Verdict:
-    """Return the verdict of a test whose selector picks no node; it names a label that no node has."""
+def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjects) -> Judgement:
+    """Return the judgement of a test whose selector picks no node; it names a label that no node has."""
     known = subjects.labels
     if missing := sorted(selector.keys - known):
         key = missing[0]
@@ -57,14 +57,14 @@ def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjec
     return no_nodes(test, at, f"no node fits {cut(selector.canonical)}")
 
 
-def check_blocks(test: Assertion, demands: BlocksOf, subjects: Subjects) -> Verdict:
+def check_blocks(test: Assertion, asserts: BlocksOf, subjects: Subjects) -> Judgement:
     """Test where the blocks of nodes are, and how large."""
-    groups = subjects.of(demands.selector)
+    groups = subjects.of(asserts.selector)
     nodes = sum(len(group.wants) for group in groups)
     at = test.at / "blocks"
     if not nodes:
-        return no_nodes_of(test, at / "nodeSelector", demands.selector, subjects)
-    allowed = _Allowed(demands, at)
+        return no_nodes_of(test, at / "nodeSelector", asserts.selector, subjects)
+    allowed = _Allowed(asserts, at)
     now: list[Wrong] = []
     later: list[Wrong] = []
     seen = False
@@ -75,7 +75,7 @@ def check_blocks(test: Assertion, demands: BlocksOf, subjects: Subjects) -> Verd
         later += allowed.wrong(lines.leaving, lines.sizes, subjects)
     if not seen:
         return no_nodes(
-            test, at / "nodeSelector", f"no node of {cut(demands.selector.canonical)} has a block"
+            test, at / "nodeSelector", f"no node of {cut(asserts.selector.canonical)} has a block"
         )
     by_pool: dict[str, list[Wrong]] = {}
     for wrong in sorted(now, key=lambda found: found.line.block):
@@ -85,34 +85,34 @@ def check_blocks(test: Assertion, demands: BlocksOf, subjects: Subjects) -> Verd
     ]
     if later and not now:
         findings.append(rules.until_moved(subjects.plan, test, at, later))
-    return Verdict(nodes, "node", "nodes", tuple(findings))
+    return Judgement(nodes, "node", "nodes", tuple(findings))
 
 
 class _Allowed:
     """What a test of kind `blocks` allows."""
 
-    def __init__(self, demands: BlocksOf, at: Place) -> None:
-        self._demands = demands
+    def __init__(self, asserts: BlocksOf, at: Place) -> None:
+        self._asserts = asserts
         self._at = at
         self._within: dict[int, list[Block]] = {}
-        for found in aggregated(cidr.block for cidr in demands.within):
+        for found in aggregated(cidr.block for cidr in asserts.within):
             self._within.setdefault(found.family, []).append(found)
 
     def wrong(
         self, lines: Sequence[Line], sizes: frozenset[tuple[int, int]], subjects: Subjects
     ) -> Iterator[Wrong]:
         """Yield the lines that are not allowed; each once."""
-        demands = self._demands
+        asserts = self._asserts
         found: dict[Block, tuple[Line, str, Place]] = {}
         for family, within in self._within.items():
-            ranges = [cidr for cidr in demands.within if cidr.block.family == family]
+            ranges = [cidr for cidr in asserts.within if cidr.block.family == family]
             why = f"not within {_listed(ranges)}"
             for line in _not_within(lines, family, within):
                 found[line.block] = line, why, self._at / "within"
-        for cidr in demands.outside:
+        for cidr in asserts.outside:
             for line in lines_over(lines, cidr.block):
                 found.setdefault(line.block, (line, f"in {cidr.block}", cidr.at))
-        for family, size in demands.sizes.items():
+        for family, size in asserts.sizes.items():
             if any(family == other and size != prefix for other, prefix in sizes):
                 for line in lines:
                     if line.block.family == family and line.block.prefix != size:
@@ -128,11 +128,11 @@ class _Allowed:
         part = offer.pool.families.get(family) if offer else None
         if offer is None or part is None:
             return False
-        size, within = self._demands.sizes.get(family), self._within.get(family)
+        size, within = self._asserts.sizes.get(family), self._within.get(family)
         ranges = [cidr.block for cidr in part.ranges]
         return (size is None or offer.sizes[family] == size) and all(
             (within is None or index_around(within, block) is not None)
-            and not any(cidr.block.overlaps(block) for cidr in self._demands.outside)
+            and not any(cidr.block.overlaps(block) for cidr in self._asserts.outside)
             for block in ranges
         )
 
@@ -153,52 +153,52 @@ def _listed(ranges: Sequence[Range]) -> str:
     return ", ".join(str(cidr.block) for cidr in ranges[:3]) + more
 
 
-def check_node(test: Assertion, demands: NodeHas, subjects: Subjects) -> Verdict:
+def check_node(test: Assertion, asserts: NodeHas, subjects: Subjects) -> Judgement:
     """Test that a node has some blocks."""
-    plan, want = subjects.plan, subjects.want(demands.node)
+    plan, want = subjects.plan, subjects.want(asserts.node)
     at = test.at / "node"
     if want is None:
-        near = nearest(demands.node, [want.node.name for want in plan.wants])
-        return no_nodes(test, at / "name", f"there is no node {shown(demands.node)}", near)
-    lines = subjects.lines_of([demands.node])
+        near = nearest(asserts.node, [want.node.name for want in plan.wants])
+        return no_nodes(test, at / "name", f"there is no node {shown(asserts.node)}", near)
+    lines = subjects.lines_of([asserts.node])
     coming = {line.block for line in lines.coming}
-    lacks = [(cidr.block, cidr.at) for cidr in demands.has if cidr.block not in coming]
+    lacks = [(cidr.block, cidr.at) for cidr in asserts.has if cidr.block not in coming]
     findings: tuple[Diagnostic, ...] = ()
     if lacks:
         findings = (rules.node_lacks_block(plan, test, lacks, lines.coming, want),)
     elif lines.leaving:
-        held = {line.block for line in plan.held.get(demands.node, ())}
-        if any(cidr.block not in held for cidr in demands.has):
+        held = {line.block for line in plan.held.get(asserts.node, ())}
+        if any(cidr.block not in held for cidr in asserts.has):
             later = [Wrong(line, want, "", at) for line in lines.leaving]
             findings = (rules.until_moved(plan, test, at, later),)
-    return Verdict(1, "node", "nodes", findings)
+    return Judgement(1, "node", "nodes", findings)
 
 
-def check_apart(test: Assertion, demands: Apart, subjects: Subjects) -> Verdict:
+def check_apart(test: Assertion, asserts: Apart, subjects: Subjects) -> Judgement:
     """Test that groups of nodes share no prefix."""
     at = test.at / "apart"
     named: list[tuple[str, Sequence[Group]]]
-    if demands.each:
-        by_value = subjects.by_value(demands.each, subjects.of(None))
-        named = [(f"{demands.each}={value}", groups) for value, groups in by_value.items()]
+    if asserts.each:
+        by_value = subjects.by_value(asserts.each, subjects.of(None))
+        named = [(f"{asserts.each}={value}", groups) for value, groups in by_value.items()]
         if not named:
-            return no_nodes(test, at / "each", f"no node has the label {shown(demands.each)}")
+            return no_nodes(test, at / "each", f"no node has the label {shown(asserts.each)}")
     else:
-        named = [(selector.canonical, subjects.of(selector)) for selector in demands.selectors]
-        for number, selector in enumerate(demands.selectors):
+        named = [(selector.canonical, subjects.of(selector)) for selector in asserts.selectors]
+        for number, selector in enumerate(asserts.selectors):
             if not subjects.of(selector):
                 return no_nodes_of(test, at / "nodeSelectors" / number, selector, subjects)
     nodes = sum(len(group.wants) for _, groups in named for group in groups)
     findings: tuple[Diagnostic, ...] = ()
-    if now := list(_shared(_prefixes(named, demands.prefixes, subjects, leaving=False))):
+    if now := list(_shared(_prefixes(named, asserts.prefixes, subjects, leaving=False))):
         wants = [subjects.want(line.node) for pair in now for line in (pair.one, pair.other)]
         findings = (rules.shares_prefix(subjects.plan, test, now, wants),)
     elif subjects.moving:
-        found = _shared(_prefixes(named, demands.prefixes, subjects, leaving=True))
+        found = _shared(_prefixes(named, asserts.prefixes, subjects, leaving=True))
         movers = [line for pair in found for line in (pair.one, pair.other) if subjects.is_leaving(line)]
         wrong = [Wrong(line, subjects.want(line.node), "", at) for line in movers]
         findings = (rules.until_moved(subjects.plan, test, at, wrong),) if wrong else ()
-    return Verdict(nodes, "node", "nodes", findings)
+    return Judgement(nodes, "node", "nodes", findings)
 
 
 class _Prefix(NamedTuple):
@@ -250,11 +250,11 @@ def _shared(prefixes: Iterable[_Prefix]) -> Iterator[Shared]:
             yield Shared(prefix.block, other.line, prefix.line, (other.name, prefix.name))
 
 
-def check_nothing(test: Assertion, demands: NothingIn, subjects: Subjects) -> Verdict:
+def check_nothing(test: Assertion, asserts: NothingIn, subjects: Subjects) -> Judgement:
     """Test that no block and no range of a pool is in some CIDRs."""
     plan = subjects.plan
     found: dict[Block, tuple[Line, Range]] = {}
-    for cidr in demands.ranges:
+    for cidr in asserts.ranges:
         for line in lines_over(plan.lock.lines, cidr.block):
             if line.in_use:
                 found.setdefault(line.block, (line, cidr))
@@ -263,20 +263,20 @@ def check_nothing(test: Assertion, demands: NothingIn, subjects: Subjects) -> Ve
     for line, cidr in found.values():
         some = later if subjects.is_leaving(line) else now
         some.append(Wrong(line, subjects.want(line.node), f"in {cidr.block}", cidr.at))
-    ranges = list(_ranges_in(demands, subjects))
+    ranges = list(_ranges_in(asserts, subjects))
     at = now[0].at if now else ranges[0][0] if ranges else test.at / "nothingIn"
     findings: tuple[Diagnostic, ...] = ()
     if now or ranges:
         findings = (rules.something_there(plan, test, at, now, [related for _, related in ranges]),)
     elif later:
         findings = (rules.until_moved(plan, test, at, later),)
-    return Verdict(len(demands.ranges), "CIDR", "CIDRs", findings)
+    return Judgement(len(asserts.ranges), "CIDR", "CIDRs", findings)
 
 
-def _ranges_in(demands: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, Related]]:
+def _ranges_in(asserts: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, Related]]:
     """Yield each range of a pool of which something that may be given out is in a CIDR."""
     cluster = subjects.plan.cluster
-    index = OverlapIndex(demands.ranges, _block)
+    index = OverlapIndex(asserts.ranges, _block)
     excluded = [cidr.block for cidr in cluster.excluded]
     for pool in cluster.pools:
         for part in pool.families.values():

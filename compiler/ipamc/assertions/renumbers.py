@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
-from ipamc.assertions.blocks import Verdict
+from ipamc.assertions.blocks import Judgement
 from ipamc.assertions.chain import SHOWN, because, line_place
 from ipamc.assertions.rules import Wrong, cancel_of, said
 from ipamc.assertions.subjects import Subjects
@@ -17,16 +17,16 @@ from ipamc.model.wording import shown
 from ipamc.place.allocate.reuse import last_day
 
 
-def check_renumbers(test: Assertion, demands: Renumber, subjects: Subjects, today: str) -> Verdict:
+def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, today: str) -> Judgement:
     """Test that every renumber is in `agreed`. O(lines + entries)."""
     plan = subjects.plan
     under_way = [line for line in plan.lock.lines if _is_renumber(line, plan, today)]
-    agreed = {entry.node for entry in demands.agreed}
+    agreed = {entry.node for entry in asserts.agreed}
     missing = [line for line in under_way if line.node not in agreed]
     findings = [
-        ticket_misspelt(test, entry, demands.ticket)
-        for entry in demands.agreed
-        if not fnmatch.fnmatchcase(entry.ticket, demands.ticket)
+        ticket_misspelt(test, entry, asserts.ticket)
+        for entry in asserts.agreed
+        if not fnmatch.fnmatchcase(entry.ticket, asserts.ticket)
     ]
     if missing:
         wrong = [
@@ -36,9 +36,9 @@ def check_renumbers(test: Assertion, demands: Renumber, subjects: Subjects, toda
         at = test.at / "renumber" / "agreed"
         findings.append(renumber_not_agreed(plan, test, at, wrong))
     nodes = {line.node for line in under_way}
-    if idle := [entry for entry in demands.agreed if entry.node not in nodes]:
+    if idle := [entry for entry in asserts.agreed if entry.node not in nodes]:
         findings.append(agreed_for_nothing(test, idle))
-    return Verdict(len(nodes), "renumber", "renumbers", tuple(findings))
+    return Judgement(len(nodes), "renumber", "renumbers", tuple(findings))
 
 
 def _is_renumber(line: Line, plan: Plan, today: str) -> bool:

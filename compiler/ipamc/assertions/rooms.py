@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ipamc.assertions import rules
-from ipamc.assertions.blocks import Verdict, no_nodes, no_nodes_of
+from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
 from ipamc.assertions.rules import Lack
 from ipamc.assertions.subjects import Subjects, TooMany
 from ipamc.model.assertion import Assertion, Room
@@ -79,31 +79,31 @@ class Rooms:
         over = last_day(self._today, self._plan.cluster.quarantine_days)
         return Occupancy(self._plan.lock.lines, self._blocked, over, self._today)
 
-    def check(self, test: Assertion, demands: Room) -> Verdict:
+    def check(self, test: Assertion, asserts: Room) -> Judgement:
         """Test that so many more nodes would get their blocks. Raises TooMany."""
-        if demands.pool:
-            return self._check_pool(test, demands)
+        if asserts.pool:
+            return self._check_pool(test, asserts)
         at = test.at / "room"
-        if demands.like is not None:
-            kinds = [_Kind(self._offers(demands.like), " like that", Related(at / "like", "their labels"))]
+        if asserts.like is not None:
+            kinds = [_Kind(self._offers(asserts.like), " like that", Related(at / "like", "their labels"))]
         else:
-            kinds = list(self._kinds(demands))
+            kinds = list(self._kinds(asserts))
             if not kinds:
-                return self._no_kind(test, demands)
+                return self._no_kind(test, asserts)
         findings = []
         for kind in kinds:
-            found = self._room(kind.offers, demands.nodes)
-            if found.room < demands.nodes:
+            found = self._room(kind.offers, asserts.nodes)
+            if found.room < asserts.nodes:
                 also = [*_places(found.pools), kind.at]
                 way_out = self._way_out(found.pools)
-                lack = Lack(demands.nodes, found.room, kind.who, found.why, also, way_out)
+                lack = Lack(asserts.nodes, found.room, kind.who, found.why, also, way_out)
                 findings.append(rules.no_room_for(test, lack))
-        return Verdict(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
+        return Judgement(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
 
-    def _kinds(self, demands: Room) -> Iterator[_Kind]:
+    def _kinds(self, asserts: Room) -> Iterator[_Kind]:
         """Yield the kinds of nodes that a test is about, each once, in order of value and name."""
-        groups = self._subjects.of(demands.selector)
-        by_value = self._subjects.by_value(demands.each, groups) if demands.each else {"": groups}
+        groups = self._subjects.of(asserts.selector)
+        by_value = self._subjects.by_value(asserts.each, groups) if asserts.each else {"": groups}
         for value, some in by_value.items():
             known: set[int] = set()
             kinds = [want for group in some for want in self._subjects.kinds(group)]
@@ -111,20 +111,20 @@ class Rooms:
                 offers = self._offers_like(want)
                 if id(offers) not in known:
                     known.add(id(offers))
-                    of = f" ({demands.each}={value})" if demands.each else ""
+                    of = f" ({asserts.each}={value})" if asserts.each else ""
                     at = Related(want.node.at, f"{want.node.name}, as an example")
                     yield _Kind(offers, f" like {want.node.name}{of}", at)
 
-    def _no_kind(self, test: Assertion, demands: Room) -> Verdict:
+    def _no_kind(self, test: Assertion, asserts: Room) -> Judgement:
         at = test.at / "room"
-        if demands.selector is not None and not self._subjects.of(demands.selector):
-            return no_nodes_of(test, at / "nodeSelector", demands.selector, self._subjects)
-        of = f" of {cut(demands.selector.canonical)}" if demands.selector else ""
+        if asserts.selector is not None and not self._subjects.of(asserts.selector):
+            return no_nodes_of(test, at / "nodeSelector", asserts.selector, self._subjects)
+        of = f" of {cut(asserts.selector.canonical)}" if asserts.selector else ""
         return no_nodes(
             test,
             at / "each",
-            f"no node{of} has the label {shown(demands.each)}",
-            nearest(demands.each, self._subjects.labels),
+            f"no node{of} has the label {shown(asserts.each)}",
+            nearest(asserts.each, self._subjects.labels),
         )
 
     def _offers_like(self, want: Want) -> tuple[Offer, ...]:
@@ -190,26 +190,26 @@ class Rooms:
     def _pool(self, name: str) -> Pool:
         return self._plan.cluster.pools_by_name[name]
 
-    def _check_pool(self, test: Assertion, demands: Room) -> Verdict:
+    def _check_pool(self, test: Assertion, asserts: Room) -> Judgement:
         cluster, at = self._plan.cluster, test.at / "room"
-        pool = cluster.pools_by_name.get(demands.pool)
+        pool = cluster.pools_by_name.get(asserts.pool)
         if pool is None:
-            near = nearest(demands.pool, cluster.pools_by_name)
+            near = nearest(asserts.pool, cluster.pools_by_name)
             fix = f"did you mean {near!r}?" if near else "correct it, or remove the test"
-            finding = rules.no_subject(test, at / "pool", f"there is no pool {shown(demands.pool)}", fix)
-            return Verdict(0, "pool", "pools", (finding,), empty=True)
-        self._spend(demands.nodes, [pool])
-        wanted = demands.nodes * pool.blocks_per_node
+            finding = rules.no_subject(test, at / "pool", f"there is no pool {shown(asserts.pool)}", fix)
+            return Judgement(0, "pool", "pools", (finding,), empty=True)
+        self._spend(asserts.nodes, [pool])
+        wanted = asserts.nodes * pool.blocks_per_node
         families = [family for family in pool.families if family in cluster.families]
         blocks = [0 if pool.disabled else self._blocks(pool, family, wanted) for family in families]
         room = min(blocks, default=0) // pool.blocks_per_node
-        if room >= demands.nodes:
-            return Verdict(1, "pool", "pools", ())
+        if room >= asserts.nodes:
+            return Judgement(1, "pool", "pools", ())
         why = f"pool {pool.name} {never(pool)}" if pool.disabled else f"pool {pool.name} is full then"
         way_out = "let it give out blocks again: disabled: false" if pool.disabled else self._way_out((pool,))
-        lack = Lack(demands.nodes, room, "", why, _places((pool,)), way_out)
+        lack = Lack(asserts.nodes, room, "", why, _places((pool,)), way_out)
         finding = rules.no_room_for(test, lack)
-        return Verdict(1, "pool", "pools", (finding,))
+        return Judgement(1, "pool", "pools", (finding,))
 
     def _blocks(self, pool: Pool, family: int, wanted: int) -> int:
         """Count the blocks of its blockSize that a pool could give out, up to so many."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ipamc.assertions import rules
-from ipamc.assertions.blocks import Verdict, check_apart, check_blocks, check_node, check_nothing
+from ipamc.assertions.blocks import Judgement, check_apart, check_blocks, check_node, check_nothing
 from ipamc.assertions.renumbers import check_renumbers
 from ipamc.assertions.rooms import Rooms
 from ipamc.assertions.subjects import Subjects, TooMany
@@ -88,39 +88,39 @@ def run_tests(plan: Plan, today: str) -> tuple[tuple[Result, ...], list[Diagnost
         if tests:
             subjects = Subjects(plan)
             rooms = Rooms(subjects, today)
-            results.extend(_result(test, _verdict(test, subjects, rooms, today), plan) for test in tests)
+            results.extend(_result(test, _judgement(test, subjects, rooms, today), plan) for test in tests)
     except TooMany as problem:
         found.append(rules.too_much(tests[len(results)].at, str(problem)))
     return tuple(results), [*(finding for result in results for finding in result.findings), *found]
 
 
-def _verdict(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) -> Verdict:
-    match test.demands:
-        case BlocksOf() as demands:
-            return check_blocks(test, demands, subjects)
-        case NodeHas() as demands:
-            return check_node(test, demands, subjects)
-        case Room() as demands:
-            return rooms.check(test, demands)
-        case Apart() as demands:
-            return check_apart(test, demands, subjects)
-        case NothingIn() as demands:
-            return check_nothing(test, demands, subjects)
-        case demands:
-            return check_renumbers(test, demands, subjects, today)
+def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) -> Judgement:
+    match test.asserts:
+        case BlocksOf() as asserts:
+            return check_blocks(test, asserts, subjects)
+        case NodeHas() as asserts:
+            return check_node(test, asserts, subjects)
+        case Room() as asserts:
+            return rooms.check(test, asserts)
+        case Apart() as asserts:
+            return check_apart(test, asserts, subjects)
+        case NothingIn() as asserts:
+            return check_nothing(test, asserts, subjects)
+        case asserts:
+            return check_renumbers(test, asserts, subjects, today)
 
 
-def _result(test: Assertion, verdict: Verdict, plan: Plan) -> Result:
-    noun = verdict.noun if verdict.subjects == 1 else verdict.plural
-    findings, status = verdict.findings, Status.PASSED
+def _result(test: Assertion, judgement: Judgement, plan: Plan) -> Result:
+    noun = judgement.noun if judgement.subjects == 1 else judgement.plural
+    findings, status = judgement.findings, Status.PASSED
     idle: tuple[Diagnostic, ...] = ()
-    if verdict.empty and (test.allow_empty or test.shared or not plan.wants):
+    if judgement.empty and (test.allow_empty or test.shared or not plan.wants):
         findings, status = (), Status.SKIPPED
-        idle = verdict.findings if test.shared and not test.allow_empty and plan.wants else ()
+        idle = judgement.findings if test.shared and not test.allow_empty and plan.wants else ()
     elif any(finding.severity is Severity.ERROR for finding in findings):
         status = Status.FAILED
     elif findings:
         status = Status.WARNED
     return Result(
-        test=test, status=status, subjects=verdict.subjects, noun=noun, findings=findings, idle=idle
+        test=test, status=status, subjects=judgement.subjects, noun=noun, findings=findings, idle=idle
     )

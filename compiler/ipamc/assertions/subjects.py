@@ -182,7 +182,7 @@ class Subjects:
 
 
 def _selectors(test: Assertion) -> Sequence[Selector]:
-    match test.demands:
+    match test.asserts:
         case BlocksOf(selector=selector):
             return (selector,)
         case Room(selector=selector) if selector is not None:
@@ -193,4 +193,4 @@ def _selectors(test: Assertion) -> Sequence[Selector]:
 
 
 def _label(test: Assertion) -> str:
-    return test.demands.each if isinstance(test.demands, Room | Apart) else ""
+    return test.asserts.each if isinstance(test.asserts, Room | Apart) else ""

@@ -1,4 +1,4 @@
-"""What a `Tests` document demands of the plan: one assertion each, of one of six kinds."""
+"""What a `Tests` document asserts of the plan: one assertion each, of one of six kinds."""
 
 from __future__ import annotations
 
@@ -77,18 +77,18 @@ class Renumber(Struct, frozen=True, kw_only=True):
     agreed: tuple[Agreed, ...] = ()
 
 
-Demand = BlocksOf | NodeHas | Room | Apart | NothingIn | Renumber
+Asserted = BlocksOf | NodeHas | Room | Apart | NothingIn | Renumber
 
 
 class Assertion(Struct, frozen=True, kw_only=True):
     """An entry of `tests`."""
 
     name: str
-    """As it was written, else what it demands."""
+    """As it was written, else what it asserts."""
     because: str = ""
     at: Place
     """The entry."""
-    demands: Demand
+    asserts: Asserted
     warn: bool = False
     """A failure is a warning, and refuses nothing."""
     allow_empty: bool = False

@@ -10,9 +10,9 @@ from msgspec import UNSET, Meta, UnsetType, field
 from ipamc.model.assertion import (
     Agreed,
     Apart,
+    Asserted,
     Assertion,
     BlocksOf,
-    Demand,
     NodeHas,
     NothingIn,
     Renumber,
@@ -120,11 +120,11 @@ class RawTest(Own):
     renumber: RawRenumber | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if all(getattr(self, name) is UNSET for name in _DEMANDS):
+        if all(getattr(self, name) is UNSET for name in _KINDS):
             raise ValueError
 
 
-_DEMANDS = {
+_KINDS = {
     "blocks": "blocks",
     "node": "node",
     "room": "room",
@@ -150,27 +150,27 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion
     space = "" if isinstance(raw.address_space, UnsetType) else raw.address_space
     for index, test in enumerate(raw.tests):
         here = at / "tests" / index
-        given = [written for name, written in _DEMANDS.items() if getattr(test, name) is not UNSET]
+        given = [written for name, written in _KINDS.items() if getattr(test, name) is not UNSET]
         if len(given) > 1:
             problem = f"a test has {' and '.join(given)}, and makes one assertion"
             reading.found.append(
                 syntax_rules.wrong_shape(here / given[1], problem, "write an entry for each")
             )
             continue
-        demands = _demands(test, here, reading)
-        if demands is not None:
+        asserts = _asserted(test, here, reading)
+        if asserts is not None:
             yield Assertion(
-                name=_said(demands) if isinstance(test.name, UnsetType) else test.name,
+                name=_said(asserts) if isinstance(test.name, UnsetType) else test.name,
                 because=test.because,
                 at=here,
-                demands=demands,
+                asserts=asserts,
                 warn=test.warn,
                 allow_empty=test.allow_empty,
                 space=space,
             )
 
 
-def _demands(test: RawTest, at: Place, reading: Reading) -> Demand | None:
+def _asserted(test: RawTest, at: Place, reading: Reading) -> Asserted | None:
     if not isinstance(test.blocks, UnsetType):
         return _blocks(test.blocks, at / "blocks", reading)
     if not isinstance(test.node, UnsetType):
@@ -256,27 +256,27 @@ def _label(key: str, at: Place, reading: Reading) -> str:
     return key
 
 
-def _said(demands: Demand) -> str:
-    """Return what a test without a name demands."""
-    match demands:
+def _said(asserts: Asserted) -> str:
+    """Return what a test without a name asserts."""
+    match asserts:
         case BlocksOf():
-            return f"blocks of {cut(demands.selector.canonical)}"
+            return f"blocks of {cut(asserts.selector.canonical)}"
         case NodeHas():
-            return f"node {demands.node} has {_ranges(demands.has)}"
+            return f"node {asserts.node} has {_ranges(asserts.has)}"
         case Room():
-            return f"room for {count(demands.nodes, 'more node')}{_of(demands)}"
+            return f"room for {count(asserts.nodes, 'more node')}{_of(asserts)}"
         case Apart():
-            lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(demands.prefixes.items()))
+            lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(asserts.prefixes.items()))
             groups = (
-                f"the values of {demands.each}"
-                if demands.each
-                else " and ".join(cut(selector.canonical) for selector in demands.selectors[:3])
+                f"the values of {asserts.each}"
+                if asserts.each
+                else " and ".join(cut(selector.canonical) for selector in asserts.selectors[:3])
             )
             return f"no {lengths} shared by {groups}"
         case NothingIn():
-            return f"nothing in {_ranges(demands.ranges)}"
+            return f"nothing in {_ranges(asserts.ranges)}"
         case Renumber():
-            return f"no renumber without a ticket {cut(demands.ticket)}"
+            return f"no renumber without a ticket {cut(asserts.ticket)}"
 
 
 def _of(room: Room) -> str:
