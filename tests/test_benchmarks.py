@@ -341,7 +341,7 @@ RUNS = {
     "lock.py": ("20",),
     "peers.py": ("6", "--runs", "0"),
     "plan.py": ("6", "--runs", "1", "--inventory", "slim JSON"),
-    "report.py": ("6",),
+    "report.py": ("6", "--runs", "1"),
     "rules.py": ("20", "--tests", "2", "--runs", "1"),
     "scaling.py": ("5", "10", "--runs", "1", "--inventory", "slim YAML"),
     "stages.py": ("--nodes", "6", "--runs", "1", "--inventory", "full JSON"),

@@ -782,7 +782,9 @@ def forge() -> Iterator[tuple[type[Forge], str]]:
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Serve on loopback until the block ends; give the URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.01,)
+        )  # it looks so often whether to end
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

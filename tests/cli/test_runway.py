@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -70,18 +71,35 @@ def compiled(racks: dict[str, int], second: int) -> None:
     git("commit", "--quiet", "--message", "grow", second=second)
 
 
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the history of `repository` once."""
+    folder = tmp_path_factory.mktemp("runway") / "work"
+    (folder / "clusters/lab").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", str(TODAY))
+        patch.chdir(folder)
+        make_history()
+    return folder
+
+
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+def repository(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Path:
     """Twenty weeks in which rack a grew by two nodes a week, and in the tenth by sixty more; rack b did not."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(TODAY))
-    (tmp_path / "work/clusters/lab").mkdir(parents=True)
+    shutil.copytree(made, tmp_path / "work")
     monkeypatch.chdir(tmp_path / "work")
+    capsys.readouterr()
+    return Path.cwd()
+
+
+def make_history() -> None:
     git("init", "--quiet", "--initial-branch=main")
     Path("clusters/lab/cluster.yaml").write_text(CLUSTER)
     for week in range(20):
         compiled({"a": 3 + 2 * week + (60 if week > 9 else 0), "b": 4}, TODAY - WEEK * (19 - week))
-    capsys.readouterr()
-    return Path.cwd()
 
 
 COME = (2, 0, 1, 3, 0, 2, 1, 0, 4, 1, 2, 0, 0, 3, 1, 60, 2, 0, 1, 2, 0, 3, 1, 0, 2, 2, 0, 1, 3, 1)
