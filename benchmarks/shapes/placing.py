@@ -489,7 +489,7 @@ def blocks() -> dict[str, Shape]:
         "blocksPerNode": lambda n: made([pool("a", "10.0.0.0/8", size=32, blocksPerNode=n)], nodes(1), node_pools),
         "blocksPerNode, crd": lambda n: made([pool("a", "10.0.0.0/8", size=32, blocksPerNode=n)], nodes(1), cluster("crd")),
         "blocksPerNode of many nodes": lambda n: made(
-            [pool("a", "10.0.0.0/8", size=32, blocksPerNode=1000)], nodes(n), node_pools
+            [pool("a", "10.0.0.0/8", size=32, blocksPerNode=300)], nodes(n), node_pools
         ),
         "blocks of many pools": lambda n: made(every(n), nodes(n), cluster("multi-pool", pinning="pool")),
         "held": lambda n: made(one, nodes(n), ipam_lock=lock(line(i) for i in range(n))),
