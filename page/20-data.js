@@ -1,8 +1,8 @@
 // The document's data as arrays. `report/page/data.py` writes it.
 
-const HELD = 0, PENDING = 1, QUARANTINED = 2, RELEASED = 3, RESERVED = 4, EXCLUDED = 5, UNLINED = 6, FREE = 7;
-const STATE_NAMES = ["held", "pending", "quarantined", "released", "reserved", "excluded", "in use, in no line", "free"];
-const STATE_CLASSES = ["held", "pending", "quarantined", "released", "reserved", "excluded", "unlined", "free"];
+const HELD = 0, PENDING = 1, QUARANTINED = 2, RELEASED = 3, RESERVED = 4, EXCLUDED = 5, UNLINED = 6, FREE = 7, OVER = 8;
+const STATE_NAMES = ["held", "pending", "quarantined", "released", "reserved", "excluded", "in use, in no line", "free", "quarantine over"];
+const STATE_CLASSES = ["held", "pending", "quarantined", "released", "reserved", "excluded", "unlined", "free", "over"];
 
 /** [number, how often, …] as an array. */
 function fromRuns(runs, length) {
@@ -111,6 +111,22 @@ function aliveAt(cluster, number) {
   return alive;
 }
 
+/** The first day on which a quarantined line may be given out again; "" where none is. */
+function freeFrom(cluster, index) {
+  const since = cluster.lines.since.get(index), days = cluster.quarantineDays;
+  if (!since || days === null) return "";
+  const day = new Date(Date.parse(since) + (days + (days === 0 && cluster.lines.moved.has(index) ? 1 : 0)) * 86400000);
+  return Number.isNaN(day.getTime()) ? "" : day.toISOString().slice(0, 10);
+}
+
+/** Tell the quarantines that are over on a day from those that are not. */
+function ageTo(cluster, day) {
+  for (const index of cluster.lines.since.keys()) {
+    const from = freeFrom(cluster, index);
+    cluster.lines.state[index] = from && from <= day ? OVER : QUARANTINED;
+  }
+}
+
 /** The label of a node, "" without one. */
 function labelOf(cluster, label, node) {
   if (node >= cluster.inventory) return "";
@@ -121,8 +137,10 @@ function labelOf(cluster, label, node) {
 /** What a line says of its state, as `ipamc show` says it. */
 function stateText(cluster, index) {
   const { state, since, moved, addresses, atStart } = cluster.lines;
-  const parts = [STATE_NAMES[state[index]] + (since.has(index) ? ` since ${since.get(index)}` : "")];
+  const quarantined = since.has(index), free = freeFrom(cluster, index);
+  const parts = [quarantined ? `quarantined since ${since.get(index)}` : STATE_NAMES[state[index]]];
   if (moved.has(index)) parts.push("moved");
+  if (free) parts.push(`free ${state[index] === OVER ? "since" : "on"} ${free}`);
   if (atStart.has(index)) parts[0] += " at start";
   if (addresses.has(index)) parts.push(`${addresses.get(index)} addresses`);
   return parts.join(", ");

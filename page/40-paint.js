@@ -14,7 +14,7 @@ function paletteOf() {
 
 /** The mark of a block by its state: lines that go across it, so that no state is told by colour alone. */
 function hatch(context, state, x, y, width, height, ink) {
-  if (width < 5 || height < 5 || state === HELD || state === FREE || state === UNLINED) return;
+  if (width < 5 || height < 5 || state === HELD || state === FREE || state === UNLINED) return;  // lines across tell the others apart
   context.save();
   context.beginPath();
   context.rect(x, y, width, height);
@@ -23,12 +23,12 @@ function hatch(context, state, x, y, width, height, ink) {
   context.lineWidth = 1;
   context.beginPath();
   if (state === PENDING) context.rect(x + 1, y + 1, width - 2, height - 2);
-  for (let at = x - height; at < x + width && state !== PENDING && state !== RELEASED; at += 5) {
+  for (let at = x - height; at < x + width && state !== PENDING && state !== RELEASED && state !== OVER; at += 5) {
     context.moveTo(at, y + height);
     context.lineTo(at + height, y);
     if (state === EXCLUDED) { context.moveTo(at, y); context.lineTo(at + height, y + height); }
   }
-  if (state === RELEASED) { context.moveTo(x, y + height / 2); context.lineTo(x + width, y + height / 2); }
+  if (state === RELEASED || state === OVER) { context.moveTo(x, y + height / 2); context.lineTo(x + width, y + height / 2); }
   context.stroke();
   context.restore();
 }

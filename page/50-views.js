@@ -19,6 +19,7 @@ class ClusterView {
     this.number = cluster.versions.length - 1;
     this.against = page.plan ? 0 : -1;
     this.alive = aliveAt(cluster, this.number);
+    ageTo(cluster, page.day);
     this.changes = null;
     this.nodesOf = new Map();
     section.querySelector(".controls").append(this.controls());
@@ -32,7 +33,7 @@ class ClusterView {
       if (!many || number < 12 || this.page.plan) place.open = true;
       for (const range of pool.ranges) this.maps.push(new MapView(this, range, place));
       if (pool.first + pool.further) {
-        place.querySelector(".takes").append(" ", el("button", { type: "button", class: "link", onclick: () => this.page.search(`pool=${pool.name}`) }, "Show their blocks"));
+        place.querySelector(".takes").append(" ", el("button", { type: "button", class: "link", onclick: () => this.page.search(`pool=${pool.name}`) }, "Show the blocks of these nodes"));
       }
       const trend = this.trend(pool);
       if (trend) place.querySelector(".trend").append(trend);
@@ -104,15 +105,16 @@ class ClusterView {
       ...choices.map(([value, text]) => el("option", { value }, text)));
     const step = (by, text, name) => el("button", { type: "button", "aria-label": name, onclick: () => { this.slider.value = Number(this.slider.value) + by; this.goTo(Number(this.slider.value)); } }, text);
     this.summary = el("p", { class: "changed", role: "status" });
+    this.past = el("p", { class: "note", hidden: true }, `The maps below show this version; everything else is of ${this.page.day}.`);
     const note = [];
     if (cluster.leftOut) note.push(`${plural(cluster.leftOut, "version")} between these are left out`);
     if (cluster.unreadable) note.push(`${plural(cluster.unreadable, "version")} cannot be read`);
     if (cluster.shallow) note.push("this clone is shallow: older versions are not here");
-    const bar = el("div", { class: "row" }, el("label", { for: id }, "Version "), step(-1, "◀", "Older version"), this.slider, step(1, "▶", "Newer version"), this.when);
+    const bar = el("div", { class: "row" }, el("label", { for: id }, "Version of the lock "), step(-1, "◀", "Older version"), this.slider, step(1, "▶", "Newer version"), this.when);
     const with_ = el("div", { class: "row" }, el("label", { for: `since-${cluster.name}` }, "Compare with "), this.since);
     if (this.page.plan) { this.since.value = "0"; with_.hidden = true; }
     this.showWhen();
-    return el("div", {}, bar, with_, this.summary, note.length ? el("p", { class: "note" }, `${note.join("; ")}.`) : null);
+    return el("div", {}, bar, this.past, with_, this.summary, note.length ? el("p", { class: "note" }, `${note.join("; ")}.`) : null);
   }
 
   showWhen() {
@@ -124,6 +126,11 @@ class ClusterView {
     this.number = number;
     if (this.slider) this.slider.value = number;
     this.alive = aliveAt(this.cluster, number);
+    const last = this.cluster.versions.length - 1;
+    ageTo(this.cluster, number === last ? this.page.day : this.cluster.versions[number].day || this.page.day);
+    if (this.past) this.past.hidden = number === last || this.page.plan;
+    for (const map of this.maps) map.describe();
+    this.showLegend();
     this.showWhen();
     if (this.since) this.compareBy(this.page.plan ? "0" : this.since.value);
     else this.repaint();
@@ -202,7 +209,7 @@ class ClusterView {
   roomByLabel() {
     const choices = this.labels.filter((label) => label.values.length <= 400);
     if (!choices.length || !this.cluster.groups.some((group) => group.length)) return null;
-    const table = el("table", {}), choose = el("select", { id: `room-${this.cluster.name}`, onchange: () => this.fillRoom(table, choose.value) },
+    const table = el("table", { class: "rooms" }), choose = el("select", { id: `room-${this.cluster.name}`, onchange: () => this.fillRoom(table, choose.value) },
       ...choices.map((label) => el("option", { value: label.key }, label.key)));
     this.fillRoom(table, choices[0].key);
     return el("div", {}, el("h3", {}, "Room by ", choose), el("div", { class: "scroll" }, table));
@@ -227,12 +234,12 @@ class ClusterView {
       row.share = row.total ? 1 - sum((pool) => pool.addresses.free + pool.addresses.released) / row.total : 0;
       row.room = sum((pool) => pool.room || 0);
     }
-    rows.sort((one, other) => other.share - one.share || (one.value < other.value ? -1 : 1));
-    const head = el("tr", {}, ...[label.key, "nodes", "pools that take them", "of their addresses in use", "room for nodes"].map((name) => el("th", { scope: "col" }, name)));
+    rows.sort((one, other) => (one.room > 0) - (other.room > 0) || other.share - one.share || one.room - other.room || (one.value < other.value ? -1 : 1));
+    const head = el("tr", {}, ...[label.key, "nodes", "pools that take them", "in use", "room for nodes"].map((name, place) => el("th", { scope: "col", class: ["", "number", "wide", "", "number"][place] }, name)));
     table.replaceChildren(el("thead", {}, head), el("tbody", {}, ...rows.filter((row) => row.nodes).slice(0, 200).map((row) => el("tr", {},
       el("th", { scope: "row" }, el("button", { type: "button", class: "link", onclick: () => this.page.search(`${label.key}=${row.value}`) }, row.value)),
       el("td", { class: "number" }, countText(row.nodes)),
-      el("td", {}, [...row.taking.keys()].slice(0, 4).join(", ") + (row.taking.size > 4 ? ` and ${row.taking.size - 4} more` : "")),
+      el("td", { class: "wide" }, [...row.taking.keys()].slice(0, 4).join(", ") + (row.taking.size > 4 ? ` and ${row.taking.size - 4} more` : "")),
       el("td", {}, meter(row.share)), el("td", { class: "number" }, countText(row.room))))));
   }
 
@@ -246,29 +253,47 @@ class ClusterView {
   }
 }
 
+/** A share as a whole percent, rounded down: full is full. */
+function shareText(share) {
+  return `${share > 0 && share < 0.01 ? "<1" : Math.floor(share * 100)} %`;
+}
+
 /** A bar with its percent. */
 function meter(share) {
   const bar = el("span", { class: "meter" }, el("span", { class: `fill ${share > 0.95 ? "full" : share > 0.8 ? "high" : ""}` }));
   bar.firstChild.style.width = `${Math.min(share * 100, 100)}%`;
-  return el("span", { class: "metered" }, bar, `${share > 0 && share < 0.01 ? "<1" : Math.floor(share * 100)} %`);
+  return el("span", { class: "metered" }, bar, shareText(share));
 }
 
 /** The map of one range: a canvas that is painted once it is on the screen. */
 class MapView {
   constructor(view, range, place) {
     Object.assign(this, { view, range, place, seen: false, cursor: -1 });
-    const share = 1 - (range.addresses.free + range.addresses.released) / range.addresses.total;
-    const said = `${range.cidr}: ${plural(range.blocks.held, "block")} held, ${countText(range.blocks.free)} free, ${Math.floor(share * 100)} % in use.`;
-    this.canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": `Map of ${said} Arrow keys move from block to block, Enter shows one.` });
+    this.canvas = el("canvas", { tabindex: 0, role: "img" });
+    this.caption = el("figcaption", {});
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
     this.canvas.addEventListener("mouseleave", () => this.view.page.tip(null));
     this.canvas.addEventListener("click", (event) => this.click(event));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.list = el("details", { class: "as-table" }, el("summary", {}, `Blocks of ${range.cidr} as a table`));
     this.list.addEventListener("toggle", () => { if (this.list.open) this.fill(); });
-    this.frame = el("figure", {}, el("figcaption", {}, said), this.canvas, this.list);
+    this.frame = el("figure", {}, this.caption, this.canvas, this.list);
+    this.describe();
     place.append(this.frame);
     view.page.watch(this);
+  }
+
+  /** Say in words what the map shows: the numbers of today, or what an older version of the lock had. */
+  describe() {
+    const { range, view } = this, { addresses, blocks, cluster } = range;
+    const share = addresses.total ? 1 - (addresses.free + addresses.released) / addresses.total : 0;
+    let said = `${range.cidr}: ${plural(blocks.held, "block")} held, ${countText(blocks.free)} free, ${shareText(share)} in use.`;
+    if (view.number < cluster.versions.length - 1) {
+      range.mine = range.mine || linesIn(range);
+      said = `${range.cidr}: ${plural(range.mine.filter((index) => view.alive[index] && cluster.lines.state[index] <= PENDING).length, "block")} held then.`;
+    }
+    this.caption.textContent = said;
+    this.canvas.setAttribute("aria-label", `Map of ${said} Arrow keys move from block to block, Enter shows one.`);
   }
 
   layout() {
@@ -332,7 +357,7 @@ class MapView {
     if (by === undefined && !["Enter", " ", "Home", "End"].includes(event.key)) return;
     event.preventDefault();
     const start = Math.max(this.cursor, 0);
-    if (event.key === "Enter" || event.key === " ") { this.choose(start); return; }
+    if (event.key === "Enter" || event.key === " ") { this.choose(start); this.view.page.enterPanel(); return; }
     const next = event.key === "Home" ? 0 : event.key === "End" ? cells - 1 : this.cursor < 0 ? 0 : start + by;
     this.cursor = Math.min(Math.max(next, 0), cells - 1);
     this.view.chosen = this.blockAt(this.cursor);

@@ -1,5 +1,7 @@
 // The page: search, the panel of one block, the tip, the theme; and everything is started here.
 
+const PAPER = 700;  // the width of A4 or Letter between its margins, in pixels of CSS
+
 class Page {
   constructor(raw) {
     this.day = raw.day;
@@ -49,6 +51,8 @@ class Page {
   measure() {
     const style = getComputedStyle(this.main);
     this.width = Math.max(Math.floor(this.main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)), 120);
+    // A sheet of paper is narrower than the window: a map of the window's width would have letters that nobody can read.
+    if (document.documentElement.classList.contains("printing")) this.width = Math.min(this.width, PAPER);
   }
 
   repaint() {
@@ -83,6 +87,14 @@ class Page {
     document.getElementById("finder").addEventListener("submit", (event) => { event.preventDefault(); this.search(this.input.value); });
     let typed = 0;
     this.input.addEventListener("input", () => { clearTimeout(typed); typed = setTimeout(() => this.search(this.input.value, true), 150); });
+    document.addEventListener("pointerdown", (event) => { if (!event.target.closest("#finder")) this.results.hidden = true; });
+    this.input.addEventListener("focus", () => { this.results.hidden = !this.input.value.trim(); });
+    document.getElementById("finder").addEventListener("keydown", (event) => {
+      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key], stops = [this.input, ...this.results.querySelectorAll("button")];
+      if (!by || this.results.hidden) return;
+      event.preventDefault();
+      stops[Math.min(Math.max(stops.indexOf(document.activeElement) + by, 0), stops.length - 1)].focus();
+    });
     document.addEventListener("keydown", (event) => {
       if (event.key === "/" && !/INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) { event.preventDefault(); this.input.focus(); }
       if (event.key === "Escape") { this.search(""); this.choose(null); }
@@ -111,12 +123,25 @@ class Page {
     const nothing = wanted && !items.length ? [el("li", {}, this.noneText(wanted))] : [];
     const more = items.length > 40 ? [el("li", {}, `and ${countText(items.length - 40)} more`)] : [];
     this.results.replaceChildren(...items.slice(0, 40).map(({ view, text: said, go }) => el("li", {},
-      el("button", { type: "button", onclick: go }, this.views.length > 1 ? `${view.cluster.name}: ${said}` : said))), ...more, ...nothing);
+      el("button", { type: "button", onclick: () => this.open(go) }, this.views.length > 1 ? `${view.cluster.name}: ${said}` : said))), ...more, ...nothing);
     this.results.hidden = !wanted;
     if (wanted) this.say(items.length ? plural(items.length, "result") : this.noneText(wanted));
     const byAddress = parseCidr(wanted);
-    if (items.length && (byAddress || items.length === 1) && !typing) items[0].go();
+    if (items.length && (byAddress || items.length === 1) && !typing) this.open(items[0].go);
     this.repaint();
+  }
+
+  /** Show what was found: the list goes, and the keyboard is where the answer is. */
+  open(go) {
+    this.results.hidden = true;
+    go();
+    this.enterPanel();
+  }
+
+  enterPanel() {
+    if (this.panel.hidden) return;
+    if (!this.panel.contains(document.activeElement)) this.before = document.activeElement.closest("#finder") ? this.input : document.activeElement;
+    this.panel.focus({ preventScroll: true });
   }
 
   noneText(text) {
@@ -172,6 +197,8 @@ class Page {
       document.body.classList.toggle("beside", Boolean(view));  // on a wide screen, the maps make room
       this.repaint();
     }
+    const inside = this.panel.contains(document.activeElement);
+    if (!view && this.before) { this.before.focus({ preventScroll: true }); this.before = null; this.results.hidden = true; }
     if (!view) { for (const other of this.views) { other.chosen = null; other.repaint(); } return; }
     view.chosen = block;
     view.repaint();
@@ -179,6 +206,7 @@ class Page {
     const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => this.choose(null) }, "×");
     const parts = number >= 0 ? this.ofNode(view, number, index) : this.ofFree(view, block, range);
     this.panel.replaceChildren(close, ...parts);
+    if (inside) this.panel.focus({ preventScroll: true });
     this.say(this.panel.querySelector("h2").textContent);
     const map = view.maps.find((one) => block && overlap(one.range.block, block));
     if (map) {
@@ -203,12 +231,15 @@ class Page {
     const group = known ? cluster.groups[cluster.groupOf[node]] || [] : [];
     const reasons = group.map(([pool, verdict, why]) => el("li", {}, el("b", {}, `${verdict}: ${pool}`), ` ${why}`,
       el("br"), el("small", {}, "nodeSelector ", el("code", {}, (cluster.pools.find((one) => one.name === pool) || {}).selector || ""))));
-    const keeps = own.some((index) => lines.state[index] === HELD) ? "It keeps what the lock says that it holds; a node without a line is placed by these pools:" : "These pools take it:";
+    const keeps = own.some((index) => lines.state[index] === HELD)
+      ? "It has this block since it was placed, and keeps it. These pools take such a node, the first one first:" : "These pools take it, the first one first:";
+    const without = known ? "No pool takes it, or there are too many pools to tell it here:"
+      : "It is not in the inventory. The lock keeps its line until another node may have the block:";
     const labels = known ? cluster.labels.map((label) => [label.key, labelOf(cluster, label, node)]).filter(([, value]) => value !== "") : [];
     return [
-      el("h2", {}, cluster.nodes[node]), el("p", {}, `${known ? "a node" : "no node of the inventory"} of ${cluster.name}`),
+      el("h2", {}, cluster.nodes[node]), el("p", {}, `${known ? "a node" : "not in the inventory"} of ${cluster.name}`),
       el("h3", {}, own.length ? "Blocks" : "No block in this version"), el("ul", {}, ...own.map(row)),
-      el("h3", {}, "Why"), el("p", {}, group.length ? keeps : "The lock has it. Its pools: "),
+      el("h3", {}, "Why"), el("p", {}, group.length ? keeps : without),
       el("ol", {}, ...reasons), el("p", {}, el("code", {}, `ipamc why ${cluster.nodes[node]} ${cluster.name}`)),
       labels.length ? el("h3", {}, "Labels") : null,
       el("table", { class: "labels" }, el("tbody", {}, ...labels.map(([key, value]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {},

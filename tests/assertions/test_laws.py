@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.lock.file import dumps
-from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import State
 from ipamc.pipeline import Compilation
-from ipamc.review.shown_pools import rooms
+from ipamc.review.shown_pools import rooms, uses_on
 from tests.support import fleet
 
 MODES: dict[str, dict[str, Any]] = {
@@ -224,7 +223,7 @@ def test_a_pool_has_the_room_that_show_tells(
     gone = attempt([*base, rest], first.lock, leave=["all"])
     assert isinstance(gone, Compilation)
     cluster, lock = gone.plan.cluster, gone.plan.lock
-    for name, room in rooms(cluster, lock, utilisation(cluster, lock), day).items():
+    for name, room in rooms(cluster, uses_on(cluster, lock, day)).items():
         if room:
             fits = fleet.assertions({"room": {"nodes": room, "pool": name}})
             assert isinstance(attempt([*base, rest, fits], gone.lock, today=day), Compilation)

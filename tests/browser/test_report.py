@@ -330,7 +330,12 @@ def test_who_does_not_see_the_map_has_a_table(
     page.locator(".as-table summary").first.click()
     page.wait_for_selector(".as-table tbody tr")
     rows = page.locator(".as-table").first.locator("tbody tr").all_inner_texts()
-    assert rows[1].split("\t") == ["10.1.0.64/26", "n3", "quarantined since 2026-11-08", "3"]
+    assert rows[1].split("\t") == [
+        "10.1.0.64/26",
+        "n3",
+        "quarantined since 2026-11-08, free since 2026-11-15",
+        "3",
+    ]
 
 
 @pytest.mark.parametrize("width", [1400, 400])
@@ -469,3 +474,94 @@ def test_the_policy_lets_nothing_else_in(
     assert sorted(page.evaluate("() => window.stopped")) == ["img-src", "script-src-elem", "style-src-attr"]
     assert page.evaluate("() => window.hacked") is None
     page.close()
+
+
+# Words and numbers that agree
+
+
+def test_a_block_whose_quarantine_is_over_is_free(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The map, the table, the caption and `show` say the same; of an older version the map says what was then."""
+    three_weeks(monkeypatch)  # n3 is in quarantine from 2026-11-08 to 2026-11-15
+    page = opened(report())
+    states = "() => [...page.views[0].cluster.lines.since.keys()].map((index) => STATE_NAMES[page.views[0].cluster.lines.state[index]])"
+    assert page.evaluate(states) == ["quarantine over"]
+    caption = page.locator("figcaption").first
+    assert caption.inner_text() == "10.1.0.0/22: 4 blocks held, 10 free, 37 % in use."
+    assert "quarantine over" in page.locator(".legend").inner_text()
+    assert page.locator("table.pools th:has-text('quarantined')").count() == 0
+    page.locator("input[type=range]").fill("1")
+    assert page.evaluate(states) == ["quarantined"]
+    assert caption.inner_text() == "10.1.0.0/22: 2 blocks held then."
+    assert page.locator(".time .note").inner_text().startswith("The maps below show this version")
+    shown = json.loads(run("show", "--output", "json").stdout)["clusters"][0]["pools"][0]
+    assert (shown["addresses"]["quarantined"], shown["blocks"]["free"], shown["room"]) == (0, 10, 10)
+
+
+def test_pools_are_in_the_order_of_show(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    """The one that is full first stands first: of two that are as full, the one with less room."""
+    commit(
+        {f"n{number}": {"rack": "ab"[number % 2]} for number in range(6)}, "2026-11-01", "six", monkeypatch
+    )
+    page = opened(report())
+    listed = page.locator("table.pools tbody a").all_inner_texts()
+    shown = [line.split()[0] for line in run("show").stdout.splitlines()[2:5]]
+    assert listed == shown == ["b", "a", "nobody"]
+    assert page.locator(".by-label tbody th").all_inner_texts() == ["b", "a"]
+
+
+def test_an_answer_is_not_behind_the_list_of_results(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The list goes when an answer opens, the keyboard goes there, and Escape leads back to the search."""
+    three_weeks(monkeypatch)
+    page = opened(report())
+    focus = "() => document.activeElement.id"
+    search(page, "10.1.0.7")
+    assert page.locator("#results").is_hidden()
+    assert page.evaluate(focus) == "panel"
+    page.keyboard.press("Escape")
+    assert page.evaluate(focus) == "search"
+    page.fill("#search", "pool=a")
+    page.wait_for_selector("#results button")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert "n4" in panel(page)
+    page.keyboard.press("Escape")
+    page.fill("#search", "pool=a")
+    page.wait_for_selector("#results button")
+    page.locator("h1").click()
+    assert page.locator("#results").is_hidden()
+
+
+def test_a_pool_is_not_below_the_head_of_the_page(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    page = opened(report())
+    page.set_viewport_size({"width": 1400, "height": 420})
+    page.locator('table.pools a[href="#pool-0-0"]').click()
+    top = page.locator("#pool-0-0").evaluate("(pool) => pool.getBoundingClientRect().top")
+    head = page.locator("header.top").evaluate("(head) => head.getBoundingClientRect().bottom")
+    assert head <= top < head + 40
+
+
+def test_a_map_on_paper_is_as_wide_as_paper(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    page = opened(report())
+    page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("() => page.views[0].maps.map((map) => map.layout().width)") == [700] * 3
+    page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
+    page.wait_for_function("() => page.views[0].maps[0].layout().width > 1000")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ipamc.lock.utilisation import PoolUse, utilisation
+from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node
@@ -14,7 +14,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Want
 from ipamc.review.explain_pools import Verdict, explain_pools
-from ipamc.review.shown_pools import rooms
+from ipamc.review.shown_pools import rooms, uses_on
 
 MOST_REASONS = 200_000
 """Above this product of pools and groups of nodes, reasons are left out: `ipamc why` tells them for one node."""
@@ -91,8 +91,8 @@ def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> C
     told = len(alike) * len(cluster.pools) <= MOST_REASONS
     taken = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)
-    uses = utilisation(cluster, lock)
-    room = rooms(cluster, lock, uses, today)
+    uses = uses_on(cluster, lock, today)
+    room = rooms(cluster, uses)
     return ClusterMap(
         cluster=cluster,
         lock=lock,

@@ -118,13 +118,13 @@ def shown(
     started: frozenset[Block] = frozenset(),
 ) -> Shown:
     """Return what is shown of a cluster on a day (ISO 8601, UTC); with `lines` also the lines. O(n log n)."""
-    uses = utilisation(cluster, lock)
+    uses = uses_on(cluster, lock, today)
     of_lock = lock.lines
     not_held = tuple(line for line in of_lock if line.state is not State.HELD)  # few, in most clusters none
     quarantined = tuple(line for line in not_held if line.state is State.QUARANTINED)
     number = {state: sum(line.state is state for line in not_held) for state in State}
     number[State.HELD] = len(of_lock) - len(not_held)
-    room = rooms(cluster, lock, uses, today)
+    room = rooms(cluster, uses)
     chosen = replace(lock, lines=tuple(choice.lines(of_lock)))
     by_range = {part.range.block: lines_in(chosen, part.range.block) for use in uses for part in use.ranges}
     pools = tuple(
@@ -161,18 +161,25 @@ def _outside(lines: Sequence[Line], by_range: Mapping[Block, Sequence[Line]]) ->
     return tuple(line for line in lines if line.block not in inside)
 
 
-def rooms(cluster: Cluster, lock: Lock, uses: Sequence[PoolUse], today: str) -> dict[str, int]:
-    """Return for how many more nodes each pool has room, by name.
+def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
+    """Count every pool as `utilisation` does, on a day (ISO 8601, UTC).
 
-    These are nodes like those that it serves: each gets `blocksPerNode` blocks of the pool's own `blockSize`,
-    and in a cluster of two families of each family that the pool has. Free and released blocks count, and
-    quarantined ones whose quarantine is over today; not those with a pin, reserved or excluded addresses. A
-    disabled pool has no room. Not counted are other sizes of `blockSizes`, the pool's `overflow`, and that nodes
-    of several pools need blocks of each. Of an `unlisted` pool it is the room for nodes outside the inventory.
+    Lines whose quarantine is over count as released: a compile of this day gives out their blocks. O(n log n).
     """
     days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
     if days is not None and any(_over(line, last, today) for line in lock.lines if line.since):
-        uses = utilisation(cluster, released(lock, last, today))
+        lock = released(lock, last, today)
+    return utilisation(cluster, lock)
+
+
+def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
+    """Return for how many more nodes each pool has room, by name.
+
+    These are nodes like those that it serves: each gets `blocksPerNode` blocks of the pool's own `blockSize`,
+    and in a cluster of two families of each family that the pool has. Free and released blocks of `uses` count,
+    not those with a pin, reserved or excluded addresses. A disabled pool has no room. Not counted are other sizes of `blockSizes`, the pool's `overflow`, and that nodes
+    of several pools need blocks of each. Of an `unlisted` pool it is the room for nodes outside the inventory.
+    """
     found: dict[str, int] = {}
     for use in uses:
         pool = use.pool

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from ipamc.lock.utilisation import Use, lines_in
@@ -26,7 +27,7 @@ def summary(parts: Sequence[Part]) -> dict[str, Any]:
         for place, part in enumerate(parts)
         for index, pool in enumerate(part.map.pools)
     ]
-    rows.sort(key=lambda row: (-row["share"], row["cluster"], row["number"]))
+    rows.sort(key=itemgetter("order"))
     uses = [pool.use.use for part in parts for pool in part.map.pools]
     return {
         "many": len(parts) > 1,
@@ -49,7 +50,7 @@ def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
         "pool": visible(pool.use.pool.name),
         "family": f"IPv{pool.use.family.family}",
         "size": pool.use.family.block_size,
-        "share": share,
+        "order": _order(part, index, pool),
         "percent": percent(share),
         "bar": list(_bar(use)),
         "room": number(pool.room),
@@ -60,6 +61,12 @@ def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
         "free": number(use.available),
         "nodes": number(pool.first + pool.further),
     }
+
+
+def _order(part: Part, index: int, pool: PoolMap) -> tuple[object, ...]:
+    """Return a key as that of `ipamc show`: pools without room, then the fullest ones; disabled ones last."""
+    disabled = pool.use.pool.disabled
+    return (disabled, pool.room > 0, -_share(pool.use.use), pool.room, part.map.cluster.name, index)
 
 
 def number(value: int) -> str:
@@ -80,9 +87,9 @@ def percent(share: float) -> str:
 
 
 def _bar(use: Use) -> Iterator[dict[str, str]]:
-    """Yield the parts of a bar of 100, from the left."""
+    """Yield the parts of a bar of 100, from the left. The rest can be given out: what is free or released."""
     at = 0.0
-    for state in ("held", "quarantined", "reserved", "released"):
+    for state in ("held", "quarantined", "reserved"):
         part = 100 * getattr(use, state) / use.total if use.total else 0
         if part:
             yield {"state": state, "x": f"{at:.2f}", "width": f"{part:.2f}"}
@@ -106,15 +113,17 @@ def _nobody(part: Part, *, several: bool) -> Iterator[str]:
 
 def _cluster(part: Part) -> dict[str, Any]:
     mapped = part.map
+    of_state = Counter(line.state for line in mapped.lock.lines)
+    kept = of_state[State.QUARANTINED] + of_state[State.RELEASED]
     held = [line for line in mapped.lock.lines if line.state is State.HELD]
-    others = len(mapped.lock.lines) - len(held)
     inside = sum(
         len(lines_in(mapped.lock, part.range.block)) for pool in mapped.pools for part in pool.use.ranges
     )
     outside = len(mapped.lock.lines) - inside
     said = [
         f"{count(len({line.node for line in held}), 'node')} with {count(len(held), 'block')}",
-        *([f"{count(others, 'line')} in other states"] if others else []),
+        *([f"{count(of_state[State.PENDING], 'pending block')}"] if of_state[State.PENDING] else []),
+        *([f"{count(kept, 'line')} of blocks that no node holds"] if kept else []),
         *([f"{count(outside, 'line')} outside every pool, on no map"] if outside else []),
         f"mode {mapped.cluster.mode}",
         part.lock_path,
@@ -134,16 +143,17 @@ def _pool(pool: PoolMap) -> dict[str, str]:
         f"{percent(_share(use))} in use",
         f"room for {number(free)} more {'node' if free == 1 else 'nodes'}",
     ]
+    takes = [f"first choice of {count(pool.first, 'node')}"] if pool.first else []
+    takes += [f"a further choice of {count(pool.further, 'node')}"] if pool.further else []
+    facts_of = [f"nodeSelector {model.selector.canonical}: {', '.join(takes) or 'no node of the inventory'}"]
+    facts_of += [f"priority {model.priority}"] if model.priority else []
+    facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
     kept = "disabled: it gives no new block. " if model.disabled else ""
     kept += "for nodes that are not in the inventory. " if model.unlisted else ""
     return {
         "name": visible(model.name),
         "said": ", ".join(facts),
-        "takes": visible(
-            f"{kept}nodeSelector {model.selector.canonical}: first for {count(pool.first, 'node')}, "
-            f"further for {count(pool.further, 'node')}; priority {model.priority}"
-            + (f"; overflow {', '.join(model.overflow)}" if model.overflow else "")
-        ),
+        "takes": visible(kept + "; ".join(facts_of)),
     }
 
 

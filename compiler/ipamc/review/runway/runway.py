@@ -9,13 +9,13 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.lock.utilisation import PoolUse, utilisation
+from ipamc.lock.utilisation import PoolUse
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock
 from ipamc.review.runway.growth import Growth, growth
 from ipamc.review.runway.weeks import Edge, Ledger, Step, Week, edges, history_of
-from ipamc.review.shown_pools import rooms
+from ipamc.review.shown_pools import rooms, uses_on
 
 REACH = 2
 """A history of n weeks says something about the next 2n weeks, and no more."""
@@ -110,8 +110,8 @@ def runway(
             if step is None:
                 unread.append(edge.version)
         steps.append((edge, step or nothing, dict(ledger.held)))
-    uses = [use for use in utilisation(cluster, lock) if use.family.family in cluster.families]
-    room = rooms(cluster, lock, uses, today)
+    uses = [use for use in uses_on(cluster, lock, today) if use.family.family in cluster.families]
+    room = rooms(cluster, uses)
     weeks = history_of([(use.pool.name, use.family.family) for use in uses], steps)
     return Runway(
         cluster=cluster,
