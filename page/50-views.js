@@ -235,7 +235,7 @@ class ClusterView {
       row.room = sum((pool) => pool.room || 0);
     }
     rows.sort((one, other) => (one.room > 0) - (other.room > 0) || other.share - one.share || one.room - other.room || (one.value < other.value ? -1 : 1));
-    const head = el("tr", {}, ...[label.key, "nodes", "pools that take them", "in use", "room for nodes"].map((name, place) => el("th", { scope: "col", class: ["", "number", "wide", "", "number"][place] }, name)));
+    const head = el("tr", {}, ...[label.key, "nodes", "pools that take them", "used", "room for nodes"].map((name, place) => el("th", { scope: "col", class: ["", "number", "wide", "", "number"][place] }, name)));
     table.replaceChildren(el("thead", {}, head), el("tbody", {}, ...rows.filter((row) => row.nodes).slice(0, 200).map((row) => el("tr", {},
       el("th", { scope: "row" }, el("button", { type: "button", class: "link", onclick: () => this.page.search(`${label.key}=${row.value}`) }, row.value)),
       el("td", { class: "number" }, countText(row.nodes)),
@@ -287,7 +287,7 @@ class MapView {
   describe() {
     const { range, view } = this, { addresses, blocks, cluster } = range;
     const share = addresses.total ? 1 - (addresses.free + addresses.released) / addresses.total : 0;
-    let said = `${range.cidr}: ${plural(blocks.held, "block")} held, ${countText(blocks.free)} free, ${shareText(share)} in use.`;
+    let said = `${range.cidr}: ${plural(blocks.held, "block")} held, ${countText(blocks.free)} free, ${shareText(share)} used.`;
     if (view.number < cluster.versions.length - 1) {
       range.mine = range.mine || linesIn(range);
       said = `${range.cidr}: ${plural(range.mine.filter((index) => view.alive[index] && cluster.lines.state[index] <= PENDING).length, "block")} held then.`;

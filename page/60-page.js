@@ -85,8 +85,7 @@ class Page {
     });
     document.getElementById("finder").hidden = false;
     document.getElementById("finder").addEventListener("submit", (event) => { event.preventDefault(); this.search(this.input.value); });
-    let typed = 0;
-    this.input.addEventListener("input", () => { clearTimeout(typed); typed = setTimeout(() => this.search(this.input.value, true), 150); });
+    this.input.addEventListener("input", () => { clearTimeout(this.typed); this.typed = setTimeout(() => this.search(this.input.value, true), 150); });
     document.addEventListener("pointerdown", (event) => { if (!event.target.closest("#finder")) this.results.hidden = true; });
     this.input.addEventListener("focus", () => { this.results.hidden = !this.input.value.trim(); });
     document.getElementById("finder").addEventListener("keydown", (event) => {
@@ -116,6 +115,7 @@ class Page {
 
   /** Find an address, a CIDR, a node or a label. */
   search(text, typing = false) {
+    clearTimeout(this.typed);  // who is faster than the wait for more letters gets one answer, not two
     const wanted = text.trim();
     if (!typing) this.input.value = wanted;
     this.found = null;

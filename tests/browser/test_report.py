@@ -490,7 +490,7 @@ def test_a_block_whose_quarantine_is_over_is_free(
     states = "() => [...page.views[0].cluster.lines.since.keys()].map((index) => STATE_NAMES[page.views[0].cluster.lines.state[index]])"
     assert page.evaluate(states) == ["quarantine over"]
     caption = page.locator("figcaption").first
-    assert caption.inner_text() == "10.1.0.0/22: 4 blocks held, 10 free, 37 % in use."
+    assert caption.inner_text() == "10.1.0.0/22: 4 blocks held, 10 free, 37 % used."
     assert "quarantine over" in page.locator(".legend").inner_text()
     assert page.locator("table.pools th:has-text('quarantined')").count() == 0
     page.locator("input[type=range]").fill("1")
@@ -565,3 +565,33 @@ def test_a_map_on_paper_is_as_wide_as_paper(
     assert page.evaluate("() => page.views[0].maps.map((map) => map.layout().width)") == [700] * 3
     page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
     page.wait_for_function("() => page.views[0].maps[0].layout().width > 1000")
+
+
+def test_a_cluster_that_is_refused_or_has_no_lock_is_told(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit({"n1": {"rack": "a"}}, "2026-11-01", "one", monkeypatch)
+    shutil.copytree("clusters/lab", "clusters/new")
+    Path("clusters/new/ipam.lock").unlink()
+    Path("clusters/new/cluster.yaml").write_text(CLUSTER.replace("name: lab", "name: new"))
+    Path("clusters/odd").mkdir()
+    done = run("report", "-o", "page.html")
+    assert done.returncode == 1
+    page = opened(Path("page.html").resolve())
+    assert page.locator(".failed").inner_text() == "clusters/odd could not be read: not on this page"
+    assert "0 nodes with 0 blocks; 1 node of the inventory without a block; " in page.inner_text("#cluster-1")
+
+
+def test_letters_typed_before_enter_do_not_bring_the_list_back(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    page = opened(report())
+    page.fill("#search", "10.1.0.7")
+    page.press("#search", "Enter")
+    page.wait_for_timeout(400)  # longer than the page waits for more letters
+    assert page.locator("#results").is_hidden()

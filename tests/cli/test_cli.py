@@ -86,6 +86,7 @@ def test_help_of_every_verb_teaches(verb: str, capsys: pytest.CaptureFixture[str
     assert main([verb, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"ipamc {verb}" in text.split("Examples:")[1]
+    assert "\\" not in text  # no escape that click did not take
     assert "Exit codes:" in text
 
 

@@ -112,7 +112,7 @@ def test_each_test_is_shown_and_nothing_is_written(capsys: pytest.CaptureFixture
 blue: 2 tests, 2 passed
   passed   rack 7 only out of its own (1 node)
   passed   room for a node (1 pool)
-red: no tests
+red: no tests: write some in a document of kind Tests beside the Cluster (ipamc schema Tests)
 """
     assert run(capsys, "test") == (0, passed, "")
     write("clusters/blue/tests.yaml", BAD)

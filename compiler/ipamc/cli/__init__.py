@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ipamc.report.terminal_text import harmless
 
         # It quotes arguments, which may be names of folders.
-        click.UsageError(harmless(problem.format_message()), problem.ctx).show()
+        click.UsageError(harmless(problem.format_message().replace("\n\t", " ")), problem.ctx).show()
         return USAGE
     except (click.Abort, KeyboardInterrupt) as end:
         if nested:  # a verb called this one, and knows more

@@ -110,7 +110,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     rebuilt: bool,
     style: str,
 ) -> int:
-    r"""Bring a running cluster into git, with the blocks that its nodes have.
+    """Bring a running cluster into git, with the blocks that its nodes have.
 
     CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, or the zip of
     cilium sysdump; `-`, or no file, is stdin. Make it with
@@ -134,7 +134,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
-    """
+    """  # noqa: D301 - a backspace tells click where lines stay as they are
     if prefixes is not None:
         return _planned(cluster, prefixes, sizes, style)
     if sizes:

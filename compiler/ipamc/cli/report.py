@@ -10,7 +10,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, writable
 from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of
 from ipamc.cli.terminal import progress, say, show
-from ipamc.model.diagnostics import count
+from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
@@ -73,23 +73,25 @@ def command(
     CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.report.page import page
+    from ipamc.report.terminal_text import visible
     from ipamc.workspace.environment import today
 
     source = source_of(clusters, at, assume)
     problems = Problems()
     parts: list[Part] = []
+    missing = [*source.folders]
     day = today() if at is None else source.day()
     with progress("reading the clusters"):
         for folder in source.folders:
             with problems.of(folder):
                 parts.append(_part(folder, source, day, most))
+                missing.remove(folder)
     if parts:
-        missing = len(source.folders) - len(parts)
         about = page.About(
             title=f"Addresses of {_names(parts)}",
             subtitle=f"as of {day}" + "".join(f", {found['revision']}" for found in source.record().values()),
             day=day,
-            failures=[f"{count(missing, 'cluster')} could not be read, and is not here"] if missing else (),
+            failures=[visible(f"{names(missing)} could not be read: not on this page")] if missing else (),
         )
         text = page.render(parts, disk.assets("page"), about)
         if path == "-":

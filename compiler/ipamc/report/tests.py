@@ -18,7 +18,7 @@ _STYLES = {"passed": "dim", "failed": "error", "warned": "warning", "skipped": "
 def text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
     """Return the tests of a cluster, a line for each in their order, below its name and how many passed."""
     if not checked:
-        return f"{visible(cluster)}: no tests\n"
+        return f"{visible(cluster)}: no tests: write some in a document of kind Tests beside the Cluster (ipamc schema Tests)\n"
     numbers = [
         f"{number:,} {status}"
         for status in _STYLES

@@ -114,6 +114,8 @@ def _nobody(part: Part, *, several: bool) -> Iterator[str]:
 def _cluster(part: Part) -> dict[str, Any]:
     mapped = part.map
     of_state = Counter(line.state for line in mapped.lock.lines)
+    named = {line.node for line in mapped.lock.lines if line.in_use}
+    without = sum(node.name not in named for node in mapped.nodes)
     kept = of_state[State.QUARANTINED] + of_state[State.RELEASED]
     held = [line for line in mapped.lock.lines if line.state is State.HELD]
     inside = sum(
@@ -123,6 +125,7 @@ def _cluster(part: Part) -> dict[str, Any]:
     said = [
         f"{count(len({line.node for line in held}), 'node')} with {count(len(held), 'block')}",
         *([f"{count(of_state[State.PENDING], 'pending block')}"] if of_state[State.PENDING] else []),
+        *([f"{count(without, 'node')} of the inventory without a block"] if without else []),
         *([f"{count(kept, 'line')} of blocks that no node holds"] if kept else []),
         *([f"{count(outside, 'line')} outside every pool, on no map"] if outside else []),
         f"mode {mapped.cluster.mode}",
@@ -140,7 +143,7 @@ def _pool(pool: PoolMap) -> dict[str, str]:
     free = pool.room
     facts = [
         f"IPv{pool.use.family.family}, blocks of /{pool.use.family.block_size}",
-        f"{percent(_share(use))} in use",
+        f"{percent(_share(use))} used",
         f"room for {number(free)} more {'node' if free == 1 else 'nodes'}",
     ]
     takes = [f"first choice of {count(pool.first, 'node')}"] if pool.first else []
@@ -187,7 +190,7 @@ def _space(name: str, family: int, clusters: list[str], pools: list[tuple[Part, 
     return {
         "name": visible(f"{name}, IPv{family}"),
         "said": visible(
-            f"{', '.join(clusters)}: each pool on one axis; blue is in use, grey is free, light is no pool's"
+            f"{', '.join(clusters)}: each pool on one axis; blue is used, grey is free, light is no pool's"
         ),
         "height": len(clusters) * _ROW + 22,
         "rows": rows,
@@ -205,5 +208,5 @@ def _box(pool: str, block: Block, use: Use, low: int, scale: float) -> dict[str,
         "x": f"{_LEFT + (block.first - low) * scale:.1f}",
         "width": f"{width:.1f}",
         "used": f"{width * _share(use):.1f}",
-        "said": visible(f"{block} of {pool}: {percent(_share(use))} in use"),
+        "said": visible(f"{block} of {pool}: {percent(_share(use))} used"),
     }
