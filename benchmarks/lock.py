@@ -71,7 +71,7 @@ def stages(nodes: int) -> list[tuple[str, float]]:
         ),
         ("allocate: one newcomer", best(lambda: allocate(cluster, wants, reconciled, TODAY))),
         ("dumps: every line to text", best(lambda: dumps(plan.lock))),
-        ("check_plan: rules over the plan", best(lambda: list(check_plan(plan)))),
+        ("check_plan: rules over the plan", best(lambda: list(check_plan(plan, plan.lock)))),
     ]
 
 

@@ -30,6 +30,7 @@ from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.place.reconcile.rendered import rendered_uids
+from ipamc.place.released import released_on
 from ipamc.read.locate import Texts, locate
 from ipamc.read.read import read, read_shared
 from ipamc.render.arrange import arrange
@@ -211,7 +212,12 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Published]:
     plan = log.keep(allocate(cluster, wants, state, inputs.today))
     # Capacity, maxPods, limits of the mode, drift.
     phase("checking")
-    log.add((*check_plan(plan), *check_published_ranges(plan, published)))
+    log.add(
+        (
+            *check_plan(plan, released_on(cluster, plan.lock, inputs.today)),
+            *check_published_ranges(plan, published),
+        )
+    )
     # What the operator was told it may give out, and still does.
     log.add(check_adopt(plan, inputs.published, folder))
     return plan, published

@@ -139,3 +139,11 @@ def test_the_same_as_a_walk(wanted: list[Block], reserved: list[Block], states: 
     assert use.blocks_free == sum(
         all(start + n in open_to_all for n in range(16)) for start in range(TOP.first, TOP.last + 1, 16)
     )
+
+
+def test_a_released_block_that_a_machine_has_is_not_free() -> None:
+    """A CiliumNode without a node has it: it counts as held, and is no room."""
+    line = Line(block=parse_block("10.0.0.0/27"), node="gone", state=State.RELEASED)
+    ghost = CiliumNode("gone", AT, blocks=((parse_block("10.0.0.0/27"), ""),))
+    use = count(pool(at("10.0.0.0/24"), 27), (line,), cilium_nodes=(ghost,)).use
+    assert (use.held, use.released, use.free, use.blocks_free) == (32, 0, 224, 7)

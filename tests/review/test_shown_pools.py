@@ -116,3 +116,14 @@ def test_rooms_add_up_where_a_node_has_blocks_of_one_pool() -> None:
     assert not lab(of=two, mode=Mode.MULTI_POOL).adds_up
     assert lab(of=two[:1], mode=Mode.MULTI_POOL).adds_up
     assert lab(of=two, mode=Mode.KUBERNETES).adds_up
+
+
+def test_a_quarantine_that_is_over_is_free_in_every_number() -> None:
+    """Room, addresses and blocks agree: none says full where another one has room."""
+    lines = (
+        gone("10.0.0.0/26", "2026-01-01"),
+        *(line(f"10.0.0.{first}/26", f"n{first}") for first in (64, 128, 192)),
+    )
+    (shown,) = lab(pools=(pool("a", part(26, "10.0.0.0/24")),), of=lines).pools
+    use = shown.use.use
+    assert (shown.room, use.blocks_free, use.available, use.quarantined) == (1, 1, 64, 0)

@@ -11,9 +11,9 @@ from ipamc.lock.file import first_shards
 from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pre_allocation, usable_in, usable_of
-from ipamc.model.cluster import Dialect, Node, Pool
+from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
-from ipamc.model.lock import Line
+from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import larger_block, larger_block_for_some, more_room, smaller_block
 
@@ -26,14 +26,14 @@ LOW = 10
 """Warn about a pool with less than this percentage of its addresses free."""
 
 
-def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0215: a pool has less than 10 % of its addresses free.
+def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
+    """IPC0215: a pool has less than 10 % of its addresses free, or in blocks whose quarantine is over.
 
     Nodes that join when it is full are refused, or get a block of its overflow. Add a CIDR at the end of its
     `cidrs`: no node moves. A pool of Calico and a ClusterCIDR have one CIDR of a family: add another pool with
     the same selector.
     """
-    for pool_use in utilisation(plan.cluster, plan.lock):
+    for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
             yield warning(
@@ -41,7 +41,7 @@ def nearly_full(plan: Plan) -> Iterator[Diagnostic]:
                 part.at / "cidrs" if pool.dialect is Dialect.NATIVE else part.ranges[0].at,
                 f'pool "{pool.name}" has {use.available * 100 / use.total:.2g} % of its IPv{part.family} addresses free '
                 f"({count(use.blocks_free, 'block')} of /{part.block_size})",
-                help=more_room(pool, one_block=plan.cluster.mode.one_block),
+                help=more_room(pool, one_block=cluster.mode.one_block),
             )
 
 

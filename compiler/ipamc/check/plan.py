@@ -26,17 +26,21 @@ from ipamc.check.pools import ipv6_too_wide
 from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 
 
-def check_plan(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield the findings about a plan."""
+def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
+    """Yield the findings about a plan.
+
+    `today` is its lock, in which lines whose quarantine is over today count as released.
+    """
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
     yield from several_pod_cidrs(plan)
     yield from node_without_uid(plan)
     yield from pin_not_held(plan)
-    yield from nearly_full(plan)
+    yield from nearly_full(plan.cluster, today)
     yield from fewer_than_max_pods(plan)
     yield from too_many_shards_needed(plan)
     mode = plan.cluster.mode

@@ -118,7 +118,11 @@ def _range_use(
     every = [line.block for line in lines]
     kept = [line for line in lines if line.state is not State.HELD]  # few, in most clusters none
     quarantined = [line.block for line in kept if line.state is State.QUARANTINED]
-    released = [line.block for line in kept if line.state is State.RELEASED]
+    released = [
+        line.block
+        for line in kept
+        if line.state is State.RELEASED and not blocks_over(without_line, line.block)  # else a machine has it
+    ]
     held = [line.block for line in lines if line.in_use] if kept else every
     occupied = _in_order(every, without_line)
     in_quarantine, free_again = addresses_taken(block, quarantined), addresses_taken(block, released)

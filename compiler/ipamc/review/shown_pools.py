@@ -15,7 +15,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
 from ipamc.place.allocate.reuse import first_day, last_day
-from ipamc.review.released import released
+from ipamc.place.released import is_over, released_on
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -166,10 +166,7 @@ def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
 
     Lines whose quarantine is over count as released: a compile of this day gives out their blocks. O(n log n).
     """
-    days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
-    if days is not None and any(_over(line, last, today) for line in lock.lines if line.since):
-        lock = released(lock, last, today)
-    return utilisation(cluster, lock)
+    return utilisation(cluster, released_on(cluster, lock, today))
 
 
 def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
@@ -189,11 +186,6 @@ def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
     return {pool.name: found.get(pool.name, 0) for pool in cluster.pools}
 
 
-def _over(line: Line, last: str, today: str) -> bool:
-    """Tell whether a quarantined line can be given out again today, as `Occupancy.reusable` does."""
-    return line.since <= last and not (line.moved and line.since == today)
-
-
 def _ending(cluster: Cluster, use: PoolUse, quarantined: Sequence[Line], today: str) -> Ending | None:
     days, last = cluster.quarantine_days, last_day(today, cluster.quarantine_days)
     if days is None or not quarantined:
@@ -202,7 +194,7 @@ def _ending(cluster: Cluster, use: PoolUse, quarantined: Sequence[Line], today: 
         ends
         for part in use.ranges
         for line in lines_over(quarantined, part.range.block)
-        if not _over(line, last, today) and (ends := quarantine_ends(line, days))
+        if not is_over(line, last, today) and (ends := quarantine_ends(line, days))
     ]
     day = min(ends, default="")
     return Ending(day=day, blocks=ends.count(day)) if day else None

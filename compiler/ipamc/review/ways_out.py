@@ -17,7 +17,7 @@ from ipamc.model.pool_words import block_size
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import Shortage
-from ipamc.review.released import released
+from ipamc.place.released import released
 
 MOST_POOLS = 3
 """How many other pools are named."""

@@ -26,9 +26,9 @@ from ipamc.place.allocate.shortage import grouped, half_room, no_family, no_room
 from ipamc.place.candidates import assign, shared_pools, unmatched_refused
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.place.reconcile.rendered import rendered_uids
+from ipamc.place.released import released
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import Change, apply_changes
-from ipamc.review.released import released
 from ipamc.review.ways_out import After, Way, ways_out
 
 MOST_EXPLAINED = 8
@@ -133,7 +133,7 @@ def what_if(inputs: Inputs, changes: Sequence[Change], today: str) -> WhatIf:
         after = _run(inputs, changed.cluster, before.plan.lock, consent, today)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-    known = {(found.code, found.message) for found in check_plan(before.plan)}
+    known = {(found.code, found.message) for found in check_plan(before.plan, before.plan.lock)}
     new = {name for names in changed.added.values() for name in names}
     pools = tuple(_pool_changes(changed.cluster, before.plan.lock, after.plan.lock, today))
     asks = leaver_findings(changed.cluster, before.plan.lock, leavers, Consent())
@@ -152,7 +152,9 @@ def what_if(inputs: Inputs, changes: Sequence[Change], today: str) -> WhatIf:
         pools=pools,
         without=tuple(_without(changed.cluster, lines, after, pools, today)),
         refused=tuple(
-            found for found in _errors(check_plan(after.plan)) if (found.code, found.message) not in known
+            found
+            for found in _errors(check_plan(after.plan, after.plan.lock))
+            if (found.code, found.message) not in known
         ),
         not_compiled=len({stale.node for stale in before.plan.stale}),
         consent=tuple(_errors(asks)) if leavers else (),

@@ -158,7 +158,7 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     O(n log n) in lines.
     """
     plan = after.plan
-    room = capacity(before.cluster, before.lock, plan.cluster, plan.lock)
+    room = capacity(before.cluster, before.lock, plan.cluster, plan.lock, today)
     full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
     misplaced_lines = misplaced(plan, full)
     in_order = steps(before.lock, before.cluster, plan)

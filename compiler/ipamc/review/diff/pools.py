@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ipamc.check.capacity import LOW
-from ipamc.lock.utilisation import Use, utilisation
+from ipamc.lock.utilisation import Use
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Lock
+from ipamc.review.shown_pools import uses_on
 
 _SINGLE = frozenset(
     {
@@ -148,14 +149,14 @@ def _fields(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) ->
 
 
 def capacity(
-    before: Cluster | None, lock_before: Lock, after: Cluster, lock_after: Lock
+    before: Cluster | None, lock_before: Lock, after: Cluster, lock_after: Lock, today: str
 ) -> tuple[Capacity, ...]:
-    """Return the room of every pool of the base or the head, by name, IPv4 before IPv6. O(n log n)."""
+    """Return the room of every pool of the base or the head on a day, by name, IPv4 before IPv6. O(n log n)."""
     old = {
         (use.pool.name, use.family.family): use
-        for use in (utilisation(before, lock_before) if before else ())
+        for use in (uses_on(before, lock_before, today) if before else ())
     }
-    new = {(use.pool.name, use.family.family): use for use in utilisation(after, lock_after)}
+    new = {(use.pool.name, use.family.family): use for use in uses_on(after, lock_after, today)}
     found = []
     for name, family in sorted(old.keys() | new.keys()):
         was, now = old.get((name, family)), new.get((name, family))
