@@ -214,6 +214,18 @@ def test_a_base_that_was_never_compiled(repository: Path, capsys: pytest.Capture
 # What is refused, and how a pipeline learns of it.
 
 
+@pytest.mark.parametrize("style", ["html", "svg"])
+def test_pictures_come_from_other_processes_too(repository: Path, style: str) -> None:
+    """A plan of several clusters is made by several processes, which hand over the maps."""
+    edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
+    files = [f"plan-{jobs}" for jobs in (1, 2)]
+    for jobs, file in enumerate(files, 1):
+        assert main(["plan", "--base", "HEAD", "--jobs", str(jobs), "--write", f"{style}={file}"]) == 0
+    one, two = ((repository / file).read_text() for file in files)
+    assert one == two
+    assert "n3" in two
+
+
 def test_a_revert_is_refused_after_the_whole_plan(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

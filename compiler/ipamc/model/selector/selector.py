@@ -58,6 +58,10 @@ class Selector:
     """As it was written."""
     _matches: Matcher = field(compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another process without the function, which is made again there."""
+        return _selector, (self.language, self.canonical, self.expression, self.source)
+
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         """Return whether a node with these labels and this name is selected.
 
