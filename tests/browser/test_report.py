@@ -234,6 +234,18 @@ def test_which_pools_take_whom(work: Path, opened: Open, monkeypatch: pytest.Mon
     assert [row.split("\t")[:3] for row in room] == [["a", "4", "a"], ["b", "1", "b"]]
 
 
+def test_pools_without_reasons_find_their_nodes(
+    work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:  # noqa: ARG001
+    """Reasons are left out where pools and groups of nodes are very many."""
+    monkeypatch.setattr("ipamc.review.address_map.MOST_REASONS", 0)
+    three_weeks(monkeypatch)
+    page = opened(report())
+    assert [line.split(" ")[0] for line in search(page, "pool=a").splitlines()] == ["n1", "n4", "n5", "n6"]
+    search(page, "n1")
+    assert "first: a" in panel(page)
+
+
 def test_a_plan_shows_before_and_after(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     three_weeks(monkeypatch)
     path = Path("plan.html").resolve()
