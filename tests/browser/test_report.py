@@ -235,8 +235,10 @@ def test_which_pools_take_whom(work: Path, opened: Open, monkeypatch: pytest.Mon
 
 
 def test_pools_without_reasons_find_their_nodes(
-    work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:  # noqa: ARG001
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Reasons are left out where pools and groups of nodes are very many."""
     monkeypatch.setattr("ipamc.review.address_map.MOST_REASONS", 0)
     three_weeks(monkeypatch)
