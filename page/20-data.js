@@ -57,7 +57,7 @@ function decodeCluster(raw) {
     }
   });
   const labels = raw.labels.map((label) =>
-    label.isName ? label : { ...label, of: fromRuns(label.of, raw.inventory) });
+    label.isName ? label : { ...label, of: label.few ? new Map(label.few) : fromRuns(label.of, raw.inventory) });
   const cluster = { ...raw, lines, labels, groupOf: fromRuns(raw.groupOf, raw.inventory) };
   cluster.linesOf = linesByNode(lines, raw.nodes.length);
   cluster.pools = raw.pools.map((pool) => decodePool(pool, cluster));
@@ -127,11 +127,24 @@ function ageTo(cluster, day) {
   }
 }
 
+/** The number of the value that a node has of a label, -1 without one. */
+function valueOf(label, node) {
+  return label.few ? label.of.get(node) ?? -1 : label.of[node];
+}
+
 /** The label of a node, "" without one. */
 function labelOf(cluster, label, node) {
   if (node >= cluster.inventory) return "";
   if (label.isName) return cluster.nodes[node];
-  return label.of[node] < 0 ? "" : label.values[label.of[node]];
+  return label.values[valueOf(label, node)] ?? "";
+}
+
+/** How much of some addresses cannot be given out: rounded down, and 0 and 100 are said only where they are exact. */
+function shareText({ held, quarantined, reserved, free, released, total }) {
+  const used = held + quarantined + reserved;
+  if (used > 0 && used * 100 < total) return "<1 %";
+  const percent = total ? Math.floor(used * 100 / total) : 0;
+  return `${free + released > 0 ? Math.min(percent, 99) : percent} %`;
 }
 
 /** What a line says of its state, as `ipamc show` says it. */

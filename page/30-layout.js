@@ -3,6 +3,7 @@
 
 const GAP_ROWS = 3;  // so many empty rows in a row become a strip
 const MOST_BITS = 52;  // of the number of a cell: exact in a script's numbers
+const MOST_ROWS = 4096;  // of one block: the rest of a larger one is in a strip
 const STRIP = 18;  // height of a strip, in pixels
 
 /** Lay out a range in a width in pixels. */
@@ -20,17 +21,49 @@ function layOut(range, width) {
   while (columns * 2 <= cells && (width - gutter) / (columns * 2) >= least) columns *= 2;
   const cell = Math.min((width - gutter) / columns, 26);
   const height = Math.max(Math.min(cell, 16), gutter ? 4 : 5);
-  const layout = { range, width, gutter, unit, columns, cell, height, cells, rows: [] };
+  const layout = { range, width, gutter, unit, columns, cell, height, cells, rows: [], large: [] };
   layout.inRow = unit - Math.log2(columns);  // the prefix length of a row
   placeRows(layout, mine);
   return layout;
 }
 
-/** The indexes of the lines of all versions that are in a range, by address. */
-function linesIn(range) {
-  const { blocks } = range.cluster.lines, found = [];
-  for (let index = 0; index < blocks.length; index += 1) if (overlap(blocks[index], range.block)) found.push(index);
-  return found.sort((one, other) => (blocks[one].first < blocks[other].first ? -1 : blocks[one].first > blocks[other].first ? 1 : 0));
+/** The lines of all versions of a cluster in a family, by address: for bisection. */
+function byAddress(cluster, family) {
+  const { blocks } = cluster.lines;
+  cluster.sorted ??= {};
+  if (!cluster.sorted[family]) {
+    const all = [...blocks.keys()].filter((index) => blocks[index].family === family);
+    all.sort((one, other) => (blocks[one].first < blocks[other].first ? -1 : blocks[one].first > blocks[other].first ? 1 : one - other));
+    cluster.sorted[family] = { all, prefixes: [...new Set(all.map((index) => blocks[index].prefix))].sort((one, other) => one - other) };
+  }
+  return cluster.sorted[family];
+}
+
+/** The first place in lines by address whose block begins at an address, or after it. */
+function placeOf(all, blocks, address) {
+  let low = 0, high = all.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (blocks[all[middle]].first < address) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The indexes of the lines of all versions that are in a range, by address: those around it, then those that begin in it. */
+function linesIn({ block, cluster }) {
+  const { blocks } = cluster.lines, { all, prefixes } = byAddress(cluster, block.family), found = [];
+  for (const prefix of prefixes) {
+    if (prefix >= block.prefix) break;
+    const around = parseCidr(cidrText({ ...block, prefix }));
+    if (around.first === block.first) continue;
+    for (let at = placeOf(all, blocks, around.first); at < all.length && blocks[all[at]].first === around.first; at += 1) {
+      if (blocks[all[at]].prefix === prefix) found.push(all[at]);
+    }
+  }
+  const last = lastOf(block);
+  for (let at = placeOf(all, blocks, block.first); at < all.length && blocks[all[at]].first <= last; at += 1) found.push(all[at]);
+  return found;
 }
 
 /** The first cell of a block in a range, and one after its last one; with fractions for smaller blocks. */
@@ -52,7 +85,8 @@ function placeRows(layout, mine) {
   const { columns, cells, range } = layout, all = Math.ceil(cells / columns), used = new Set();
   for (const index of mine) {
     const [start, end] = cellsOf(layout, range.cluster.lines.blocks[index]);
-    const first = Math.floor(start / columns), last = Math.min(Math.ceil(end / columns), first + 4096);
+    const first = Math.floor(start / columns), last = Math.min(Math.ceil(end / columns), first + MOST_ROWS);
+    if (Math.ceil(end / columns) > last) layout.large.push(index);
     for (let row = first; row < last; row += 1) used.add(row);
   }
   const step = layout.height + (layout.height >= 8 ? 2 : layout.height >= 5 ? 1 : 0);
@@ -88,7 +122,7 @@ function* rectangles(layout, start, end) {
   for (let number = Math.floor(start / columns); number * columns < end; number += 1) {
     const row = layout.byNumber.get(number);
     if (!row) {
-      if (number - start / columns > 4096) return;
+      if (number - start / columns > MOST_ROWS) return;
       continue;
     }
     const left = Math.max(start - row.cell, 0) * cell, right = Math.min(end - row.cell, columns) * cell;

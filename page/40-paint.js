@@ -45,7 +45,7 @@ function paint(canvas, layout, view, palette) {
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
   context.clearRect(0, 0, layout.width, layout.total);
-  paintRows(context, layout, palette);
+  paintRows(context, layout, view, palette);
   const { lines } = layout.range.cluster, pad = layout.cell >= 6 ? 1 : 0, low = layout.height >= 6 ? 1 : 0;
   const fill = (block, colour, state, alpha) => {
     const [start, end] = cellsOf(layout, block);
@@ -87,7 +87,7 @@ function outline(context, layout, block, colour, dash, width = 1.5) {
 }
 
 /** The ground: free cells, the prefix of each row, and the strips. */
-function paintRows(context, layout, palette) {
+function paintRows(context, layout, view, palette) {
   const { gutter, columns, cell, height, cells } = layout, free = palette.state[FREE];
   context.font = `${height >= 9 ? 11 : 10}px ui-monospace, Menlo, Consolas, monospace`;
   context.textBaseline = "middle";
@@ -100,8 +100,10 @@ function paintRows(context, layout, palette) {
       context.fillRect(gutter, row.y, columns * cell, STRIP);
       context.fillStyle = palette.ink;
       const first = addressText(from.family, from.first), last = addressText(to.family, lastOf(to));
-      const blocks = (row.until - row.cell) / 2 ** Math.max(layout.unit - layout.range.pool.size, 0);
-      const said = `${plural(blocks, "block")} ${taken ? "not for pods" : "without a node"}: ${first} – ${last}`;
+      const blocks = (row.until - row.cell) * 2 ** (layout.range.pool.size - layout.unit), space = { ...from, first: from.first };
+      const within = layout.large.some((index) => view.alive[index] && lastOf(layout.range.cluster.lines.blocks[index]) >= space.first && layout.range.cluster.lines.blocks[index].first <= lastOf(to));
+      const what = taken ? "not for pods" : within ? "in a larger block" : "without a node";
+      const said = `${plural(blocks, "block")} ${what}: ${first} – ${last}`;
       context.fillText(said, gutter + 6, row.y + STRIP / 2, Math.max(columns * cell - 8, 40));
       labelled = row.y + 4;
       continue;

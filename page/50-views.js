@@ -12,6 +12,9 @@ function el(tag, attributes, ...children) {
   return made;
 }
 
+const MOST_VALUES = 400;  // of a label that is offered as colour
+const MOST_LABELS = 100;
+
 /** What is shown of a cluster. */
 class ClusterView {
   constructor(cluster, section, page) {
@@ -35,7 +38,7 @@ class ClusterView {
       if (pool.first + pool.further) {
         place.querySelector(".takes").append(" ", el("button", { type: "button", class: "link", onclick: () => this.page.search(`pool=${pool.name}`) }, "Show the blocks of these nodes"));
       }
-      const trend = this.trend(pool);
+      const trend = this.trend(pool, number);
       if (trend) place.querySelector(".trend").append(trend);
     });
     if (this.against >= 0) this.compare(this.against);
@@ -44,12 +47,12 @@ class ClusterView {
   /** The choice of colours, and their legend. */
   controls() {
     const { cluster } = this;
-    const useful = cluster.labels.filter((label) => !label.isName && label.values.length > 1 && label.values.length <= 400);
+    const useful = cluster.labels.filter((label) => !label.isName && label.values.length > 1 && label.values.length <= MOST_VALUES);
     const places = [/rack/, /zone/, /row|room|region/], rank = (label) => {
       const place = places.findIndex((pattern) => pattern.test(label.key));
       return (place < 0 ? places.length : place) * 1000 + label.values.length;
     };
-    this.labels = useful.sort((one, other) => rank(one) - rank(other));
+    this.labels = useful.sort((one, other) => rank(one) - rank(other)).slice(0, MOST_LABELS);
     this.select = el("select", { id: `colour-${cluster.name}`, onchange: () => this.colourBy(this.select.value) },
       el("option", { value: "" }, "state"), ...this.labels.map((label) => el("option", { value: label.key }, label.key)));
     this.legend = el("ul", { class: "legend", "aria-label": "Legend" });
@@ -62,7 +65,7 @@ class ClusterView {
     this.label = label;
     if (label) {
       const often = new Int32Array(label.values.length);
-      for (const value of label.of) if (value >= 0) often[value] += 1;
+      for (let node = 0; node < cluster.inventory; node += 1) if (valueOf(label, node) >= 0) often[valueOf(label, node)] += 1;
       const order = [...often.keys()].sort((one, other) => often[other] - often[one] || one - other);
       this.shade = new Int32Array(label.values.length);
       // Values in their own order, so that rack-1 and rack-2 have neighbouring colours; the rarest share one.
@@ -70,7 +73,7 @@ class ClusterView {
       order.slice(SHADES - 1).forEach((value) => { this.shade[value] = SHADES - 1; });
     }
     this.colouring = label && ((index) => {
-      const node = cluster.lines.node[index], value = node < cluster.inventory ? label.of[node] : -1;
+      const node = cluster.lines.node[index], value = node < cluster.inventory ? valueOf(label, node) : -1;
       return value < 0 ? this.page.palette.none : this.page.palette.shades[this.shade[value]];
     });
     this.showLegend();
@@ -168,7 +171,7 @@ class ClusterView {
     const week = this.weekBefore(last), rows = [];
     for (let number = last; number > 0 && rows.length < 60; number -= 1) {
       const version = cluster.versions[number];
-      rows.push(el("tr", {}, el("td", {}, version.day || "now"),
+      rows.push(el("tr", {}, el("td", {}, version.day || (version.commit ? "" : "now")),
         el("td", {}, el("button", { type: "button", class: "link", onclick: () => { this.since.value = "before"; this.goTo(number); } }, version.text)),
         el("td", { class: "number" }, `+${countText(lengthOf(version.added))}`), el("td", { class: "number" }, `−${countText(lengthOf(version.removed))}`)));
     }
@@ -180,20 +183,27 @@ class ClusterView {
       el("div", { class: "scroll" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)))));
   }
 
-  /** Blocks in use over the versions, as a line. */
-  trend(pool) {
-    const { versions, lines } = this.cluster, number = this.cluster.poolNames.indexOf(pool.name);
-    if (versions.length < 3 || this.page.plan) return null;
-    const points = [];
-    let used = 0;
-    const count = (ranges, by) => eachOf(ranges, (index) => {
-      if (lines.pool[index] === number && lines.state[index] <= PENDING && lines.blocks[index].family === pool.family) used += by;
+  /** For each version the blocks in use of each pool: those that begin in its ranges, whatever it was called then. */
+  inUse() {
+    const { versions, lines, pools } = this.cluster, poolOf = new Int32Array(lines.count).fill(-1), used = new Int32Array(pools.length);
+    pools.forEach((pool, number) => {
+      for (const range of pool.ranges) for (const index of linesIn(range)) if (lines.blocks[index].first >= range.block.first) poolOf[index] = number;
     });
-    for (const version of versions) {
+    const count = (ranges, by) => eachOf(ranges, (index) => { if (poolOf[index] >= 0 && lines.state[index] <= PENDING) used[poolOf[index]] += by; });
+    return versions.map((version) => {
       count(version.removed, -1);
       count(version.added, 1);
-      points.push([version.second || Date.parse(`${this.page.day}T23:59:59Z`) / 1000, used]);
-    }
+      return used.slice();
+    });
+  }
+
+  /** Blocks in use over the versions, as a line. */
+  trend(pool, place) {
+    const { versions } = this.cluster;
+    if (versions.length < 3 || this.page.plan) return null;
+    this.used ??= this.inUse();
+    const points = versions.map((version, number) => [version.second || Date.parse(`${this.page.day}T23:59:59Z`) / 1000, this.used[number][place]]);
+    const used = points[points.length - 1][1];
     const most = Math.max(...points.map((point) => point[1]), 1), from = points[0][0], to = Math.max(points[points.length - 1][0], from + 1);
     const path = points.map(([second, value]) => `${(((second - from) / (to - from)) * 158 + 1).toFixed(1)},${(27 - (value / most) * 25).toFixed(1)}`).join(" ");
     const name = "http://www.w3.org/2000/svg", svg = document.createElementNS(name, "svg"), line = document.createElementNS(name, "polyline");
@@ -207,7 +217,7 @@ class ClusterView {
 
   /** For each value of a label: its nodes, and the room in the pools that take them. The least room first. */
   roomByLabel() {
-    const choices = this.labels.filter((label) => label.values.length <= 400);
+    const choices = this.labels;
     if (!choices.length || !this.cluster.groups.some((group) => group.length)) return null;
     const table = el("table", { class: "rooms" }), choose = el("select", { id: `room-${this.cluster.name}`, onchange: () => this.fillRoom(table, choose.value) },
       ...choices.map((label) => el("option", { value: label.key }, label.key)));
@@ -219,28 +229,40 @@ class ClusterView {
     const { cluster } = this, label = this.labels.find((one) => one.key === key);
     const pools = new Map(cluster.pools.map((pool) => [pool.name, []]));
     for (const pool of cluster.pools) pools.get(pool.name).push(pool);
-    const rows = label.values.map((value) => ({ value, nodes: 0, taking: new Map() }));
+    const rows = label.values.map((value) => ({ value, nodes: 0, taking: new Map(), groups: new Set() }));
     for (let node = 0; node < cluster.inventory; node += 1) {
-      const row = rows[label.of[node]];
+      const row = rows[valueOf(label, node)];
       if (!row) continue;
       row.nodes += 1;
       const group = cluster.groups[cluster.groupOf[node]] || [];
-      for (const [name, verdict] of group) if (verdict !== "passed over") row.taking.set(name, (row.taking.get(name) || 0) + 1);
+      row.groups.add(group);
+      for (const [name] of group) row.taking.set(name, (row.taking.get(name) || 0) + 1);
     }
     for (const row of rows) {
-      const taking = [...row.taking.keys()].flatMap((name) => pools.get(name) || []);
-      const sum = (field) => taking.reduce((total, pool) => total + field(pool), 0);
-      row.total = sum((pool) => pool.addresses.total);
-      row.share = row.total ? 1 - sum((pool) => pool.addresses.free + pool.addresses.released) / row.total : 0;
-      row.room = sum((pool) => pool.room || 0);
+      const names = [...row.taking.keys()].filter((name) => pools.has(name));
+      row.use = fullest(names.flatMap((name) => pools.get(name)));
+      row.room = this.roomOf([...row.groups], new Map(names.map((name) => [name, pools.get(name)[0].room])));
     }
-    rows.sort((one, other) => (one.room > 0) - (other.room > 0) || other.share - one.share || one.room - other.room || (one.value < other.value ? -1 : 1));
+    rows.sort((one, other) => (one.room > 0) - (other.room > 0) || shareOf(other.use) - shareOf(one.use) || one.room - other.room || (one.value < other.value ? -1 : 1));
     const head = el("tr", {}, ...[label.key, "nodes", "pools that take them", "used", "room for nodes"].map((name, place) => el("th", { scope: "col", class: ["", "number", "wide", "", "number"][place] }, name)));
     table.replaceChildren(el("thead", {}, head), el("tbody", {}, ...rows.filter((row) => row.nodes).slice(0, 200).map((row) => el("tr", {},
       el("th", { scope: "row" }, el("button", { type: "button", class: "link", onclick: () => this.page.search(`${label.key}=${row.value}`) }, row.value)),
       el("td", { class: "number" }, countText(row.nodes)),
       el("td", { class: "wide" }, [...row.taking.keys()].slice(0, 4).join(", ") + (row.taking.size > 4 ? ` and ${row.taking.size - 4} more` : "")),
-      el("td", {}, meter(row.share)), el("td", { class: "number" }, countText(row.room))))));
+      el("td", {}, meter(row.use)), el("td", { class: "number" }, countText(row.room))))));
+  }
+
+  /**
+   * For how many more nodes of some groups there is room. A node gets the blocks of both families from one pool:
+   * its room counts once. Where a node gets blocks from each of several pools, the one with the least room decides.
+   */
+  roomOf(groups, rooms) {
+    const giving = groups.map((group) => group.filter(([, verdict]) => verdict !== "stands in" && verdict !== "passed over"));
+    if (["kubernetes", "cluster-pool"].includes(this.cluster.mode) || giving.every((group) => group.length < 2)) {
+      return [...rooms.values()].reduce((sum, room) => sum + room, 0);
+    }
+    const least = giving.flat().map(([name]) => rooms.get(name)).filter((room) => room !== undefined);
+    return least.length ? Math.min(...least) : 0;
   }
 
   repaint() {
@@ -253,16 +275,26 @@ class ClusterView {
   }
 }
 
-/** A share as a whole percent, rounded down: full is full. */
-function shareText(share) {
-  return `${share > 0 && share < 0.01 ? "<1" : Math.floor(share * 100)} %`;
+/** The addresses of some pools by what they are used for, of the family of which the most is in use. */
+function fullest(pools) {
+  const sums = [4, 6].map((family) => {
+    const sum = { total: 0, held: 0, quarantined: 0, reserved: 0, free: 0, released: 0 };
+    for (const pool of pools) if (pool.family === family) for (const name of Object.keys(sum)) sum[name] += pool.addresses[name];
+    return sum;
+  });
+  return shareOf(sums[1]) > shareOf(sums[0]) ? sums[1] : sums[0];
+}
+
+function shareOf(use) {
+  return use.total ? (use.held + use.quarantined + use.reserved) / use.total : 0;
 }
 
 /** A bar with its percent. */
-function meter(share) {
+function meter(use) {
+  const share = shareOf(use);
   const bar = el("span", { class: "meter" }, el("span", { class: `fill ${share > 0.95 ? "full" : share > 0.8 ? "high" : ""}` }));
   bar.firstChild.style.width = `${Math.min(share * 100, 100)}%`;
-  return el("span", { class: "metered" }, bar, shareText(share));
+  return el("span", { class: "metered" }, bar, shareText(use));
 }
 
 /** The map of one range: a canvas that is painted once it is on the screen. */
@@ -286,8 +318,7 @@ class MapView {
   /** Say in words what the map shows: the numbers of today, or what an older version of the lock had. */
   describe() {
     const { range, view } = this, { addresses, blocks, cluster } = range;
-    const share = addresses.total ? 1 - (addresses.free + addresses.released) / addresses.total : 0;
-    let said = `${range.cidr}: ${plural(blocks.held, "block")} held, ${countText(blocks.free)} free, ${shareText(share)} used.`;
+    let said = `${range.cidr}: ${plural(blocks.held, "block")} held, ${countText(blocks.free)} free, ${shareText(addresses)} used.`;
     if (view.number < cluster.versions.length - 1) {
       range.mine = range.mine || linesIn(range);
       said = `${range.cidr}: ${plural(range.mine.filter((index) => view.alive[index] && cluster.lines.state[index] <= PENDING).length, "block")} held then.`;

@@ -39,7 +39,7 @@ class Page {
     let wanted = location.hash.slice(1);
     try { wanted = decodeURIComponent(wanted); } catch { return; }
     const pool = document.getElementById(wanted);
-    if (pool) { pool.open = true; pool.scrollIntoView(); } else if (wanted) this.search(wanted);
+    if (pool && pool.matches("details.pool")) { pool.open = true; pool.scrollIntoView(); } else if (wanted) this.search(wanted);
   }
 
   watch(map) {
@@ -167,7 +167,7 @@ class Page {
     }
     const [key, value] = text.includes("=") ? text.split(/=(.*)/s) : [];
     if (key === "pool") return this.lit(view, (node) => (cluster.groups[cluster.groupOf[node]] || []).some(([name]) => name === value)).map(item);
-    const label = key && cluster.labels.find((one) => one.key === key || one.key.endsWith(`/${key}`));
+    const label = key && (cluster.labels.find((one) => one.key === key) || cluster.labels.find((one) => one.key.endsWith(`/${key}`)));
     if (label) return this.lit(view, (node) => labelOf(cluster, label, node) === value).map(item);
     const part = text.toLowerCase();
     cluster.nodes.forEach((name, node) => {

@@ -234,6 +234,20 @@ def test_which_pools_take_whom(work: Path, opened: Open, monkeypatch: pytest.Mon
     assert [row.split("\t")[:3] for row in room] == [["a", "4", "a"], ["b", "1", "b"]]
 
 
+def test_pools_without_reasons_find_their_nodes(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reasons are left out where pools and groups of nodes are very many."""
+    monkeypatch.setattr("ipamc.review.address_map.MOST_REASONS", 0)
+    three_weeks(monkeypatch)
+    page = opened(report())
+    assert [line.split(" ")[0] for line in search(page, "pool=a").splitlines()] == ["n1", "n4", "n5", "n6"]
+    search(page, "n1")
+    assert "first: a" in panel(page)
+
+
 def test_a_plan_shows_before_and_after(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     three_weeks(monkeypatch)
     path = Path("plan.html").resolve()
@@ -595,3 +609,108 @@ def test_letters_typed_before_enter_do_not_bring_the_list_back(
     page.press("#search", "Enter")
     page.wait_for_timeout(400)  # longer than the page waits for more letters
     assert page.locator("#results").is_hidden()
+
+
+def test_room_by_label_counts_a_pool_of_two_families_once(  # one node has blocks of both
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = CLUSTER.replace("quarantineDays: 7", "ipFamilies: [IPv4, IPv6]").replace(
+        "{cidrs: [10.1.0.0/22], blockSize: 26}",
+        '{cidrs: [10.1.0.0/22], blockSize: 26}\n  ipv6: {cidrs: ["fd00::/48"], blockSize: 64}',
+    )
+    both = both.split("---\napiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {name: b}")[0]
+    monkeypatch.setattr("tests.browser.test_report.CLUSTER", both)
+    commit(
+        {name: {"rack": "a", "zone": zone} for name, zone in (("n1", "y"), ("n2", "z"))},
+        "2026-11-01",
+        "begin",
+        monkeypatch,
+    )
+    shown = json.loads(run("show", "--output", "json").stdout)["clusters"][0]["pools"]
+    page = opened(report())
+    rows = [row.split("\t") for row in page.locator(".by-label tbody tr").all_inner_texts()]
+    assert [(row[0], row[3].strip(), row[4]) for row in rows] == [(zone, "25 %", "12") for zone in ("y", "z")]
+    assert {pool["room"] for pool in shown} == {12}
+    table = page.locator("table.pools tbody tr").all_inner_texts()
+    assert ["<1 %" in row for row in table] == [False, True]
+    assert "<1 % used" in page.inner_text("main")
+
+
+def test_a_pool_that_was_renamed_keeps_its_trend(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    path = Path("clusters/lab/cluster.yaml")
+    path.write_text(path.read_text().replace("metadata: {name: a}", "metadata: {name: renamed}"))
+    page = opened(report())
+    trend = page.locator("details", has_text="renamed").first.locator(".trend").inner_text()
+    assert trend.strip() == "2 → 4 blocks since 2026-11-01"
+
+
+def test_names_that_the_page_has_itself(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    names = ("live", "valueof", "constructor", "panel")
+    labels = {"rack": "a", "constructor": "y", "hasOwnProperty": "x", "a.io/zone": "far", "zone": "near"}
+    commit(dict.fromkeys(names, labels), "2026-11-01", "begin", monkeypatch)
+    path = report()
+    for name in ("live", "panel"):
+        assert name in panel(opened(path, to=f"#{name}"))
+    page = opened(path)
+    assert len(search(page, "zone=near").splitlines()) == 4
+    assert len(search(page, "hasOwnProperty=x").splitlines()) == 4
+    assert "no node" in search(page, "zone=far")
+    search(page, "constructor")
+    assert "constructor\ny" in panel(page).replace("\t", "\n")
+
+
+def test_a_block_of_very_many_rows_is_not_said_to_be_free(
+    work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = CLUSTER.replace("{cidrs: [10.1.0.0/22], blockSize: 26}", "{cidrs: [10.0.0.0/12], blockSize: 28}")
+    wide = wide.split("---\napiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {name: b}")[0]
+    monkeypatch.setattr("tests.browser.test_report.CLUSTER", wide)
+    commit({"n1": {"rack": "a"}}, "2026-11-01", "begin", monkeypatch)
+    lines = [
+        {"block": block, "pool": "a", "node": node}
+        for node, block in (("n1", "10.0.0.0/13"), ("n2", "10.8.0.0/32"))
+    ]
+    lock = work / "clusters/lab/ipam.lock"
+    head = lock.read_text().splitlines()[0]
+    lock.write_text("\n".join([head, *(json.dumps(line, separators=(",", ":")) for line in lines), ""]))
+    page = opened(report(), width=400)
+    said = page.evaluate(
+        """() => {
+          const said = [], fill = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text) { said.push(text); };
+          for (const map of page.maps.values()) map.paint();
+          CanvasRenderingContext2D.prototype.fillText = fill;
+          return said.filter((text) => text.includes(" block"));
+        }"""
+    )
+    assert [text.partition(": ")[0].split(" ", 2)[2] for text in said] == [
+        "in a larger block",
+        "without a node",
+    ]
+
+
+def test_many_ranges_and_lines_of_any_size_find_each_other(
+    work: Path,  # noqa: ARG001
+    opened: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three_weeks(monkeypatch)
+    page = opened(report())
+    differ = page.evaluate(
+        """() => {
+          const { cluster } = page.views[0], texts = ["10.1.0.0/16", "10.1.0.0/22", "10.1.0.64/26", "10.1.0.65/32", "10.2.0.0/30", "0.0.0.0/0", "11.0.0.0/8"];
+          const all = [...cluster.lines.blocks.keys()];
+          return texts.filter((text) => {
+            const block = parseCidr(text), brute = all.filter((index) => overlap(cluster.lines.blocks[index], block));
+            return JSON.stringify(linesIn({ block, cluster }).sort()) !== JSON.stringify(brute.sort());
+          });
+        }"""
+    )
+    assert differ == []

@@ -198,6 +198,8 @@ def test_github_commands_stand_beside_what_people_read(
         (["--report", "json"], "'json' is not FORMAT=FILE"),
         (["--report", "json="], "'json=' is not FORMAT=FILE"),
         (["--report", "json=a", "--report", "sarif=a"], "two reports name the same file"),
+        (["--report", "json=a", "--report", "sarif=./a"], "two reports name the same file"),
+        (["--report", "json=-"], "- is no file here; a file of that name is ./-"),
         (["--report", "json=clusters"], "'clusters' is not a regular file"),
         (["--report", "json=/dev/stdout"], "'/dev/stdout' is not a regular file"),
         (["--report", "json=link"], "'link' is not a regular file"),

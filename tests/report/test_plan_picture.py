@@ -15,6 +15,7 @@ from ipamc.report.plan import svg
 from ipamc.review.diff.picture import picture
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 from tests.support.builders import plan, pool
+from tests.support.calls import counted
 from tests.support.examples import everything
 
 EMPTY = Lock(cluster="built", mode=Mode.CLUSTER_POOL, shards=1)
@@ -65,6 +66,20 @@ def test_a_large_plan_is_cut_and_says_so() -> None:
     text = drawn(plan("cluster-pool", [pool("p", "10.0.0.0/12")], held))
     assert len(titles(text, "held new")) == svg.MOST_ROWS
     assert "and 80 more rows with changes, which the plan&apos;s text has" in text.replace("'", "&apos;")
+
+
+def test_the_work_grows_as_the_changes_do() -> None:
+    """Ranges as many as changes: each range finds its own."""
+
+    def work(number: int) -> int:
+        ranges = [f"10.{each // 256}.{each % 256}.0/24" for each in range(number)]
+        held = {f"n{each}": f"10.{each // 256}.{each % 256}.0/26" for each in range(number)}
+        made = plan("cluster-pool", [pool("p", *ranges)], held)
+        found = picture(made, EMPTY, "ipam.lock", "2026-11-22")
+        report = PlanReport(base="x", clusters=(ClusterReport(name="x", picture=found),))
+        return counted(lambda: svg.render(report))
+
+    assert work(1600) < 4 * 1.3 * work(400) + 20_000
 
 
 def test_names_are_text() -> None:

@@ -103,8 +103,12 @@ def test_csv_of_blocks() -> None:
     assert rows[1]["free_on"] == "2026-11-28"
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", 'a,"b"\n=c'])
+@pytest.mark.parametrize(
+    "name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", 'a,"b"\n=c', "\uff1d1", "a;=1+1"]
+)
 def test_no_cell_is_a_formula(name: str) -> None:
     (row,) = read(show_csv.pools([lab(pools=(pool(name, part(27, "10.0.0.0/24")),), of=())]))
     assert row["pool"][0] not in "=+-@\t\r"
     assert row["pool"].isprintable()
+    assert not set(row["pool"]) & {";"}
+    assert row["pool"][0] not in "\uff0b\uff0d\uff1d\uff20"

@@ -55,10 +55,12 @@ def test_the_steps_lead_to_every_version(history: list[Lock]) -> None:
 def test_a_version_that_is_no_lock_is_passed_over() -> None:
     current = Lock(cluster="lab", mode=Mode.CLUSTER_POOL, shards=1)
     versions = versions_of(current)
-    for text in (b"<<<<<<< ours\n{}\n>>>>>>> theirs\n", b'{"lock":1}\n{"block":"x"}\n', b"{}\n\xff\n"):
+    broken = (b"<<<<<<< ours\n{}\n>>>>>>> theirs\n", b'{"lock":1}\n{"block":"x"}\n', b"{}\n\xff\n")
+    empty = (b"", b"\0" * 1000, b"no lock", b"no\nlock")
+    for text in (*broken, *empty):
         versions.add(text)
     versions.add_current(current)
-    assert versions.passed_over == 3
+    assert versions.passed_over == 7
     assert len(versions.steps) == 1
 
 

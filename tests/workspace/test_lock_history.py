@@ -110,3 +110,54 @@ def test_a_shallow_clone_says_so(repository: Path, monkeypatch: pytest.MonkeyPat
     history = lock_history(FOLDER)
     assert history.shallow
     assert [version.subject for version in history.versions] == ["grow"]
+
+
+def written(subject: bytes, date: bytes, lock: bytes) -> None:
+    """Commit a lock by an object that git writes as it is told: any date, any bytes."""
+    Path(LOCK).write_bytes(lock)
+    git("add", "--all")
+    tree = _said("write-tree")
+    parent = _said("rev-parse", "--quiet", "--verify", "HEAD")
+    above = b"parent %s\n" % parent if parent else b""
+    who = b"a <a@b> " + date
+    text = b"tree %s\n%sauthor %s\ncommitter %s\n\n%s\n" % (tree, above, who, who, subject)
+    name = _said("hash-object", "-t", "commit", "-w", "--literally", "--stdin", given=text)
+    git("reset", "--quiet", "--hard", name.decode())
+
+
+def _said(*arguments: str, given: bytes = b"") -> bytes:
+    return subprocess.run(
+        ["git", *arguments], input=given, stdout=subprocess.PIPE, check=False
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "date", [b"", b"-5 +0000", b"9" * 5000 + b" +0000", b"99999999999999 +0000", b"1_0 +0000"]
+)
+def test_a_date_of_no_calendar_is_that_of_the_version_before(repository: Path, date: bytes) -> None:  # noqa: ARG001
+    written(b"one", date, b"one")
+    written(b"two", b"300 +0000", b"two")
+    written(b"three", date, b"three")
+    assert [second for second, _, _ in seen()] == [0, 300, 300]
+
+
+def test_a_subject_is_short_text(repository: Path) -> None:  # noqa: ARG001
+    written(b"\xff\xfe" + b"x" * 100_000, b"100 +0000", b"one")
+    assert seen() == [(100, f"\ufffd\ufffd{'x' * 198}…", b"one")]
+
+
+def test_a_lock_that_is_too_large_is_passed_over(
+    repository: Path,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ipamc.workspace.lock_history.LARGEST", 1000)
+    for second, text in enumerate(("one", "x" * 1001, "two")):
+        commit(text, "c", second)
+    assert [text for _, _, text in seen()] == [b"one", b"", b"two"]
+
+
+def test_versions_beyond_a_budget_are_passed_over(repository: Path) -> None:  # noqa: ARG001
+    for second in range(4):
+        commit("x" * 100 + str(second), "c", second)
+    history = lock_history(FOLDER)
+    assert [len(text) for _, text in texts(history, history.versions, 250)] == [101, 101, 0, 0]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ipamc.assertions import rules
-from ipamc.assertions.blocks import Judgement, check_apart, check_blocks, check_node, check_nothing
-from ipamc.assertions.renumbers import check_renumbers
-from ipamc.assertions.rooms import Rooms
-from ipamc.assertions.subjects import Subjects, TooMany
-from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn, Room
+from ipamc.model.assertion import Assertion
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Severity
 from ipamc.model.plan import Plan
+
+if TYPE_CHECKING:
+    from ipamc.assertions.blocks import Judgement
 
 MOST = 1000
 """Tests of a cluster."""
@@ -50,6 +49,8 @@ class Result(Struct, frozen=True, kw_only=True):
 
 def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[Result]:
     """Return the tests of files beside a cluster that hold for others."""
+    from ipamc.assertions import rules  # noqa: PLC0415 - only `ipamc test` asks
+
     return [
         Result(
             test=test,
@@ -65,6 +66,10 @@ def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[Result]:
 
 def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Assertion], list[Diagnostic]]:
     """Return the tests that hold for a cluster: its own, and those of files beside it for its address space."""
+    if not (cluster.tests or shared):
+        return [], []
+    from ipamc.assertions import rules  # noqa: PLC0415 - few clusters have tests
+
     own = cluster.tests
     strangers = [test for test in own if test.space not in {"", cluster.address_space}]
     tests = [*own, *(test for test in shared if test.space in {"", cluster.address_space})]
@@ -81,33 +86,13 @@ def run_tests(plan: Plan, today: str) -> tuple[tuple[Result, ...], list[Diagnost
 
     O(nodes + lines) for all of them together, and what the module of each kind says. Nothing without tests.
     """
-    results: list[Result] = []
+    if not plan.cluster.tests:
+        return (), []
+    from ipamc.assertions.judge import judged  # noqa: PLC0415 - few clusters have tests
+
     found: list[Diagnostic] = []
-    tests = plan.cluster.tests
-    try:
-        if tests:
-            subjects = Subjects(plan)
-            rooms = Rooms(subjects, today)
-            results.extend(_result(test, _judgement(test, subjects, rooms, today), plan) for test in tests)
-    except TooMany as problem:
-        found.append(rules.too_much(tests[len(results)].at, str(problem)))
-    return tuple(results), [*(finding for result in results for finding in result.findings), *found]
-
-
-def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) -> Judgement:
-    match test.asserts:
-        case BlocksOf() as asserts:
-            return check_blocks(test, asserts, subjects)
-        case NodeHas() as asserts:
-            return check_node(test, asserts, subjects)
-        case Room() as asserts:
-            return rooms.check(test, asserts)
-        case Apart() as asserts:
-            return check_apart(test, asserts, subjects)
-        case NothingIn() as asserts:
-            return check_nothing(test, asserts, subjects)
-        case asserts:
-            return check_renumbers(test, asserts, subjects, today)
+    results = tuple(_result(test, judgement, plan) for test, judgement in judged(plan, today, found))
+    return results, [*(finding for result in results for finding in result.findings), *found]
 
 
 def _result(test: Assertion, judgement: Judgement, plan: Plan) -> Result:

@@ -146,14 +146,19 @@ def named_files(
                 f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}", context, option
             )
         pairs.append((name, writable(context, option, path)))
-    if len({path for _, path in pairs}) < len(pairs):
+    if len({disk.identity(path) for _, path in pairs}) < len(pairs):
         raise click.BadParameter("two reports name the same file", context, option)
     return tuple(pairs)
 
 
 def writable(context: click.Context, option: click.Parameter, path: str) -> str:
-    """Return the path of a file that an option names. Raises BadParameter for a folder, a pipe or a link."""
+    """Return the path of a file that an option names. Raises BadParameter for a folder, a pipe or a link.
+
+    An option for which - is stdout asks for it before; for others it would be a file that nobody expects.
+    """
     refuse_way_out(path)
+    if path == "-":
+        raise click.BadParameter("- is no file here; a file of that name is ./-", context, option)
     if not disk.is_replaceable(path):
         raise click.BadParameter(f"{path!r} is not a regular file: name another one", context, option)
     return path

@@ -20,6 +20,10 @@ MOST_REASONS = 200_000
 """Above this product of pools and groups of nodes, reasons are left out: `ipamc why` tells them for one node."""
 
 
+MOST_OFFERS = 20
+"""Pools of a group whose reasons are left out."""
+
+
 class PoolMap(Struct, frozen=True, kw_only=True):
     """A pool in one family, and what in it is in no line of the lock."""
 
@@ -54,7 +58,7 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
     pools: tuple[PoolMap, ...]
     """By name, IPv4 before IPv6."""
     groups: Sequence[Sequence[Reason]]
-    """For each group of nodes with the same candidates: its pools in order."""
+    """For each group of nodes with the same candidates: its pools in order; of many, some, and without reasons."""
     group_of: Mapping[str, int]
     """The group of each node of the inventory."""
 
@@ -108,13 +112,20 @@ def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> C
             )
             for use in uses
         ),
-        groups=[list(_reasons(cluster, want, today)) if told else [] for want in alike],
+        groups=[list(_reasons(cluster, want, today) if told else _offers(cluster, want)) for want in alike],
         group_of=group_of,
     )
 
 
 def _inside(use: PoolUse, blocks: Sequence[Block]) -> tuple[Block, ...]:
     return tuple(found for part in use.ranges for found in blocks_over(blocks, part.range.block))
+
+
+def _offers(cluster: Cluster, want: Want) -> Iterable[Reason]:
+    """Yield the pools that may serve a node, in order, without a reason."""
+    other = Verdict.STANDS_IN if cluster.mode.one_block else Verdict.SERVES
+    for place, offer in enumerate(want.offers[:MOST_OFFERS]):
+        yield Reason(pool=offer.pool.name, verdict=other if place else Verdict.FIRST, why="")
 
 
 def _reasons(cluster: Cluster, want: Want, today: str) -> Iterable[Reason]:

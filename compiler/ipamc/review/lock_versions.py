@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 
 from ipamc.lock.file import dumps
-from ipamc.lock.record import decode_records, line_of
+from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.model.lock import Line, Lock
 
 
@@ -43,16 +43,21 @@ class Versions(Struct):
     _now: frozenset[bytes] = frozenset()
 
     def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
-        """Append a version. One whose rows cannot be read is passed over and counted. O(rows)."""
+        """Append a version. One whose rows cannot be read is passed over and counted. O(rows).
+
+        What has no header is no lock, however few rows it has: it took no block away from anybody.
+        """
+        header, _, _ = text.partition(b"\n")
         rows = frozenset(_rows(text))
         added, removed = rows - self._now, self._now - rows
         new = [row for row in sorted(added) if row not in self._index]
         try:
+            HEADER.decode(header)
             records = decode_records(b"\n".join(new) + b"\n") if new else []
-            lines = [line_of(record) for record in records]
+            lines: list[Line] | None = [line_of(record) for record in records]
         except ValueError:
-            lines = []
-        if len(lines) != len(new):
+            lines = None
+        if lines is None or len(lines) != len(new):  # a row with two records
             self.passed_over += 1
             return
         self._index.update(zip(new, range(len(self.lines), len(self.lines) + len(new)), strict=True))

@@ -58,7 +58,7 @@ def is_folder(path: str) -> bool:
 
 
 def identity(folder: str) -> Path:
-    """Return what is the same for a folder however it is typed; it need not exist.
+    """Return what is the same for a folder, or a file, however it is typed; it need not exist.
 
     A link is not the folder that it leads to.
     """

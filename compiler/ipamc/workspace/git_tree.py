@@ -175,6 +175,13 @@ def _listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> di
     return found
 
 
+def sizes(folder: str, blobs: Iterable[str]) -> dict[str, int]:
+    """Return how many bytes some blobs have, by name, but for those that git lacks. One process, no blob is read."""
+    asked = "".join(f"{blob}\n" for blob in blobs).encode()
+    rows = must(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked).text.split("\n")
+    return {row[0]: int(row[1]) for row in map(str.split, rows) if len(row) == 2 and row[1].isdecimal()}
+
+
 @contextmanager
 def reader(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
     """Return a function that reads a blob by its name, of at most so many bytes. One process for all of them.

@@ -11,14 +11,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.git_run import must
-from ipamc.workspace.regular import LARGEST
+from ipamc.workspace.regular import LARGEST, TOTAL
 from ipamc.workspace.revision import below
 
 MOST = 5000
 """How many versions are listed: the newest ones."""
+LONGEST = 200
+"""Characters of a subject; longer ones are cut."""
+LAST = 253_402_300_799
+"""The last second of the year 9999, in seconds since 1970: dates of commits may be any number, or none."""
 SHA1 = 40
 """Characters of a name of an object, in repositories that have no longer ones."""
 
@@ -28,9 +33,12 @@ class LockVersion(Struct, frozen=True, kw_only=True):
 
     commit: str
     second: int
-    """When it was committed, in seconds since 1970, UTC. A clock may have been wrong: it may go back."""
+    """When it was committed, in seconds since 1970, UTC. A clock may have been wrong: it may go back.
+
+    Where the commit has no date of a calendar, it is that of the version before, else 0.
+    """
     subject: str
-    """The first paragraph of its message, as one line. Anybody's text."""
+    """The first paragraph of its message, as one line of at most LONGEST characters. Anybody's text; it is UTF-8."""
     blob: str
     """The name of the object that the lock is."""
 
@@ -68,7 +76,7 @@ def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
     return LockHistory(
         top=top,
         path=path,
-        versions=tuple(found[:MOST][::-1]),
+        versions=tuple(_dated(found[:MOST][::-1])),
         shallow=git.is_shallow(top),
         cut=len(found) > MOST,
     )
@@ -88,25 +96,53 @@ def _listed(top: str, commit: str, path: str) -> Iterator[LockVersion]:
             _, mode, _, blob, _ = row.split(maxsplit=4)
             yield LockVersion(
                 commit=head[0],
-                second=int(head[1]),
-                subject=head[2],
+                second=_second(head[1]),
+                subject=_subject(head[2]),
                 blob=blob if mode.startswith("100") else "",
             )
         elif row:
             head = [*row.split(" ", 2), ""][:3]
 
 
-def texts(history: LockHistory, versions: Iterable[LockVersion]) -> Iterator[tuple[LockVersion, bytes]]:
+def _second(written: str) -> int:
+    """Read the date of a commit as git prints it; -1 if it is none: `git hash-object` checks no date."""
+    known = written.isascii() and written.isdecimal() and len(written) <= len(str(LAST))
+    return second if known and (second := int(written)) <= LAST else -1
+
+
+def _subject(written: str) -> str:
+    short = f"{written[:LONGEST]}…" if len(written) > LONGEST else written
+    return short.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _dated(versions: Iterable[LockVersion]) -> Iterator[LockVersion]:
+    """Yield versions, the oldest first, with a date for those that have none."""
+    before = 0
+    for version in versions:
+        yield version if version.second >= 0 else replace(version, second=before)
+        before = max(version.second, 0) or before
+
+
+def texts(
+    history: LockHistory, versions: Iterable[LockVersion], most: int = TOTAL
+) -> Iterator[tuple[LockVersion, bytes]]:
     """Yield the locks of these versions, one after the other, so that one text is in memory at a time.
 
-    One process of git for all of them. Raises Trouble for a lock of more than 256 MiB, and where git lacks it.
+    A lock of more than 256 MiB is b"", and so are those that come after `most` bytes: b"" is no lock, which
+    readers pass over. Two processes of git for all of them. Raises Trouble where git lacks one.
     """
-    if not history.versions:
+    wanted = list(versions)
+    if not wanted:
         return
+    sizes = git_tree.sizes(history.top, [version.blob for version in wanted])
     with git_tree.reader(history.top) as read:
-        for version in versions:
-            shown = f"{version.commit[:12]}:{history.path}"
-            yield version, read(version.blob, LARGEST, shown)
+        for version in wanted:
+            size = sizes.get(version.blob, 0)
+            if size > min(LARGEST, most):
+                yield version, b""
+                continue
+            most -= size
+            yield version, read(version.blob, LARGEST, f"{version.commit[:12]}:{history.path}")
 
 
 def is_last(history: LockHistory, text: bytes | None) -> bool:

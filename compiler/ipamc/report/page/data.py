@@ -24,6 +24,8 @@ from ipamc.review.lock_versions import Step, Versions
 
 VERSION = 1
 
+_FEW = 16
+"""A label that fewer than one node in so many has is written as pairs."""
 _STATES = {State.HELD: 0, State.PENDING: 1, State.QUARANTINED: 2, State.RELEASED: 3}
 
 
@@ -123,23 +125,28 @@ def _range(part: RangeUse) -> dict[str, Any]:
 def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return a column for each key: its values, and the number of each node's; -1 for a node without it.
 
-    A label that says the node's name on every node, as kubernetes.io/hostname does, has no column of values.
+    A label that says the node's name on every node, as kubernetes.io/hostname does, has no column of values; one
+    that few nodes have has pairs, because nodes may have a key each. O(labels of all nodes).
     """
-    found = []
-    for key in sorted({key for one in labels for key in one}):
-        column = [one.get(key) for one in labels]
-        if all(value == name for value, name in zip(column, names, strict=False)):
+    columns: dict[str, dict[int, str]] = {}
+    for number, one in enumerate(labels):
+        for key, value in one.items():
+            columns.setdefault(key, {})[number] = value
+    found: list[dict[str, Any]] = []
+    for key, column in sorted(columns.items()):
+        if len(column) == len(labels) and all(value == names[number] for number, value in column.items()):
             found.append({"key": key, "isName": True})
             continue
-        values = sorted({value for value in column if value is not None})
+        values = sorted(set(column.values()))
         places = {value: place for place, value in enumerate(values)}
-        found.append(
-            {
-                "key": key,
-                "values": values,
-                "of": _runs([-1 if value is None else places[value] for value in column]),
-            }
-        )
+        written: dict[str, Any] = {"key": key, "values": values}
+        if len(column) * _FEW < len(labels):
+            written["few"] = [[number, places[value]] for number, value in column.items()]
+        else:
+            written["of"] = _runs(
+                [places[column[number]] if number in column else -1 for number in range(len(labels))]
+            )
+        found.append(written)
     return found
 
 

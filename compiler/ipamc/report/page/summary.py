@@ -13,6 +13,7 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import count, names
 from ipamc.model.lock import State
 from ipamc.report.page.data import Part
+from ipamc.report.show import words
 from ipamc.report.terminal_text import visible
 from ipamc.review.address_map import PoolMap
 
@@ -42,7 +43,6 @@ def summary(parts: Sequence[Part]) -> dict[str, Any]:
 
 def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
     use = pool.use.use
-    share = _share(use)
     return {
         "cluster": visible(part.map.cluster.name),
         "cluster_number": place,
@@ -51,7 +51,7 @@ def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
         "family": f"IPv{pool.use.family.family}",
         "size": pool.use.family.block_size,
         "order": _order(part, index, pool),
-        "percent": percent(share),
+        "percent": percent(use),
         "bar": list(_bar(use)),
         "room": number(pool.room),
         "total": number(use.total),
@@ -81,9 +81,9 @@ def _share(use: Use) -> float:
     return 1 - use.available / use.total if use.total else 0.0
 
 
-def percent(share: float) -> str:
-    """Return a share as a whole percent, rounded down: full is full."""
-    return "<1 %" if 0 < share < 0.01 else f"{int(share * 100)} %"
+def percent(use: Use) -> str:
+    """Return how much cannot be given out as `ipamc show` says it: rounded down, and exact for IPv6, too."""
+    return words.percent(use.total - use.available, use.total).replace("%", " %") or "0 %"
 
 
 def _bar(use: Use) -> Iterator[dict[str, str]]:
@@ -143,7 +143,7 @@ def _pool(pool: PoolMap) -> dict[str, str]:
     free = pool.room
     facts = [
         f"IPv{pool.use.family.family}, blocks of /{pool.use.family.block_size}",
-        f"{percent(_share(use))} used",
+        f"{percent(use)} used",
         f"room for {number(free)} more {'node' if free == 1 else 'nodes'}",
     ]
     takes = [f"first choice of {count(pool.first, 'node')}"] if pool.first else []
@@ -208,5 +208,5 @@ def _box(pool: str, block: Block, use: Use, low: int, scale: float) -> dict[str,
         "x": f"{_LEFT + (block.first - low) * scale:.1f}",
         "width": f"{width:.1f}",
         "used": f"{width * _share(use):.1f}",
-        "said": visible(f"{block} of {pool}: {percent(_share(use))} used"),
+        "said": visible(f"{block} of {pool}: {percent(use)} used"),
     }

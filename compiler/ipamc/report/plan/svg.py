@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 from msgspec import Struct
 
 from ipamc.lock.utilisation import PoolUse
-from ipamc.model.address_sets import lines_over
+from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line, State
@@ -92,17 +92,23 @@ def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
         return
     drawing.y += 6
     drawing.text(name, sort="title")
-    inside = 0
+    ranges = sorted(part.range.block for pool in found.map.pools for part in pool.use.ranges)
+    inside: dict[Block, list[Key]] = defaultdict(list)
+    outside = 0
+    for key in changed:
+        over = blocks_over(ranges, key[0])
+        outside += not over
+        for block in over:
+            inside[block].append(key)
     for pool in found.map.pools:
-        for part in pool.use.ranges:
-            block = part.range.block
-            here = [key for key in changed if key[0].overlaps(block)]
-            inside += len(here)
-            if here:
-                apart = sorted((*pool.reserved, *pool.excluded, *pool.without_line))
-                _range(drawing, pool.use, part.range.block, apart, (before, after), here)
-    if inside < len(changed):
-        drawing.text(f"{count(len(changed) - inside, 'change')} outside the pools", sort="soft")
+        here = [part.range.block for part in pool.use.ranges if part.range.block in inside]
+        apart = (
+            [outermost(kept) for kept in (pool.reserved, pool.excluded, pool.without_line)] if here else []
+        )
+        for block in here:
+            _range(drawing, pool.use, block, apart, (before, after), inside[block])
+    if outside:
+        drawing.text(f"{count(outside, 'change')} outside the pools", sort="soft")
 
 
 def _states(lines: Iterable[Line]) -> dict[Key, tuple[State, bool]]:
@@ -113,7 +119,7 @@ def _range(
     drawing: _Drawing,
     pool: PoolUse,
     block: Block,
-    apart: Sequence[Block],
+    apart: Sequence[Sequence[Block]],
     lines: tuple[Sequence[Line], Sequence[Line]],
     changed: Sequence[Key],
 ) -> None:
@@ -144,8 +150,8 @@ def _range(
             x = _LABEL + place * (_MAP + _GAP)
             drawing.parts += [
                 _box("apart", row, cells, kept, x, drawing.y, f"{kept}: not for new blocks")
-                for kept in apart
-                if kept.overlaps(row)
+                for blocks in apart
+                for kept in blocks_over(blocks, row)
             ]
             drawing.parts += _row(row, cells, side, rows[number], x, drawing.y)
             if place:

@@ -1,7 +1,9 @@
 """Pools, or blocks, as CSV (RFC 4180) for spreadsheets: a head, then a row each, with columns that stay.
 
 A spreadsheet takes a cell that begins with = + - @ or a blank control character for a formula, whoever wrote
-it: such a cell begins with an apostrophe here, which it shows as text.
+it: such a cell begins with an apostrophe here, which it shows as text. Where the decimal sign is a comma, it
+separates cells at semicolons, whatever is quoted: they are spelled out, as what does not print is. No name of
+Kubernetes has any of these, but a lock is written by branches.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ POOLS = (
 BLOCKS = ("cluster", "pool", "family", "range", "block", "node", "state", "since", "free_on")
 """The columns of blocks."""
 
-_FORMULA = frozenset("=+-@\t\r\n")
+_FORMULA = frozenset("=+-@\t\r\n\uff0b\uff0d\uff1d\uff20")
+"""The last four are wide forms of the first four."""
 
 
 def pools(clusters: Iterable[Shown]) -> str:
@@ -92,5 +95,6 @@ def _written(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def _cell(value: object) -> str:
     """Return a cell without anything that a spreadsheet or a terminal obeys."""
     text = str(value)
-    shown = f"'{visible(text)}" if text[:1] in _FORMULA else visible(text)
+    shown = visible(text).replace(";", "\\x3b")
+    shown = f"'{shown}" if text[:1] in _FORMULA else shown
     return f'"{shown.replace(chr(34), chr(34) * 2)}"' if "," in shown or '"' in shown else shown

@@ -1,0 +1,42 @@
+"""What is judged of each test: only clusters with tests need these modules, which take a tenth of a small compile to load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.assertions import rules
+from ipamc.assertions.blocks import Judgement, check_apart, check_blocks, check_node, check_nothing
+from ipamc.assertions.renumbers import check_renumbers
+from ipamc.assertions.rooms import Rooms
+from ipamc.assertions.subjects import Subjects, TooMany
+from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn, Room
+from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.plan import Plan
+
+
+def judged(plan: Plan, today: str, found: list[Diagnostic]) -> Iterator[tuple[Assertion, Judgement]]:
+    """Yield each test of a plan with what it says, in order. Adds to `found` why the others could not be made."""
+    tests, number = plan.cluster.tests, 0
+    try:
+        subjects = Subjects(plan)
+        rooms = Rooms(subjects, today)
+        for number, test in enumerate(tests):  # noqa: B007 - of the test that fails
+            yield test, _judgement(test, subjects, rooms, today)
+    except TooMany as problem:
+        found.append(rules.too_much(tests[number].at, str(problem)))
+
+
+def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) -> Judgement:
+    match test.asserts:
+        case BlocksOf() as asserts:
+            return check_blocks(test, asserts, subjects)
+        case NodeHas() as asserts:
+            return check_node(test, asserts, subjects)
+        case Room() as asserts:
+            return rooms.check(test, asserts)
+        case Apart() as asserts:
+            return check_apart(test, asserts, subjects)
+        case NothingIn() as asserts:
+            return check_nothing(test, asserts, subjects)
+        case asserts:
+            return check_renumbers(test, asserts, subjects, today)
