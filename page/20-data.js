@@ -1,8 +1,36 @@
 // The document's data as arrays. `report/page/data.py` writes it.
 
-const HELD = 0, PENDING = 1, QUARANTINED = 2, RELEASED = 3, RESERVED = 4, EXCLUDED = 5, UNLINED = 6, FREE = 7, OVER = 8;
-const STATE_NAMES = ["held", "pending", "quarantined", "released", "reserved", "excluded", "in use, in no line", "free", "quarantine over"];
-const STATE_CLASSES = ["held", "pending", "quarantined", "released", "reserved", "excluded", "unlined", "free", "over"];
+const HELD = 0,
+  PENDING = 1,
+  QUARANTINED = 2,
+  RELEASED = 3,
+  RESERVED = 4,
+  EXCLUDED = 5,
+  UNLINED = 6,
+  FREE = 7,
+  OVER = 8;
+const STATE_NAMES = [
+  "held",
+  "pending",
+  "quarantined",
+  "released",
+  "reserved",
+  "excluded",
+  "in use, in no line",
+  "free",
+  "quarantine over",
+];
+const STATE_CLASSES = [
+  "held",
+  "pending",
+  "quarantined",
+  "released",
+  "reserved",
+  "excluded",
+  "unlined",
+  "free",
+  "over",
+];
 
 /** [number, how often, …] as an array. */
 function fromRuns(runs, length) {
@@ -57,7 +85,10 @@ function decodeCluster(raw) {
     }
   });
   const labels = raw.labels.map((label) =>
-    label.isName ? label : { ...label, of: label.few ? new Map(label.few) : fromRuns(label.of, raw.inventory) });
+    label.isName
+      ? label
+      : { ...label, of: label.few ? new Map(label.few) : fromRuns(label.of, raw.inventory) },
+  );
   const cluster = { ...raw, lines, labels, groupOf: fromRuns(raw.groupOf, raw.inventory) };
   cluster.linesOf = linesByNode(lines, raw.nodes.length);
   cluster.pools = raw.pools.map((pool) => decodePool(pool, cluster));
@@ -70,8 +101,11 @@ function linesByNode(lines, nodes) {
   const start = new Int32Array(nodes + 1);
   for (const node of lines.node) start[node + 1] += 1;
   for (let node = 0; node < nodes; node += 1) start[node + 1] += start[node];
-  const next = start.slice(), all = new Int32Array(lines.count);
-  lines.node.forEach((node, index) => { all[next[node]++] = index; });
+  const next = start.slice(),
+    all = new Int32Array(lines.count);
+  lines.node.forEach((node, index) => {
+    all[next[node]++] = index;
+  });
   return (node) => all.subarray(start[node], start[node + 1]);
 }
 
@@ -96,8 +130,12 @@ function decodeVersions(cluster) {
     ...step,
     number,
     day: step.second ? new Date(step.second * 1000).toISOString().slice(0, 10) : "",
-    time: step.second ? new Date(step.second * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC" : "",
-    text: step.commit ? `${step.commit.slice(0, 9)} ${step.subject}` : step.subject || (last ? "not committed" : "the lock as it is"),
+    time: step.second
+      ? new Date(step.second * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC"
+      : "",
+    text: step.commit
+      ? `${step.commit.slice(0, 9)} ${step.subject}`
+      : step.subject || (last ? "not committed" : "the lock as it is"),
   }));
 }
 
@@ -105,17 +143,24 @@ function decodeVersions(cluster) {
 function aliveAt(cluster, number) {
   const alive = new Uint8Array(cluster.lines.count);
   for (let step = 0; step <= number; step += 1) {
-    eachOf(cluster.steps[step].removed, (index) => { alive[index] = 0; });
-    eachOf(cluster.steps[step].added, (index) => { alive[index] = 1; });
+    eachOf(cluster.steps[step].removed, (index) => {
+      alive[index] = 0;
+    });
+    eachOf(cluster.steps[step].added, (index) => {
+      alive[index] = 1;
+    });
   }
   return alive;
 }
 
 /** The first day on which a quarantined line may be given out again; "" where none is. */
 function freeFrom(cluster, index) {
-  const since = cluster.lines.since.get(index), days = cluster.quarantineDays;
+  const since = cluster.lines.since.get(index),
+    days = cluster.quarantineDays;
   if (!since || days === null) return "";
-  const day = new Date(Date.parse(since) + (days + (days === 0 && cluster.lines.moved.has(index) ? 1 : 0)) * 86400000);
+  const day = new Date(
+    Date.parse(since) + (days + (days === 0 && cluster.lines.moved.has(index) ? 1 : 0)) * 86400000,
+  );
   return Number.isNaN(day.getTime()) ? "" : day.toISOString().slice(0, 10);
 }
 
@@ -129,7 +174,7 @@ function ageTo(cluster, day) {
 
 /** The number of the value that a node has of a label, -1 without one. */
 function valueOf(label, node) {
-  return label.few ? label.of.get(node) ?? -1 : label.of[node];
+  return label.few ? (label.of.get(node) ?? -1) : label.of[node];
 }
 
 /** The label of a node, "" without one. */
@@ -143,14 +188,15 @@ function labelOf(cluster, label, node) {
 function shareText({ held, quarantined, reserved, free, released, total }) {
   const used = held + quarantined + reserved;
   if (used > 0 && used * 100 < total) return "<1 %";
-  const percent = total ? Math.floor(used * 100 / total) : 0;
+  const percent = total ? Math.floor((used * 100) / total) : 0;
   return `${free + released > 0 ? Math.min(percent, 99) : percent} %`;
 }
 
 /** What a line says of its state, as `ipamc show` says it. */
 function stateText(cluster, index) {
   const { state, since, moved, addresses, atStart } = cluster.lines;
-  const quarantined = since.has(index), free = freeFrom(cluster, index);
+  const quarantined = since.has(index),
+    free = freeFrom(cluster, index);
   const parts = [quarantined ? `quarantined since ${since.get(index)}` : STATE_NAMES[state[index]]];
   if (moved.has(index)) parts.push("moved");
   if (free) parts.push(`free ${state[index] === OVER ? "since" : "on"} ${free}`);
@@ -161,11 +207,13 @@ function stateText(cluster, index) {
 
 /** What changed from one version to another: the lines of each sort. */
 function changesBetween(cluster, from, to) {
-  const was = from < 0 ? new Uint8Array(cluster.lines.count) : aliveAt(cluster, from), is = aliveAt(cluster, to);
+  const was = from < 0 ? new Uint8Array(cluster.lines.count) : aliveAt(cluster, from),
+    is = aliveAt(cluster, to);
   const { node, pool, blocks } = cluster.lines;
   const key = (index) => `${node[index]} ${blocks[index].family} ${pool[index]}`;
   const found = { joined: [], left: [], moved: [], state: [], lit: new Map() };
-  const removed = [], added = [];
+  const removed = [],
+    added = [];
   for (let index = 0; index < is.length; index += 1) {
     if (was[index] && !is[index]) removed.push(index);
     if (is[index] && !was[index]) added.push(index);
@@ -193,9 +241,14 @@ function changesBetween(cluster, from, to) {
 function changeText(changes, cluster) {
   const nodes = (indexes) => new Set(indexes.map((index) => cluster.lines.node[index])).size;
   const parts = [
-    [nodes(changes.joined), "got blocks"], [nodes(changes.left), "left"], [nodes(changes.moved), "got other or more blocks"],
-    [changes.state.length, "changed state", "block"], [changes.gone.length, "went out of the lock", "block"],
+    [nodes(changes.joined), "got blocks"],
+    [nodes(changes.left), "left"],
+    [nodes(changes.moved), "got other or more blocks"],
+    [changes.state.length, "changed state", "block"],
+    [changes.gone.length, "went out of the lock", "block"],
   ];
-  const said = parts.filter(([number]) => number).map(([number, what, noun]) => `${plural(number, noun || "node")} ${what}`);
+  const said = parts
+    .filter(([number]) => number)
+    .map(([number, what, noun]) => `${plural(number, noun || "node")} ${what}`);
   return said.join(", ") || "nothing changed";
 }

@@ -1,6 +1,6 @@
 // The page: search, the panel of one block, the tip, the theme; and everything is started here.
 
-const PAPER = 700;  // the width of A4 or Letter between its margins, in pixels of CSS
+const PAPER = 700; // the width of A4 or Letter between its margins, in pixels of CSS
 
 class Page {
   constructor(raw) {
@@ -16,20 +16,30 @@ class Page {
     this.results = document.getElementById("results");
     this.input = document.getElementById("search");
     this.maps = new Map();
-    this.observer = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        const map = this.maps.get(entry.target);
-        map.seen = true;
-        map.paint();
-        this.observer.unobserve(entry.target);
-      }
-    }, { rootMargin: "600px" });
-    this.views = raw.clusters.map((cluster, number) => new ClusterView(decodeCluster(cluster), document.getElementById(`cluster-${number}`), this));
+    this.observer = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) {
+          if (!entry.isIntersecting) continue;
+          const map = this.maps.get(entry.target);
+          map.seen = true;
+          map.paint();
+          this.observer.unobserve(entry.target);
+        }
+      },
+      { rootMargin: "600px" },
+    );
+    this.views = raw.clusters.map(
+      (cluster, number) =>
+        new ClusterView(decodeCluster(cluster), document.getElementById(`cluster-${number}`), this),
+    );
     this.listen();
     this.measure();
     const lines = this.views.reduce((sum, view) => sum + view.cluster.lines.count, 0);
-    if (lines < 20000) for (const map of this.maps.values()) { map.seen = true; map.paint(); }
+    if (lines < 20000)
+      for (const map of this.maps.values()) {
+        map.seen = true;
+        map.paint();
+      }
     window.addEventListener("hashchange", () => this.follow());
     this.follow();
   }
@@ -37,9 +47,16 @@ class Page {
   /** What comes after # in the address: a pool of the page, or something to find. */
   follow() {
     let wanted = location.hash.slice(1);
-    try { wanted = decodeURIComponent(wanted); } catch { return; }
+    try {
+      wanted = decodeURIComponent(wanted);
+    } catch {
+      return;
+    }
     const pool = document.getElementById(wanted);
-    if (pool && pool.matches("details.pool")) { pool.open = true; pool.scrollIntoView(); } else if (wanted) this.search(wanted);
+    if (pool && pool.matches("details.pool")) {
+      pool.open = true;
+      pool.scrollIntoView();
+    } else if (wanted) this.search(wanted);
   }
 
   watch(map) {
@@ -50,7 +67,10 @@ class Page {
   /** The width of every map. It is read once: reading it between two maps would lay out the page again for each. */
   measure() {
     const style = getComputedStyle(this.main);
-    this.width = Math.max(Math.floor(this.main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)), 120);
+    this.width = Math.max(
+      Math.floor(this.main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)),
+      120,
+    );
     // A sheet of paper is narrower than the window: a map of the window's width would have letters that nobody can read.
     if (document.documentElement.classList.contains("printing")) this.width = Math.min(this.width, PAPER);
   }
@@ -63,18 +83,26 @@ class Page {
 
   listen() {
     let waiting = 0;
-    const later = () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => this.repaint()); };
+    const later = () => {
+      cancelAnimationFrame(waiting);
+      waiting = requestAnimationFrame(() => this.repaint());
+    };
     window.addEventListener("resize", later);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later);
-    for (const details of document.querySelectorAll("details.pool")) details.addEventListener("toggle", later);
+    for (const details of document.querySelectorAll("details.pool"))
+      details.addEventListener("toggle", later);
     window.addEventListener("beforeprint", () => {
       for (const details of document.querySelectorAll("details.pool")) details.open = true;
       for (const map of this.maps.values()) map.seen = true;
       document.documentElement.classList.add("printing");
       this.repaint();
     });
-    window.addEventListener("afterprint", () => { document.documentElement.classList.remove("printing"); later(); });
-    const theme = document.getElementById("theme"), themes = ["auto", "light", "dark"];
+    window.addEventListener("afterprint", () => {
+      document.documentElement.classList.remove("printing");
+      later();
+    });
+    const theme = document.getElementById("theme"),
+      themes = ["auto", "light", "dark"];
     theme.hidden = false;
     theme.addEventListener("click", () => {
       const next = themes[(themes.indexOf(document.documentElement.dataset.theme || "auto") + 1) % 3];
@@ -84,19 +112,36 @@ class Page {
       this.repaint();
     });
     document.getElementById("finder").hidden = false;
-    document.getElementById("finder").addEventListener("submit", (event) => { event.preventDefault(); this.search(this.input.value); });
-    this.input.addEventListener("input", () => { clearTimeout(this.typed); this.typed = setTimeout(() => this.search(this.input.value, true), 150); });
-    document.addEventListener("pointerdown", (event) => { if (!event.target.closest("#finder")) this.results.hidden = true; });
-    this.input.addEventListener("focus", () => { this.results.hidden = !this.input.value.trim(); });
+    document.getElementById("finder").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.search(this.input.value);
+    });
+    this.input.addEventListener("input", () => {
+      clearTimeout(this.typed);
+      this.typed = setTimeout(() => this.search(this.input.value, true), 150);
+    });
+    document.addEventListener("pointerdown", (event) => {
+      if (!event.target.closest("#finder")) this.results.hidden = true;
+    });
+    this.input.addEventListener("focus", () => {
+      this.results.hidden = !this.input.value.trim();
+    });
     document.getElementById("finder").addEventListener("keydown", (event) => {
-      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key], stops = [this.input, ...this.results.querySelectorAll("button")];
+      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key],
+        stops = [this.input, ...this.results.querySelectorAll("button")];
       if (!by || this.results.hidden) return;
       event.preventDefault();
       stops[Math.min(Math.max(stops.indexOf(document.activeElement) + by, 0), stops.length - 1)].focus();
     });
     document.addEventListener("keydown", (event) => {
-      if (event.key === "/" && !/INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) { event.preventDefault(); this.input.focus(); }
-      if (event.key === "Escape") { this.search(""); this.choose(null); }
+      if (event.key === "/" && !/INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) {
+        event.preventDefault();
+        this.input.focus();
+      }
+      if (event.key === "Escape") {
+        this.search("");
+        this.choose(null);
+      }
     });
   }
 
@@ -108,22 +153,38 @@ class Page {
     this.tipBox.hidden = !text;
     if (!text) return;
     this.tipBox.textContent = text;
-    const wide = this.tipBox.offsetWidth, left = Math.min(event.clientX + 14, innerWidth - wide - 8);
+    const wide = this.tipBox.offsetWidth,
+      left = Math.min(event.clientX + 14, innerWidth - wide - 8);
     this.tipBox.style.left = `${Math.max(left, 4)}px`;
     this.tipBox.style.top = `${event.clientY + (event.clientY > innerHeight - 60 ? -40 : 18)}px`;
   }
 
   /** Find an address, a CIDR, a node or a label. */
   search(text, typing = false) {
-    clearTimeout(this.typed);  // who is faster than the wait for more letters gets one answer, not two
+    clearTimeout(this.typed); // who is faster than the wait for more letters gets one answer, not two
     const wanted = text.trim();
     if (!typing) this.input.value = wanted;
     this.found = null;
     const items = wanted ? this.views.flatMap((view) => this.matches(view, wanted)) : [];
     const nothing = wanted && !items.length ? [el("li", {}, this.noneText(wanted))] : [];
     const more = items.length > 40 ? [el("li", {}, `and ${countText(items.length - 40)} more`)] : [];
-    this.results.replaceChildren(...items.slice(0, 40).map(({ view, text: said, go }) => el("li", {},
-      el("button", { type: "button", onclick: () => this.open(go) }, this.views.length > 1 ? `${view.cluster.name}: ${said}` : said))), ...more, ...nothing);
+    this.results.replaceChildren(
+      ...items
+        .slice(0, 40)
+        .map(({ view, text: said, go }) =>
+          el(
+            "li",
+            {},
+            el(
+              "button",
+              { type: "button", onclick: () => this.open(go) },
+              this.views.length > 1 ? `${view.cluster.name}: ${said}` : said,
+            ),
+          ),
+        ),
+      ...more,
+      ...nothing,
+    );
     this.results.hidden = !wanted;
     if (wanted) this.say(items.length ? plural(items.length, "result") : this.noneText(wanted));
     const byAddress = parseCidr(wanted);
@@ -140,48 +201,82 @@ class Page {
 
   enterPanel() {
     if (this.panel.hidden) return;
-    if (!this.panel.contains(document.activeElement)) this.before = document.activeElement.closest("#finder") ? this.input : document.activeElement;
+    if (!this.panel.contains(document.activeElement))
+      this.before = document.activeElement.closest("#finder") ? this.input : document.activeElement;
     this.panel.focus({ preventScroll: true });
   }
 
   noneText(text) {
-    return parseCidr(text) ? `${text} is in no pool and in no line of a lock` : `no node, no label and no address like ${text}`;
+    return parseCidr(text)
+      ? `${text} is in no pool and in no line of a lock`
+      : `no node, no label and no address like ${text}`;
   }
 
   matches(view, text) {
-    const { cluster } = view, { lines } = cluster, block = parseCidr(text), found = [];
+    const { cluster } = view,
+      { lines } = cluster,
+      block = parseCidr(text),
+      found = [];
     const item = (index) => ({
-      view, text: `${cluster.nodes[lines.node[index]]} · ${cidrText(lines.blocks[index])} · ${stateText(cluster, index)}`,
+      view,
+      text: `${cluster.nodes[lines.node[index]]} · ${cidrText(lines.blocks[index])} · ${stateText(cluster, index)}`,
       go: () => this.choose(view, index, lines.blocks[index], null),
     });
     if (block) {
-      for (let index = 0; index < lines.count; index += 1) if (view.alive[index] && overlap(lines.blocks[index], block)) found.push(item(index));
+      for (let index = 0; index < lines.count; index += 1)
+        if (view.alive[index] && overlap(lines.blocks[index], block)) found.push(item(index));
       if (found.length) return found;
       for (const pool of cluster.pools) {
         for (const range of pool.ranges.filter((one) => overlap(one.block, block))) {
           const mark = range.marks.find((one) => overlap(one.block, block));
-          found.push({ view, text: `${text} is ${mark ? STATE_NAMES[mark.state] : "free"}, in ${range.cidr} of pool ${pool.name}`, go: () => this.choose(view, -1, block, range) });
+          found.push({
+            view,
+            text: `${text} is ${mark ? STATE_NAMES[mark.state] : "free"}, in ${range.cidr} of pool ${pool.name}`,
+            go: () => this.choose(view, -1, block, range),
+          });
         }
       }
       return found;
     }
     const [key, value] = text.includes("=") ? text.split(/=(.*)/s) : [];
-    if (key === "pool") return this.lit(view, (node) => (cluster.groups[cluster.groupOf[node]] || []).some(([name]) => name === value)).map(item);
-    const label = key && (cluster.labels.find((one) => one.key === key) || cluster.labels.find((one) => one.key.endsWith(`/${key}`)));
+    if (key === "pool")
+      return this.lit(view, (node) =>
+        (cluster.groups[cluster.groupOf[node]] || []).some(([name]) => name === value),
+      ).map(item);
+    const label =
+      key &&
+      (cluster.labels.find((one) => one.key === key) ||
+        cluster.labels.find((one) => one.key.endsWith(`/${key}`)));
     if (label) return this.lit(view, (node) => labelOf(cluster, label, node) === value).map(item);
     const part = text.toLowerCase();
     cluster.nodes.forEach((name, node) => {
       if (found.length > 1000 || !name.toLowerCase().includes(part)) return;
       const own = [...cluster.linesOf(node)].filter((index) => view.alive[index]);
-      if (own.length) found.push({ view, exact: name === text, text: own.map((index) => `${name} · ${cidrText(lines.blocks[index])} · ${stateText(cluster, index)}`).slice(0, 3).join("; "), go: () => this.choose(view, own[0], lines.blocks[own[0]], null) });
-      else if (node < cluster.inventory) found.push({ view, exact: name === text, text: `${name} · no block in this version`, go: () => this.choose(view, -1, null, null, node) });
+      if (own.length)
+        found.push({
+          view,
+          exact: name === text,
+          text: own
+            .map((index) => `${name} · ${cidrText(lines.blocks[index])} · ${stateText(cluster, index)}`)
+            .slice(0, 3)
+            .join("; "),
+          go: () => this.choose(view, own[0], lines.blocks[own[0]], null),
+        });
+      else if (node < cluster.inventory)
+        found.push({
+          view,
+          exact: name === text,
+          text: `${name} · no block in this version`,
+          go: () => this.choose(view, -1, null, null, node),
+        });
     });
     return found.sort((one, other) => (other.exact === true) - (one.exact === true));
   }
 
   /** Light up the blocks of the nodes that a function picks; return the lines, at most 1,000. */
   lit(view, picks) {
-    const { cluster } = view, lines = new Set();
+    const { cluster } = view,
+      lines = new Set();
     for (let node = 0; node < cluster.inventory; node += 1) {
       if (picks(node)) for (const index of cluster.linesOf(node)) if (view.alive[index]) lines.add(index);
     }
@@ -191,20 +286,39 @@ class Page {
 
   /** Show one block, or one node without any, in the panel. */
   choose(view, index, block, range, node = -1) {
-    for (const other of this.views) if (other.chosen && other !== view) { other.chosen = null; other.repaint(); }
+    for (const other of this.views)
+      if (other.chosen && other !== view) {
+        other.chosen = null;
+        other.repaint();
+      }
     if (this.panel.hidden === Boolean(view)) {
       this.panel.hidden = !view;
-      document.body.classList.toggle("beside", Boolean(view));  // on a wide screen, the maps make room
+      document.body.classList.toggle("beside", Boolean(view)); // on a wide screen, the maps make room
       this.repaint();
     }
     const inside = this.panel.contains(document.activeElement);
-    if (!view && this.before) { this.before.focus({ preventScroll: true }); this.before = null; this.results.hidden = true; }
-    if (!view) { for (const other of this.views) { other.chosen = null; other.repaint(); } return; }
+    if (!view && this.before) {
+      this.before.focus({ preventScroll: true });
+      this.before = null;
+      this.results.hidden = true;
+    }
+    if (!view) {
+      for (const other of this.views) {
+        other.chosen = null;
+        other.repaint();
+      }
+      return;
+    }
     view.chosen = block;
     view.repaint();
-    const { cluster } = view, number = index >= 0 ? cluster.lines.node[index] : node;
-    const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => this.choose(null) }, "×");
-    const parts = number >= 0 ? this.ofNode(view, number, index) : this.ofFree(view, block, range);
+    const { cluster } = view,
+      number = index >= 0 ? cluster.lines.node[index] : node;
+    const close = el(
+      "button",
+      { type: "button", class: "close", "aria-label": "Close", onclick: () => this.choose(null) },
+      "×",
+    );
+    const parts = number >= 0 ? ofNode(this, view, number, index) : ofFree(view, block, range);
     this.panel.replaceChildren(close, ...parts);
     if (inside) this.panel.focus({ preventScroll: true });
     this.say(this.panel.querySelector("h2").textContent);
@@ -213,50 +327,6 @@ class Page {
       map.place.open = true;
       if (!range) map.frame.scrollIntoView({ block: "nearest" });
     }
-  }
-
-  ofFree(view, block, range) {
-    const mark = range && range.marks.find((one) => overlap(one.block, block)), state = mark ? STATE_NAMES[mark.state] : "free";
-    return [el("h2", {}, cidrText(block)), el("p", {}, range ? `${state}, in ${range.cidr} of pool ${range.pool.name} (${view.cluster.name})` : state),
-      el("p", {}, el("code", {}, `ipamc which ${cidrText(block)} ${view.cluster.name}`))];
-  }
-
-  ofNode(view, node, chosen) {
-    const { cluster } = view, { lines } = cluster, known = node < cluster.inventory;
-    const own = [...cluster.linesOf(node)].filter((index) => view.alive[index]);
-    const row = (index) => el("li", { class: index === chosen ? "chosen" : "" },
-      el("button", { type: "button", class: "link", onclick: () => this.choose(view, index, lines.blocks[index], null) }, cidrText(lines.blocks[index])),
-      ` ${cluster.poolNames[lines.pool[index]] || "no pool"}, ${stateText(cluster, index)}`,
-      el("br"), el("small", {}, [index < cluster.current ? `${cluster.lock}:${index + 2}` : "not in the lock of today", this.sinceText(view, index)].filter(Boolean).join(", ")));
-    const group = known ? cluster.groups[cluster.groupOf[node]] || [] : [];
-    const reasons = group.map(([pool, verdict, why]) => el("li", {}, el("b", {}, `${verdict}: ${pool}`), ` ${why}`,
-      el("br"), el("small", {}, "nodeSelector ", el("code", {}, (cluster.pools.find((one) => one.name === pool) || {}).selector || ""))));
-    const keeps = own.some((index) => lines.state[index] === HELD)
-      ? "It has this block since it was placed, and keeps it. These pools take such a node, the first one first:" : "These pools take it, the first one first:";
-    const without = known ? "No pool takes it, or there are too many pools to tell it here:"
-      : "It is not in the inventory. The lock keeps its line until another node may have the block:";
-    const labels = known ? cluster.labels.map((label) => [label.key, labelOf(cluster, label, node)]).filter(([, value]) => value !== "") : [];
-    return [
-      el("h2", {}, cluster.nodes[node]), el("p", {}, `${known ? "a node" : "not in the inventory"} of ${cluster.name}`),
-      el("h3", {}, own.length ? "Blocks" : "No block in this version"), el("ul", {}, ...own.map(row)),
-      el("h3", {}, "Why"), el("p", {}, group.length ? keeps : without),
-      el("ol", {}, ...reasons), el("p", {}, el("code", {}, `ipamc why ${cluster.nodes[node]} ${cluster.name}`)),
-      labels.length ? el("h3", {}, "Labels") : null,
-      el("table", { class: "labels" }, el("tbody", {}, ...labels.map(([key, value]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {},
-        el("button", { type: "button", class: "link", onclick: () => this.search(`${key}=${value}`) }, value)))))),
-    ].filter(Boolean);
-  }
-
-  /** Since which version a line is there. */
-  sinceText(view, index) {
-    const { versions } = view.cluster;
-    for (let number = view.number; number > 0; number -= 1) {
-      let here = false;
-      eachOf(versions[number].added, (one) => { here = here || one === index; });
-      if (here) return `since ${[versions[number].day, versions[number].text].filter(Boolean).join(" · ")}`;
-    }
-    const first = versions[0];
-    return versions.length > 1 && first.second ? `since ${first.day} or before` : "";
   }
 }
 
