@@ -130,7 +130,7 @@ function inUse(view) {
 }
 
 /** Blocks in use over the versions, as a line. */
-function trend(view, pool, place) {
+function trendOf(view, pool, place) {
   const { versions } = view.cluster;
   if (versions.length < 3 || view.page.plan) return null;
   view.used ??= inUse(view);

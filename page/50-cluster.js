@@ -32,7 +32,7 @@ class ClusterView {
             ),
           );
       }
-      const trend = trend(this, pool, number);
+      const trend = trendOf(this, pool, number);
       if (trend) place.querySelector(".trend").append(trend);
     });
     if (this.against >= 0) this.compare(this.against);

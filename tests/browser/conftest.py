@@ -65,7 +65,7 @@ def opened(browser: Browser) -> Iterator[Open]:
         )
         page.goto(path.as_uri() + to)
         if script:
-            page.wait_for_selector("html[data-ready=yes]")
+            page.wait_for_selector("html[data-ready=yes]", timeout=15_000)
         return page
 
     yield opened
