@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ipamc.report.page.data import Part
     from ipamc.workspace.source import Source
 
+_MOST_BYTES = 100 << 20
+"""Of all versions of a lock that are read, if they are as large as the last one: a second of work for git."""
+
 
 def _path(context: click.Context, option: click.Parameter, path: str) -> str:
     return path if path == "-" else writable(context, option, path)
@@ -139,7 +142,3 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
         shallow=shallow,
         started=frozenset(started_with(cluster, lock)),
     )
-
-
-_MOST_BYTES = 100 << 20
-"""Of all versions of a lock that are read: a second of work for git."""
