@@ -211,7 +211,7 @@ function changesBetween(cluster, from, to) {
     is = aliveAt(cluster, to);
   const { node, pool, blocks } = cluster.lines;
   const key = (index) => `${node[index]} ${blocks[index].family} ${pool[index]}`;
-  const found = { joined: [], left: [], moved: [], state: [], lit: new Map() };
+  const found = { joined: [], left: [], moved: [], state: [], lit: new Set() };
   const removed = [],
     added = [];
   for (let index = 0; index < is.length; index += 1) {
@@ -223,17 +223,18 @@ function changesBetween(cluster, from, to) {
   for (const of of new Set(added.map((index) => node[index]))) {
     for (const index of cluster.linesOf(of)) if (was[index] && inUse(index)) hadAny.add(key(index));
   }
-  const sameBlock = new Map(removed.map((index) => [`${cidrText(blocks[index])} ${node[index]}`, index]));
+  const place = (index) => `${cidrText(blocks[index])} ${node[index]}`,
+    sameBlock = new Map(removed.map((index) => [place(index), index]));
   for (const index of added) {
-    const old = sameBlock.get(`${cidrText(blocks[index])} ${node[index]}`);
+    const old = sameBlock.get(place(index));
     if (old !== undefined && inUse(index) === inUse(old)) found.state.push(index);
     else if (!inUse(index)) (cluster.lines.moved.has(index) ? found.state : found.left).push(index);
     else if (hadAny.has(key(index))) found.moved.push(index);
     else found.joined.push(index);
-    found.lit.set(index, old);
+    found.lit.add(index);
+    sameBlock.delete(place(index));
   }
-  const again = new Set(added.map((index) => `${cidrText(blocks[index])} ${node[index]}`));
-  found.gone = removed.filter((index) => !again.has(`${cidrText(blocks[index])} ${node[index]}`));
+  found.gone = [...sameBlock.values()];
   return found;
 }
 

@@ -13,7 +13,6 @@ function paletteOf() {
     ink: read("ink"),
     faint: read("faint"),
     lit: read("lit"),
-    line: read("rule"),
     page: read("page"),
   };
 }
@@ -126,12 +125,11 @@ function paintRows(context, layout, view, palette) {
       context.fillStyle = palette.ink;
       const first = addressText(from.family, from.first),
         last = addressText(to.family, lastOf(to));
-      const blocks = (row.until - row.cell) * 2 ** (layout.range.pool.size - layout.unit),
-        space = { ...from, first: from.first };
+      const blocks = (row.until - row.cell) * 2 ** (layout.range.pool.size - layout.unit);
       const within = layout.large.some(
         (index) =>
           view.alive[index] &&
-          lastOf(layout.range.cluster.lines.blocks[index]) >= space.first &&
+          lastOf(layout.range.cluster.lines.blocks[index]) >= from.first &&
           layout.range.cluster.lines.blocks[index].first <= lastOf(to),
       );
       const what = taken ? "not for pods" : within ? "in a larger block" : "without a node";

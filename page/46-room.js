@@ -62,15 +62,7 @@ function fillRoom(view, table, key) {
             el(
               "th",
               { scope: "row" },
-              el(
-                "button",
-                {
-                  type: "button",
-                  class: "link",
-                  onclick: () => view.page.search(`${label.key}=${row.value}`),
-                },
-                row.value,
-              ),
+              link(() => view.page.search(`${label.key}=${row.value}`), row.value),
             ),
             el("td", { class: "number" }, countText(row.nodes)),
             el(
@@ -92,9 +84,7 @@ function fillRoom(view, table, key) {
  * its room counts once. Where a node gets blocks from each of several pools, the one with the least room decides.
  */
 function roomOf(view, groups, rooms) {
-  const giving = groups.map((group) =>
-    group.filter(([, verdict]) => verdict !== "stands in" && verdict !== "passed over"),
-  );
+  const giving = groups.map((group) => group.filter(([, verdict]) => verdict !== "stands in"));
   if (
     ["kubernetes", "cluster-pool"].includes(view.cluster.mode) ||
     giving.every((group) => group.length < 2)

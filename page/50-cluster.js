@@ -3,13 +3,11 @@
 /** What is shown of a cluster. */
 class ClusterView {
   constructor(cluster, section, page) {
-    Object.assign(this, { cluster, section, page, maps: [], colouring: null, lit: null, chosen: null });
+    Object.assign(this, { cluster, page, maps: [], colouring: null, chosen: null });
     this.number = cluster.versions.length - 1;
-    this.against = page.plan ? 0 : -1;
     this.alive = aliveAt(cluster, this.number);
     ageTo(cluster, page.day);
     this.changes = null;
-    this.nodesOf = new Map();
     section.querySelector(".controls").append(this.controls());
     if (cluster.versions.length > 1) section.querySelector(".time").append(this.timeline(), this.changed());
     else section.querySelector(".time").remove();
@@ -21,21 +19,15 @@ class ClusterView {
       if (!many || number < 12 || this.page.plan) place.open = true;
       for (const range of pool.ranges) this.maps.push(new MapView(this, range, place));
       if (pool.first + pool.further) {
-        place
-          .querySelector(".takes")
-          .append(
-            " ",
-            el(
-              "button",
-              { type: "button", class: "link", onclick: () => this.page.search(`pool=${pool.name}`) },
-              "Show the blocks of these nodes",
-            ),
-          );
+        place.querySelector(".takes").append(
+          " ",
+          link(() => this.page.search(`pool=${pool.name}`), "Show the blocks of these nodes"),
+        );
       }
       const trend = trendOf(this, pool, number);
       if (trend) place.querySelector(".trend").append(trend);
     });
-    if (this.against >= 0) this.compare(this.against);
+    if (page.plan) this.compare(0);
   }
 
   /** The choice of colours, and their legend. */
@@ -232,13 +224,10 @@ class ClusterView {
 
   compareBy(choice) {
     const from = { before: this.number - 1, week: this.weekBefore(this.number) }[choice] ?? Number(choice);
-    this.compare(
-      from >= 0 && from < this.number ? from : choice === "week" && from === this.number ? from : -1,
-    );
+    this.compare(choice !== "week" && from >= this.number ? -1 : from);
   }
 
   compare(from) {
-    this.against = from;
     this.changes = from < 0 ? null : changesBetween(this.cluster, from, this.number);
     if (this.summary) {
       const version = from < 0 ? null : this.cluster.versions[from];
@@ -310,9 +299,7 @@ class ClusterView {
     const lit =
       this.page.found && this.page.found.cluster === this.cluster
         ? this.page.found.lines
-        : this.changes
-          ? new Set(this.changes.lit.keys())
-          : null;
+        : this.changes && this.changes.lit;
     return {
       alive: this.alive,
       colour: this.colouring,

@@ -88,11 +88,7 @@ function ofNode(page, view, node, chosen) {
             el(
               "td",
               {},
-              el(
-                "button",
-                { type: "button", class: "link", onclick: () => page.search(`${key}=${value}`) },
-                value,
-              ),
+              link(() => page.search(`${key}=${value}`), value),
             ),
           ),
         ),

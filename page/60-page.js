@@ -189,7 +189,7 @@ class Page {
     if (wanted) this.say(items.length ? plural(items.length, "result") : this.noneText(wanted));
     const byAddress = parseCidr(wanted);
     if (items.length && (byAddress || items.length === 1) && !typing) this.open(items[0].go);
-    this.repaint();
+    else this.repaint();
   }
 
   /** Show what was found: the list goes, and the keyboard is where the answer is. */
@@ -286,31 +286,17 @@ class Page {
 
   /** Show one block, or one node without any, in the panel. */
   choose(view, index, block, range, node = -1) {
-    for (const other of this.views)
-      if (other.chosen && other !== view) {
-        other.chosen = null;
-        other.repaint();
-      }
-    if (this.panel.hidden === Boolean(view)) {
-      this.panel.hidden = !view;
-      document.body.classList.toggle("beside", Boolean(view)); // on a wide screen, the maps make room
-      this.repaint();
-    }
     const inside = this.panel.contains(document.activeElement);
+    for (const other of this.views) other.chosen = other === view ? block : null;
+    this.panel.hidden = !view;
+    document.body.classList.toggle("beside", Boolean(view)); // on a wide screen, the maps make room
+    this.repaint();
     if (!view && this.before) {
       this.before.focus({ preventScroll: true });
       this.before = null;
       this.results.hidden = true;
     }
-    if (!view) {
-      for (const other of this.views) {
-        other.chosen = null;
-        other.repaint();
-      }
-      return;
-    }
-    view.chosen = block;
-    view.repaint();
+    if (!view) return;
     const { cluster } = view,
       number = index >= 0 ? cluster.lines.node[index] : node;
     const close = el(

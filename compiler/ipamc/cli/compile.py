@@ -8,7 +8,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import assume_option, clusters_argument
+from ipamc.cli.options import assume_option, clusters_argument, jobs_option
 from ipamc.workspace.clusters import find
 
 if TYPE_CHECKING:
@@ -30,12 +30,7 @@ if TYPE_CHECKING:
     "--locked", is_flag=True, help="Do not write the lock; refuse one that is out of date, with the reasons."
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes for several clusters.  [default: one for each processor]",
-)
+@jobs_option
 @assume_option
 @format_option
 def command(

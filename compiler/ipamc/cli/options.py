@@ -84,6 +84,12 @@ def assume_option(function: Function) -> Function:
     return click.option("--assume", "assume", type=Minor(), metavar="VERSION", help=text)(function)
 
 
+def jobs_option(function: Function) -> Function:
+    """Add the option --jobs, as `jobs`; None where it is not given."""
+    text = "Processes for several clusters.  [default: one for each processor]"
+    return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)(function)
+
+
 def output_option(*formats: str) -> Callable[[Function], Function]:
     """Return what adds the option --output, as `output`: what goes to stdout, the first format by default."""
     return click.option(

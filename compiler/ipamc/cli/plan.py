@@ -13,7 +13,8 @@ from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import named_files, print_findings, report_option
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import Revision, assume_option, clusters_argument
+from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option
+from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
 from ipamc.cli.terminal import colour, progress, say, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from ipamc.review.diff.plan_report import ClusterReport
     from ipamc.workspace.plan_base import Base
     from ipamc.workspace.source import Source
-
-FORMATS = ("text", "markdown", "json", "html", "svg")
-_PICTURES = frozenset({"html", "svg"})
-"""The formats that show maps."""
 
 
 def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001 - click's signature
@@ -109,12 +106,7 @@ def _files(
     is_flag=True,
     help="Clusters that only the base has may go; what was applied there stays.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes for several clusters.  [default: one for each processor]",
-)
+@jobs_option
 @assume_option
 @report_option
 def command(  # noqa: PLR0913 - an argument for each option
@@ -139,7 +131,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     """
     from ipamc.cli.runner import compiling, prepare
     from ipamc.report.findings.content import Failure
-    from ipamc.report.plan.formats import rendered
     from ipamc.review.diff.plan_report import PlanReport, Status, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import neighbours
@@ -160,7 +151,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 was=before.renamed.get(folder, ""),
                 neighbours=beside.get(folder),
                 assume=assume,
-                picture=not _PICTURES.isdisjoint({style, *(name for name, _ in files)}),
+                picture=not PICTURES.isdisjoint({style, *(name for name, _ in files)}),
             )
             for folder in folders
         ]
@@ -172,12 +163,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
-    assets = disk.assets("page")
-    (show_json if style == "json" else show)(
-        rendered(report, style, day, assets, coloured=colour(sys.stdout))
-    )
+    (show_json if style == "json" else show)(rendered(report, style, day, coloured=colour(sys.stdout)))
     for name, path in files:
-        disk.replace(path, rendered(report, name, day, assets))
+        disk.replace(path, rendered(report, name, day))
     paths = {name_of(folder): folder for folder in folders}
     failures = [
         Failure(paths[cluster.name], f"{cluster.name}: {cluster.status}: {cluster.said}")

@@ -15,7 +15,7 @@ from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import assume_option, clusters_argument, output_option
+from ipamc.cli.options import assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.terminal import colour, progress, say, show, show_json
 from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.report.findings.content import Checked, Failure, with_spans
@@ -68,12 +68,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 )
 @clusters_argument
 @output_option("text", "json")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes for several clusters.  [default: one for each processor]",
-)
+@jobs_option
 @assume_option
 @format_option
 def command(

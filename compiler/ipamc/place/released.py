@@ -5,17 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ipamc.model.cluster import Cluster
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Lock, State
+from ipamc.place.allocate.occupancy import is_over
 from ipamc.place.allocate.reuse import last_day
-
-
-def is_over(line: Line, last: str, today: str = "") -> bool:
-    """Tell whether a line's quarantine is over, as `Occupancy.reusable` does.
-
-    `last` is the last day of quarantine that is over (`last_day`). A line from which a node was moved `today` is
-    kept: the move is not applied yet. Days are ISO 8601.
-    """
-    return line.state is State.QUARANTINED and line.since <= last and not (line.moved and line.since == today)
 
 
 def released_on(cluster: Cluster, lock: Lock, today: str) -> Lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -18,8 +19,6 @@ from ipamc.review.shown_pools import rooms, uses_on
 
 MOST_REASONS = 200_000
 """Above this product of pools and groups of nodes, reasons are left out: `ipamc why` tells them for one node."""
-
-
 MOST_OFFERS = 20
 """Pools of a group whose reasons are left out."""
 
@@ -77,21 +76,18 @@ def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> C
     groups: dict[int, int] = {}
     alike: list[Want] = []
     group_of: dict[str, int] = {}
-    first: dict[str, int] = {}
-    further: dict[str, int] = {}
-    members: list[int] = []
+    first: Counter[str] = Counter()
+    further: Counter[str] = Counter()
     for want in wants:
         number = groups.get(id(want.offers))
         if number is None:
             number = groups[id(want.offers)] = len(alike)
             alike.append(want)
-            members.append(0)
-        members[number] += 1
         group_of[want.node.name] = number
-    for want, count in zip(alike, members, strict=True):
+    members = Counter(group_of.values())
+    for number, want in enumerate(alike):
         for place, offer in enumerate(want.offers):
-            counted = further if place else first
-            counted[offer.pool.name] = counted.get(offer.pool.name, 0) + count
+            (further if place else first)[offer.pool.name] += members[number]
     told = len(alike) * len(cluster.pools) <= MOST_REASONS
     taken = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)
@@ -106,9 +102,9 @@ def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> C
                 reserved=_inside(use, outermost(cidr.block for cidr in use.pool.reserved)),
                 excluded=_inside(use, excluded),
                 without_line=_inside(use, taken),
-                room=room.get(use.pool.name, 0),
-                first=first.get(use.pool.name, 0),
-                further=further.get(use.pool.name, 0),
+                room=room[use.pool.name],
+                first=first[use.pool.name],
+                further=further[use.pool.name],
             )
             for use in uses
         ),

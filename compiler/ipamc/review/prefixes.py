@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, index_around, outermost, shared
 from ipamc.model.cidr import Block
@@ -46,17 +47,7 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
         found.setdefault(prefix.block, prefix)
     for prefix in _ranges(cluster):
         inner = found.get(prefix.block)
-        found[prefix.block] = (
-            Prefix(
-                block=inner.block,
-                kind=inner.kind,
-                cluster=inner.cluster,
-                pool=inner.pool,
-                words=f"{prefix.words} and {inner.words}",
-            )
-            if inner
-            else prefix
-        )
+        found[prefix.block] = replace(inner, words=f"{prefix.words} and {inner.words}") if inner else prefix
     return tuple(prefix for _, prefix in sorted(found.items()))
 
 

@@ -42,6 +42,15 @@ def blocked(cluster: Cluster, taken: Sequence[Range]) -> list[Block]:
     return outermost([*blocked_ranges(cluster, taken), *pins])
 
 
+def is_over(line: Line, last: str, today: str = "") -> bool:
+    """Tell whether a line's quarantine is over, so that its addresses may be given out again.
+
+    `last` is the last day of quarantine that is over (`last_day`). A line from which a node was moved `today` is
+    kept: the move is not applied yet. Days are ISO 8601.
+    """
+    return line.state is State.QUARANTINED and line.since <= last and not (line.moved and line.since == today)
+
+
 class Occupancy(Struct):
     """Lines and blocked addresses, for look-up by block, and which lines were re-used. A compile has one."""
 
@@ -93,9 +102,7 @@ class Occupancy(Struct):
 
     def reusable(self, line: Line) -> bool:
         """Tell whether the addresses of a line may be given out again today."""
-        if line.moved and line.since == self.today:
-            return False
-        return line.state is State.RELEASED or bool(line.since and line.since <= self.last_day)
+        return line.state is State.RELEASED or is_over(line, self.last_day, self.today)
 
     def unblocked(self, block: Block, *but: Block) -> Iterator[Block]:
         """Yield the pieces of a block that are neither blocked nor in `but`, whatever lines lie there."""

@@ -23,9 +23,6 @@ from ipamc.review.aggregates import Aggregate
 LONGEST_NAME = 63
 """Characters of a name: FRR allows 128, Junos 255."""
 
-MATCHES = ("within", "exact")
-"""What a list is for, see above."""
-
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 Entry = tuple[str, int]

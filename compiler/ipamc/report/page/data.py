@@ -1,7 +1,7 @@
 """A cluster as columns for the page's script: 100,000 nodes are some 6 MB, 5,000 nodes 400 KB.
 
-A list of lists with a name for each field would be four times as long. `page/data.js` reads what this module
-writes; VERSION is checked there.
+A list of lists with a name for each field would be four times as long. `page/20-data.js` reads what this module
+writes; both are in the page.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
 from ipamc.review.address_map import ClusterMap, PoolMap
 from ipamc.review.lock_versions import Step, Versions
-
-VERSION = 1
 
 _FEW = 16
 """A label that fewer than one node in so many has is written as pairs."""
@@ -49,7 +47,7 @@ def document(parts: Iterable[Part], **about: object) -> str:
 
     A text that goes to a terminal or a log of CI keeps its meaning there: `harmless` finds nothing to change.
     """
-    document = {"version": VERSION, **about, "clusters": [_cluster(part) for part in parts]}
+    document = {**about, "clusters": [_cluster(part) for part in parts]}
     text = msgspec.json.encode(document).decode()
     for character in "<>&":  # in strings alone
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -73,7 +71,6 @@ def _cluster(part: Part) -> dict[str, Any]:
     return {
         "name": mapped.cluster.name,
         "mode": mapped.cluster.mode.value,
-        "space": mapped.cluster.address_space,
         "quarantineDays": mapped.cluster.quarantine_days,
         "lock": part.lock_path,
         "pools": [_pool(pool) for pool in mapped.pools],
@@ -101,12 +98,7 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
         "name": model.name,
         "family": use.family.family,
         "size": use.family.block_size,
-        "each": model.blocks_per_node,
         "selector": model.selector.canonical,
-        "priority": model.priority,
-        "disabled": model.disabled,
-        "unlisted": model.unlisted,
-        "overflow": list(model.overflow),
         "first": pool.first,
         "further": pool.further,
         "room": pool.room,

@@ -40,10 +40,10 @@ class About(Struct, frozen=True, kw_only=True):
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:
     """Return the page of some clusters.
 
-    `assets` are the files of `page/` by name: scripts are joined by name, `style.css`, and the template.
+    `assets` are the files of `page/` by name: scripts are joined by name, `style.css`, `dark.css`, and the template.
     """
     script = _script(assets)
-    style = assets["style.css"]
+    style = _style(assets)
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -68,6 +68,12 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
 
 def _script(assets: Mapping[str, str]) -> str:
     return "\n".join(assets[name] for name in sorted(assets) if name.endswith(".js"))
+
+
+def _style(assets: Mapping[str, str]) -> str:
+    """Return the style, with the dark theme in both of its places: CSS has no name for a list of declarations."""
+    declarations = assets["dark.css"].partition("{")[2].rpartition("}")[0].strip()
+    return assets["style.css"].replace("/* dark.css */", declarations)
 
 
 def _hash(text: str) -> str:

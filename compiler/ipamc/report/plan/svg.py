@@ -146,7 +146,7 @@ def _range(
         row = Block(block.family, block.first + number * size, prefix)
         label = f"{address_text(row.family, row.first)}/{prefix}"
         drawing.parts.append(f'<text x="10" y="{drawing.y + 10}">{label}</text>')
-        for place, (side, other) in enumerate((lines, lines[::-1])):
+        for place, side in enumerate(lines):
             x = _LABEL + place * (_MAP + _GAP)
             drawing.parts += [
                 _box("apart", row, cells, kept, x, drawing.y, f"{kept}: not for new blocks")
@@ -154,21 +154,11 @@ def _range(
                 for kept in blocks_over(blocks, row)
             ]
             drawing.parts += _row(row, cells, side, rows[number], x, drawing.y)
-            if place:
-                here = {(line.block, line.node) for line in lines_over(side, row)}
-                drawing.parts += [
-                    _box(
-                        "gone",
-                        row,
-                        cells,
-                        key[0],
-                        x,
-                        drawing.y,
-                        f"{key[0]} of {key[1]}: not in the lock any more",
-                    )
-                    for key in sorted(rows[number])
-                    if key not in here and any(line.block == key[0] for line in lines_over(other, row))
-                ]
+        here = {(line.block, line.node) for line in lines_over(lines[1], row)}
+        drawing.parts += [
+            _box("gone", row, cells, block, x, drawing.y, f"{block} of {node}: not in the lock any more")
+            for block, node in sorted(rows[number] - here)
+        ]
         drawing.y += _ROW
         drawing.rows += 1
     drawing.y += 6
