@@ -47,6 +47,7 @@ ENVIRONMENT = {
     "SOURCE_DATE_EPOCH": "1795348800",  # 2026-11-22
     "NO_COLOR": "1",
     "COLUMNS": "80",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
     "GIT_PAGER": "cat",
@@ -94,6 +95,7 @@ class Shell:
                 "GIT_CONFIG_GLOBAL": str(self.place / "gitconfig"),
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "REPOSITORY": str(ROOT),
+                "TESTS_PYTHON": sys.executable,
             },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

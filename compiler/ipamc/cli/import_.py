@@ -258,7 +258,8 @@ def _write(folder: str, cluster: str, imported: Imported, warnings: Sequence[Dia
     code = conclude([both], style)
     prepare(folder)
     if code == DONE:
-        say(f"next: read {folder}/, then commit it: git add {folder}")
+        above = PurePath(folder).parent.as_posix()
+        say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
     elif not outcome.trouble:
         say(
             f"next: decide what is refused, in {folder}/ or in the cluster, then run: ipamc compile {cluster}"

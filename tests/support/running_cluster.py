@@ -1,0 +1,70 @@
+"""The running cluster of the README and of pages: 300 nodes in six racks on stock Cilium, as kubectl prints it.
+
+    python -m tests.support.running_cluster [--joined NAME...] > dump.json
+
+Its nodes have the blocks that Cilium's operator gave them, in the order in which they joined, so racks are mixed. `--joined` adds Nodes that wait for a
+block: as they are with `operator: bystander`, before ipamc gives them one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Network
+from itertools import islice
+
+from tests.support import dumps, living
+
+RACKS, OF_A_RACK = "abcdef", 50
+RANGE = IPv4Network("10.128.0.0/15")
+
+
+def objects(joined: Sequence[str] = ()) -> Iterator[dumps.Object]:
+    """Return the objects of the dump, in order of kind as kubectl prints them. Names of `joined` end in `RACK-NUMBER`."""
+    names = [f"node-{rack}-{number:02}" for rack in RACKS for number in range(1, OF_A_RACK + 1)]
+    came = sorted(names, key=lambda name: (name[-2:], name[::-1]))  # one of each rack, then the next of each
+    blocks = dict(zip(came, map(str, islice(RANGE.subnets(new_prefix=24), len(came))), strict=True))
+    for at, name in enumerate([*names, *joined]):
+        labels = {
+            "topology.kubernetes.io/zone": "fra1",
+            "rack": name.split("-")[1],
+            "kubernetes.io/os": "linux",
+            "node.kubernetes.io/instance-type": "metal",
+        }
+        yield dumps.node(name, labels=labels, ip=f"192.168.{at // 200}.{at % 200 + 10}", ready=name in blocks)
+    for name, block in blocks.items():
+        yield dumps.cilium_node(name, block, router=[block.replace(".0/24", ".1")])
+    for name, block in blocks.items():
+        yield dumps.pod(f"web-{name}", name, block.replace(".0/24", ".17"), namespace="shop")
+        yield living.agent(name, "v1.18.3")
+        yield living.endpoint(f"web-{name}", block.replace(".0/24", ".17"), namespace="shop")
+    operator = dumps.pod(
+        "cilium-operator-5f6b", "node-a-01", "192.168.0.10", namespace="kube-system", hostNetwork=True
+    )
+    operator["metadata"]["labels"] = {"io.cilium/app": "operator", "name": "cilium-operator"}
+    operator["spec"]["containers"] = [
+        {
+            "name": "cilium-operator",
+            "image": "quay.io/cilium/operator-generic:v1.18.3",
+            "command": ["cilium-operator-generic"],
+            "args": ["--config-dir=/tmp/cilium/config-map", "--debug=$(CILIUM_DEBUG)"],
+        }
+    ]
+    yield operator
+    config = dumps.config_map(
+        ipam="cluster-pool",
+        cluster_pool_ipv4_cidr=str(RANGE),
+        cluster_pool_ipv4_mask_size="24",
+        enable_ipv4="true",
+        enable_ipv6="false",
+        routing_mode="native",
+        ipv4_native_routing_cidr="10.128.0.0/13",
+        cluster_name="prod",
+    )
+    config["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    config["metadata"]["annotations"] = {"meta.helm.sh/release-name": "cilium"}
+    yield config
+
+
+if __name__ == "__main__":
+    sys.stdout.write(dumps.kubectl(*objects(sys.argv[2:])))
