@@ -47,7 +47,7 @@ def _measure(kind: str, count: int, runs: int) -> None:
             (cluster / "ippools.yaml").write_text(pool_text)
             write_inventory(cluster, kind, range(number))
             for against, arguments in (("HEAD", ["--base", "HEAD"]), ("disk", [])):
-                words = ("plan", "--format", "markdown", *arguments)
+                words = ("plan", "--output", "markdown", *arguments)
                 best = least([ipamc(top, *words) for _ in range(runs)])
                 title = f"{count:>7,}  {kind}  {label:<17} against {against}"
                 print(f"{title:<50}  {best.wall:>7.2f}  {best.memory / 1e6:>6.0f}", flush=True)

@@ -58,7 +58,7 @@ def _row(top: Path, count: int, runs: int, browser: Browser) -> list[str]:
         git(top, "add", "clusters/bench/ipam.lock")
         git(top, "commit", "--quiet", "--message", f"step {step}")
     path = top / "page.html"
-    made = least([ipamc(top, "report", "-o", str(path)) for _ in range(runs)])
+    made = least([ipamc(top, "report", "--write", str(path)) for _ in range(runs)])
     opened = min(_open(browser, path) for _ in range(runs))
     return [
         f"{count:,}",

@@ -125,7 +125,7 @@ class Scene:
             self._compiled("half" if name == "full" else None)
         return {
             "--check": ("compile", "--check"),
-            "plan": ("plan", "--base", "HEAD", "--format", "markdown"),
+            "plan": ("plan", "--base", "HEAD", "--output", "markdown"),
             "why": ("why", name_of(self.count // 2), "bench"),
             "show": ("show", "bench"),
             "which": ("which", self._address(), "bench") if name == "which" else (),

@@ -105,7 +105,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def report(*arguments: str) -> Path:
     path = Path("page.html").resolve()
-    done = run("report", *arguments, "-o", str(path))
+    done = run("report", *arguments, "--write", str(path))
     assert done.returncode == 0, done.stderr
     return path
 
@@ -251,7 +251,7 @@ def test_pools_without_reasons_find_their_nodes(
 def test_a_plan_shows_before_and_after(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     three_weeks(monkeypatch)
     path = Path("plan.html").resolve()
-    path.write_text(run("plan", "--base", "HEAD~1", "--format", "html").stdout)
+    path.write_text(run("plan", "--base", "HEAD~1", "--output", "html").stdout)
     page = opened(path)
     assert "0 renumbered · +2" in page.locator("pre").inner_text()
     assert page.locator(".changed").inner_text() == "Since before: 2 nodes got blocks."
@@ -262,7 +262,7 @@ def test_a_plan_shows_before_and_after(work: Path, opened: Open, monkeypatch: py
 def test_the_picture_of_a_plan(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     three_weeks(monkeypatch)
     path = Path("plan.svg").resolve()
-    path.write_text(run("plan", "--base", "HEAD~1", "--format", "svg").stdout)
+    path.write_text(run("plan", "--base", "HEAD~1", "--output", "svg").stdout)
     page = opened(path, script=False)
     titles = page.locator("g:has(rect.new) title").all_text_contents()
     assert titles == ["10.1.0.192/26 of n5: held", "10.1.1.0/26 of n6: held"]
@@ -426,7 +426,7 @@ def test_light_dark_and_print(work: Path, opened: Open, monkeypatch: pytest.Monk
 def test_addresses_are_read_and_written_as_python_does(opened: Open, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "zones", tmp_path / "zones")
     path = tmp_path / "page.html"
-    assert run("report", str(tmp_path / "zones"), "-o", str(path)).returncode == 0
+    assert run("report", str(tmp_path / "zones"), "--write", str(path)).returncode == 0
     page = opened(path)
     draw = random.Random(6)  # noqa: S311 - the same cases in every run
     masks = [0xFFFF << shift for shift in range(0, 128, 16)]
@@ -591,7 +591,7 @@ def test_a_cluster_that_is_refused_or_has_no_lock_is_told(
     Path("clusters/new/ipam.lock").unlink()
     Path("clusters/new/cluster.yaml").write_text(CLUSTER.replace("name: lab", "name: new"))
     Path("clusters/odd").mkdir()
-    done = run("report", "-o", "page.html")
+    done = run("report", "--write", "page.html")
     assert done.returncode == 1
     page = opened(Path("page.html").resolve())
     assert page.locator(".failed").inner_text() == "clusters/odd could not be read: not on this page"

@@ -26,7 +26,7 @@ def page_of(folder: Path, nodes: int) -> Path:
     path = folder / "page.html"
     environment = os.environ | {"SOURCE_DATE_EPOCH": "1795305600"}  # 2026-11-22
     done: subprocess.CompletedProcess[str] = ipamc(
-        "report", "-o", str(path), cwd=folder, environment=environment
+        "report", "--write", str(path), cwd=folder, environment=environment
     )
     assert done.returncode == 0, done.stderr
     return path

@@ -72,7 +72,7 @@ def test_help_of_every_step_teaches(step: str, capsys: pytest.CaptureFixture[str
 def test_writing_again_gives_the_same_bytes(repository: Repository, forge: str) -> None:
     before = (repository.folder / FILES[forge]).read_text()
     assert f"{FILES[forge]}: unchanged" in repository.run("ipamc", "ci", forge)
-    assert repository.run("ipamc", "ci", forge, "--output", "-") == before
+    assert repository.run("ipamc", "ci", forge, "--write", "-") == before
     repository.write(FILES[forge], before + "# edited\n")
     assert "written" in repository.run("ipamc", "ci", forge)
     assert (repository.folder / FILES[forge]).read_text() == before
@@ -83,9 +83,9 @@ def test_never_over_a_file_of_somebody_else(repository: Repository, forge: str) 
     repository.write(FILES[forge], "mine: true\n")
     said = repository.run("ipamc", "ci", forge, code=1)
     assert f"error: {FILES[forge]} was not written by ipamc" in said
-    assert f"'ipamc ci {forge} --output FILE'" in said
+    assert f"'ipamc ci {forge} --write FILE'" in said
     assert (repository.folder / FILES[forge]).read_text() == "mine: true\n"
-    assert "written" in repository.run("ipamc", "ci", forge, "--output", "ci/ipamc.yml")
+    assert "written" in repository.run("ipamc", "ci", forge, "--write", "ci/ipamc.yml")
 
 
 def test_only_at_the_top_of_the_repository(
@@ -97,7 +97,7 @@ def test_only_at_the_top_of_the_repository(
 
 
 def test_the_branch_of_the_workflow_is_quoted(repository: Repository) -> None:
-    text = repository.run("ipamc", "ci", "github", "--branch", "a: b#c", "--output", "-")
+    text = repository.run("ipamc", "ci", "github", "--branch", "a: b#c", "--write", "-")
     assert workflow(text)["on"]["push"]["branches"] == ["a: b#c"]
 
 
@@ -200,7 +200,7 @@ def test_flux_for_a_fleet_names_the_secret_of_each_cluster(
 
 def main_prints(*arguments: str) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        assert main(["ci", *arguments, "--output", "-"]) == 0
+        assert main(["ci", *arguments, "--write", "-"]) == 0
     return output.getvalue()
 
 
@@ -238,7 +238,7 @@ def test_jobs_install_wheels_by_hash_and_run_no_module_of_the_checkout(
     repository: Repository, forge: str
 ) -> None:
     if forge == "child":
-        repository.run("ipamc", "ci", "matrix", "--format", "gitlab", "--output", "child.yml")
+        repository.run("ipamc", "ci", "matrix", "--output", "gitlab", "--write", "child.yml")
     text = (repository.folder / FILES.get(forge, "child.yml")).read_text()
     lines = [line.strip() for line in text.splitlines() if "pip install" in line]
     folder = "github" if forge == "github" else "gitlab"
@@ -258,7 +258,7 @@ def test_jobs_install_wheels_by_hash_and_run_no_module_of_the_checkout(
 
 def names(repository: Repository, *options: str) -> list[str]:
     done = in_process.ipamc(
-        *("ci", "matrix", "--format", "names", *options),
+        *("ci", "matrix", "--output", "names", *options),
         cwd=repository.folder,
         environment=repository.environment,
     )
@@ -292,7 +292,7 @@ def test_what_changed_on_the_target_meanwhile_is_not_ours(repository: Repository
 def test_where_git_cannot_tell_a_branch_fails_and_an_apply_takes_every_cluster(
     repository: Repository, base: str
 ) -> None:
-    command = ("ipamc", "ci", "matrix", "--format", "names", f"--base={base}")
+    command = ("ipamc", "ci", "matrix", "--output", "names", f"--base={base}")
     said = repository.run(*command, code=1)
     assert f"error: {base} cannot be compared with HEAD: git knows no such revision here; fetch" in said
     for stage in ("apply", "repair"):
@@ -317,7 +317,7 @@ def test_a_shallow_clone_is_said(repository: Repository, tmp_path: Path) -> None
     repository.folder = tmp_path / "shallow"
     repository.run("git", "checkout", "-q", "feature")
     assert "a shallow clone?" in repository.run(
-        *("ipamc", "ci", "matrix", "--format", "names", "--base", "origin/main"), code=1
+        *("ipamc", "ci", "matrix", "--output", "names", "--base", "origin/main"), code=1
     )
 
 
@@ -330,7 +330,7 @@ def test_a_cluster_behind_a_link_fails_the_pipeline(repository: Repository, how:
     else:
         (clusters / "new").symlink_to("blue")
     repository.commit(how)
-    command = ("ipamc", "ci", "matrix", "--format", "names", "--base", "origin/main")
+    command = ("ipamc", "ci", "matrix", "--output", "names", "--base", "origin/main")
     assert "is a link, and ipamc neither reads nor writes a cluster through links" in repository.run(
         *command, code=1
     )
@@ -352,19 +352,19 @@ def test_a_cluster_that_goes_is_planned(repository: Repository, how: str) -> Non
         "renamed": (["green"], ["red"]),
     }[how]
     assert names(repository, "--base", "origin/main") == sorted(here + gone)
-    command = ("ipamc", "ci", "matrix", "--base", "origin/main", "--output")
-    said = repository.run(*command, "out", "--format", "github")
+    command = ("ipamc", "ci", "matrix", "--base", "origin/main", "--write")
+    said = repository.run(*command, "out", "--output", "github")
     assert ("deleted here; what was applied stays: " + ", ".join(gone) in said) == bool(gone)
     lines = dict(line.split("=", 1) for line in (repository.folder / "out").read_text().splitlines())
     assert lines["has_plan"] == "true"
     assert lines["has_work"] == ("true" if here else "false")
     assert [job["name"] for job in json.loads(lines["matrix"])["include"]] == here
-    repository.run(*command, "child.yml", "--format", "gitlab")
+    repository.run(*command, "child.yml", "--output", "gitlab")
     child = yaml.safe_load((repository.folder / "child.yml").read_text())
     assert "plan" in child
     assert ("compile" in child) == bool(here)
     if how != "all deleted":  # after the merge it is named, and there is nothing to do
-        repository.run(*command, "apply", "--format", "github", "--stage", "apply")
+        repository.run(*command, "apply", "--output", "github", "--stage", "apply")
         assert "has_plan=false" in (repository.folder / "apply").read_text()
 
 
@@ -380,7 +380,7 @@ def test_nothing_that_is_no_cluster_is_a_deleted_one(repository: Repository) -> 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "a\nb", "UP"])
 def test_a_folder_that_is_no_name_stops_everything(repository: Repository, name: str) -> None:
     (repository.folder / "clusters" / name).mkdir()
-    said = repository.run("ipamc", "ci", "matrix", "--format", "github", code=1)
+    said = repository.run("ipamc", "ci", "matrix", "--output", "github", code=1)
     assert "cannot be the name of a cluster" in said
     assert "matrix=" not in said
 
@@ -442,7 +442,7 @@ def gitlab_runs(url: str, sha: str = "") -> tuple[dict[str, Any], Any]:
 
 def find(repository: Repository, **variables: Any) -> str:
     """Run `ipamc ci matrix` as the job after a merge does."""
-    command = ("ipamc", "ci", "matrix", "--format", "names", "--stage", "apply", "--base", "last-success")
+    command = ("ipamc", "ci", "matrix", "--output", "names", "--stage", "apply", "--base", "last-success")
     return repository.run(*command, **variables)
 
 
@@ -522,7 +522,7 @@ def test_outside_of_a_forge_every_cluster_is_listed(repository: Repository) -> N
 def test_only_who_asks_for_it_gets_a_job_that_refreshes(repository: Repository) -> None:
     assert "refresh" not in workflow((repository.folder / FILES["github"]).read_text())["jobs"]
     assert "--refresh" not in (repository.folder / FILES["gitlab"]).read_text()
-    found = workflow(repository.run("ipamc", "ci", "github", "--refresh", "--output", "-"))
+    found = workflow(repository.run("ipamc", "ci", "github", "--refresh", "--write", "-"))
     job = found["jobs"]["refresh"]
     assert job["permissions"] == {"contents": "write", "pull-requests": "write"}
     assert job["if"].startswith("github.event_name == 'schedule' && ")
@@ -539,10 +539,10 @@ def test_only_who_asks_for_it_gets_a_job_that_refreshes(repository: Repository) 
         "ipamc ci refresh": {"${{ secrets.IPAMC_TOKEN }}", "${{ github.token }}"},
     }
     matrix = repository.run(
-        "ipamc", "ci", "matrix", "--format", "github", "--stage", "refresh", "--large", "0"
+        "ipamc", "ci", "matrix", "--output", "github", "--stage", "refresh", "--large", "0"
     )
     assert '"targets":"blue"' in matrix  # also where an apply would have a job for each shard
-    said = repository.run("ipamc", "ci", "matrix", "--format", "gitlab", "--stage", "refresh", code=64)
+    said = repository.run("ipamc", "ci", "matrix", "--output", "gitlab", "--stage", "refresh", code=64)
     assert "--stage repair --refresh" in said
 
 
@@ -560,7 +560,7 @@ def test_the_workflow_asks_for_the_last_success_after_a_push_and_repairs_by_sche
     (script,) = (step for step in apply["steps"] if "ipamc ci apply" in step.get("run", ""))
     assert script["env"]["REPAIR"] == "${{ github.event_name == 'schedule' && 'true' || '' }}"
     other = repository.run(
-        "ipamc", "ci", "github", "--schedule", "*/5 * * * *", "--branch", "x'y", "--output", "-"
+        "ipamc", "ci", "github", "--schedule", "*/5 * * * *", "--branch", "x'y", "--write", "-"
     )
     assert workflow(other)["on"]["schedule"] == [{"cron": "*/5 * * * *"}]
     assert "github.ref_name == 'x''y'" in workflow(other)["jobs"]["changes"]["if"]
@@ -596,9 +596,7 @@ def test_gitlab_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(
         ("push", {"IPAMC_STAGE": "apply", "IPAMC_BASE": "last-success"}),
         ("", {"IPAMC_STAGE": "apply", "IPAMC_BASE": ""}),
     ]
-    repository.run(
-        "ipamc", "ci", "matrix", "--format", "gitlab", "--stage", "repair", "--output", "child.yml"
-    )
+    repository.run("ipamc", "ci", "matrix", "--output", "gitlab", "--stage", "repair", "--write", "child.yml")
     child = yaml.safe_load((repository.folder / "child.yml").read_text())
     assert "ipamc ci apply --repair" in child[".job"]["script"][-1]
     assert {entry["TARGETS"] for entry in child["repair"]["parallel"]["matrix"]} == {"blue", "red"}
@@ -635,7 +633,7 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     repository.run(*bash(finish), CODE="0")
     repository.run(*bash(finish), CODE="1", code=1)
     assert any(
-        call.startswith("plan --base HEAD^1 --format markdown --write html=")
+        call.startswith("plan --base HEAD^1 --output markdown --write html=")
         and call.endswith("/plan.svg red")
         for call in repository.calls()
     )
@@ -669,7 +667,7 @@ def test_a_plan_may_have_deleted_clusters_by_a_label_alone(
         variables["ALLOW_DELETED"] = "true" if consent else ""
     else:
         repository.run(
-            *("ipamc", "ci", "matrix", "--format", "gitlab", "--base", "origin/main", "--output", "child.yml")
+            *("ipamc", "ci", "matrix", "--output", "gitlab", "--base", "origin/main", "--write", "child.yml")
         )
         (script,) = yaml.safe_load((repository.folder / "child.yml").read_text())["plan"]["script"]
         variables["CI_MERGE_REQUEST_LABELS"] = (
@@ -681,7 +679,7 @@ def test_a_plan_may_have_deleted_clusters_by_a_label_alone(
     (call,) = (call for call in repository.calls() if call.startswith("plan "))
     option = " --allow-deleted" if consent else ""
     pictures = r"--write html=\S*plan.html --write svg=\S*plan.svg"
-    assert re.fullmatch(rf"plan --base origin/main --format markdown {pictures}{option} red", call)
+    assert re.fullmatch(rf"plan --base origin/main --output markdown {pictures}{option} red", call)
     assert not (tmp_path / "victim").exists()
 
 
@@ -689,7 +687,7 @@ def test_where_the_clusters_cannot_be_listed_the_plan_fails(repository: Reposito
     """In a shell without `pipefail` too: no empty list of names is planned."""
     repository.branch("feature", "red", "n2")
     repository.run(
-        "ipamc", "ci", "matrix", "--format", "gitlab", "--base", "origin/main", "--output", "child.yml"
+        "ipamc", "ci", "matrix", "--output", "gitlab", "--base", "origin/main", "--write", "child.yml"
     )
     (script,) = yaml.safe_load((repository.folder / "child.yml").read_text())["plan"]["script"]
     repository.run("sh", "-e", "-c", script, code=1, IPAMC_BASE="0" * 40)

@@ -145,7 +145,7 @@ def dump(repository: Repository, tmp_path: Path, answers: Any, *options: str, co
     program.write_text(KUBECTL.format(python=sys.executable, answers=tmp_path / "answers.json"))
     program.chmod(0o755)
     return repository.run(
-        "ipamc", "ci", "dump", "red", "--output", "dump.json", *options, code=code, KUBECTL=str(program)
+        "ipamc", "ci", "dump", "red", "--write", "dump.json", *options, code=code, KUBECTL=str(program)
     )
 
 

@@ -296,7 +296,7 @@ def test_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert capsys.readouterr().out == "cluster: one\nippool\n"
     assert main(["schema", "IPPool"]) == 0
     assert capsys.readouterr().out == "{}\n"
-    assert main(["schema", "--output", str(tmp_path / "new")]) == 0
+    assert main(["schema", "--write", str(tmp_path / "new")]) == 0
     assert tree(tmp_path / "new") == {
         "cluster.schema.json": '{"description": "one"}\n',
         "ippool.schema.json": "{}\n",

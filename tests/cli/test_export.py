@@ -244,10 +244,10 @@ def test_clusters_that_share_addresses_are_not_exported_together(capsys: pytest.
 
 
 def test_a_file_is_replaced_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = export(capsys, "-o", "new.csv")
+    out, err = export(capsys, "--write", "new.csv")
     assert (out, err) == ("", "12 prefixes to create, 0 to update, 0 gone, 0 unchanged; new.csv written\n")
     assert Path("new.csv").read_text() == FIRST
-    assert export(capsys, "blue", "--output", "new.csv")[1].endswith("; new.csv unchanged\n")
+    assert export(capsys, "blue", "--write", "new.csv")[1].endswith("; new.csv unchanged\n")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_what_is_a_mistake_of_usage(arguments: tuple[str, ...], capsys: pytest.C
 def test_a_cluster_that_is_refused_gives_no_file(capsys: pytest.CaptureFixture[str]) -> None:
     """A file without the prefixes of one cluster would say that they are gone."""
     write("red", pools=POOLS.replace("10.0.", "10.9."), lock=LOCK.replace("10.0.", "10.9.") + "{}\n")
-    out, err = export(capsys, "-o", "new.csv", code=1)
+    out, err = export(capsys, "--write", "new.csv", code=1)
     assert (out, Path("new.csv").exists()) == ("", False)
     assert "clusters/red/ipam.lock" in err
 

@@ -93,7 +93,7 @@ def test_a_cluster_that_is_a_link(repository: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("init", "green"), ("ci", "matrix", "--format", "names"), ("ci", "apply", "green")]
+    "words", [("init", "green"), ("ci", "matrix", "--output", "names"), ("ci", "apply", "green")]
 )
 def test_other_verbs_refuse_it(repository: Path, words: tuple[str, ...]) -> None:
     Path("clusters/green").symlink_to("../../outside/green")
@@ -118,7 +118,7 @@ def test_clusters_that_is_a_link(repository: Path) -> None:
     Path("clusters").rename("../outside/clusters")
     Path("clusters").symlink_to("../outside/clusters")
     before = tree(repository.parent)
-    for words in (*VERBS, ("compile", "blue"), ("init", "new"), ("ci", "matrix", "--format", "names")):
+    for words in (*VERBS, ("compile", "blue"), ("init", "new"), ("ci", "matrix", "--output", "names")):
         done = call(*words)
         assert (done.returncode, done.stdout) == (1, "")
         assert "clusters is a link, and ipamc neither reads nor writes" in done.stderr
@@ -230,8 +230,8 @@ def test_what_is_applied_has_regular_files_only(repository: Path) -> None:
     [
         (".gitattributes", ("init",)),
         ("plan.md", ("ci", "comment", "plan.md")),
-        ("ci.yml", ("ci", "gitlab", "--output", "ci.yml")),
-        ("jobs", ("ci", "matrix", "--format", "github", "--output", "jobs")),
+        ("ci.yml", ("ci", "gitlab", "--write", "ci.yml")),
+        ("jobs", ("ci", "matrix", "--output", "github", "--write", "jobs")),
     ],
 )
 def test_files_that_verbs_read_and_write(
@@ -253,8 +253,8 @@ def test_files_that_verbs_read_and_write(
     "words",
     [
         ("compile", "--report", "json=out/report"),
-        ("ci", "github", "--output", "out/new/ci.yml"),
-        ("ci", "matrix", "--format", "github", "--output", "out/jobs"),
+        ("ci", "github", "--write", "out/new/ci.yml"),
+        ("ci", "matrix", "--output", "github", "--write", "out/jobs"),
     ],
 )
 def test_nothing_is_written_behind_a_link_that_leaves(repository: Path, words: tuple[str, ...]) -> None:

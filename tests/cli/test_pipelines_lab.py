@@ -55,9 +55,9 @@ def test_a_merge_request_compiles_the_cluster_that_changed(repository: Repositor
     assert "[ipamc-check] -> compile: [red]" in said
     assert "[blue]" not in said
     calls = repository.calls()
-    assert calls[0] == "ci matrix --format gitlab --stage compile --base origin/main --output ipamc-child.yml"
+    assert calls[0] == "ci matrix --output gitlab --stage compile --base origin/main --write ipamc-child.yml"
     assert "compile --locked --check --report gitlab=ipamc-findings.json red" in calls
-    assert any(call.startswith("plan --base") and call.endswith("--format markdown red") for call in calls)
+    assert any(call.startswith("plan --base") and call.endswith("--output markdown red") for call in calls)
     assert "ci comment plan.md" in calls
 
 
@@ -110,7 +110,7 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
         variables |= {"CI_PROJECT_ID": "5", "CI_PIPELINE_SOURCE": "push"}
         gitlab(repository, *(text for item in variables.items() for text in ("--variable", "=".join(item))))
     calls = repository.calls()
-    assert calls[0] == "ci matrix --format gitlab --stage apply --base last-success --output ipamc-child.yml"
+    assert calls[0] == "ci matrix --output gitlab --stage apply --base last-success --write ipamc-child.yml"
     assert calls[1:3] == [
         "compile --locked --check red",
         "ci apply --trunk origin/main --receipt ipamc-receipts red",
@@ -126,7 +126,7 @@ def test_a_schedule_repairs_every_cluster(repository: Repository) -> None:
     (repository.tools / "kubectl").chmod(0o755)
     gitlab(repository, "--variable", "CI_PIPELINE_SOURCE=schedule")
     calls = repository.calls()
-    assert calls[0] == "ci matrix --format gitlab --stage repair --base  --output ipamc-child.yml"
+    assert calls[0] == "ci matrix --output gitlab --stage repair --base  --write ipamc-child.yml"
     assert {call for call in calls if call.startswith("ci apply")} == {
         "ci apply --repair --trunk origin/main blue",
         "ci apply --repair --trunk origin/main red",
@@ -143,9 +143,9 @@ def test_a_schedule_refreshes_every_cluster_where_it_is_asked_to(repository: Rep
     (repository.tools / "kubectl").chmod(0o755)
     gitlab(repository, "--variable", "CI_PIPELINE_SOURCE=schedule")
     calls = repository.calls()
-    assert calls[0] == "ci matrix --format gitlab --stage repair --base  --refresh --output ipamc-child.yml"
+    assert calls[0] == "ci matrix --output gitlab --stage repair --base  --refresh --write ipamc-child.yml"
     for name in ("blue", "red"):
-        (dump,) = (call for call in calls if call.startswith(f"ci dump {name} --for refresh --output "))
+        (dump,) = (call for call in calls if call.startswith(f"ci dump {name} --for refresh --write "))
         (refresh,) = (call for call in calls if call.startswith(f"ci refresh {name} "))
         file = dump.rpartition(" ")[2]
         assert refresh.startswith(f"ci refresh {name} {file} --remote https://")

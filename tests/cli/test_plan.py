@@ -92,7 +92,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def plan_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     """Run a plan for programs; give its clusters by name."""
-    main(["plan", "--format", "json", *arguments])
+    main(["plan", "--output", "json", *arguments])
     return {each["cluster"]: each for each in json.loads(capsys.readouterr().out)["clusters"]}
 
 
@@ -194,9 +194,9 @@ def test_a_damaged_lock_of_the_base_is_said(repository: Path, capsys: pytest.Cap
 def test_many_processes_give_the_same(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(repository, "10.0.0.0/22", "10.9.0.0/22", name="red")
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
-    assert main(["plan", "--base", "HEAD", "--format", "json", "--jobs", "2"]) == 1
+    assert main(["plan", "--base", "HEAD", "--output", "json", "--jobs", "2"]) == 1
     many = capsys.readouterr()
-    assert main(["plan", "--base", "HEAD", "--format", "json", "--jobs", "1"]) == 1
+    assert main(["plan", "--base", "HEAD", "--output", "json", "--jobs", "1"]) == 1
     assert capsys.readouterr() == many
 
 
@@ -688,7 +688,7 @@ def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.Capture
         "{name: n2}",
         ", ".join(f"{{name: node-with-a-rather-long-name-{number}}}" for number in range(1500)),
     )
-    assert main(["plan", "--format", "markdown", "blue"]) == 0
+    assert main(["plan", "--output", "markdown", "blue"]) == 0
     text = capsys.readouterr().out
     assert len(text) <= LONGEST
     shown = text.count("+ node-with-a-rather")

@@ -291,7 +291,7 @@ def test_a_cluster_whose_process_was_killed_is_run_once_more(tmp_path: Path, rep
 def test_a_plan_shows_the_others_and_the_failure(tmp_path: Path, repository: Path, jobs: str) -> None:
     installed = install(tmp_path / "installed", red=WORST["a bug"][0])
     for style in ("json", "markdown", "text"):
-        done = installed.run("plan", "--jobs", jobs, "--format", style, *ALL, cwd=repository)
+        done = installed.run("plan", "--jobs", jobs, "--output", style, *ALL, cwd=repository)
         assert done.returncode == 70
         assert all(name in done.stdout for name in REST)
         assert "a bug in ipamc: KeyError: 'node-7'" in html.unescape(done.stdout)

@@ -144,7 +144,7 @@ def test_the_plan_says_the_same_steps(lab: Path, capsys: pytest.CaptureFixture[s
     edit(lab / "cluster.yaml", "mode: cluster-pool", "mode: kubernetes")
     assert main(["lock", "lab", "--mode"]) == 0
     (found,) = asked(capsys, "--base", "HEAD")
-    assert main(["plan", "lab", "--base", "HEAD", "--format", "json"]) == 0
+    assert main(["plan", "lab", "--base", "HEAD", "--output", "json"]) == 0
     (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
     titles = [
         step["title"].lower() for step in found["phases"][0]["waves"][0]["steps"] if step["key"] != "audit"

@@ -285,7 +285,7 @@ def test_pools_are_chosen(repository: Path, capsys: pytest.CaptureFixture[str]) 
         (["--what-if", "+1"], "--runway and --what-if are two questions"),
         (["--node", "a001"], "--runway takes no --node"),
         (["--no-ranges"], "--runway takes no --ranges"),
-        (["--output", "csv"], "--runway is no --output csv: table or json"),
+        (["--output", "csv"], "--runway is no --output csv: text or json"),
     ],
 )
 def test_usage(more: list[str], said: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001

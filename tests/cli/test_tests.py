@@ -367,7 +367,7 @@ def test_tests_beside_the_clusters_concern_all_of_them_in_a_pipeline(
     git("checkout", "-qb", "branch")
     git("add", "-A")
     git("commit", "-qm", "rule")
-    matrix = ("ci", "matrix", "--format", "names", "--base", "main")
+    matrix = ("ci", "matrix", "--output", "names", "--base", "main")
     assert run(capsys, *matrix)[1] == "blue\nred\n"
     assert run(capsys, *matrix, "--stage", "apply")[1] == ""
 

@@ -83,12 +83,12 @@ class Pipeline:
 
     def github(self, **options: Any) -> str:
         """Run the workflow's job `apply`."""
-        text = self.site.run("ci", "github", "--output", "-")
+        text = self.site.run("ci", "github", "--write", "-")
         return self.run(*steps(text, "apply"), **options)
 
     def gitlab(self, **options: Any) -> str:
         """Run the child's job `apply`; GitLab gives the kubeconfig as a file."""
-        self.site.run("ci", "matrix", "--format", "gitlab", "--stage", "apply", "--output", "child.yml")
+        self.site.run("ci", "matrix", "--output", "gitlab", "--stage", "apply", "--write", "child.yml")
         text = (self.site.work / "child.yml").read_text()
         (self.temporary / "kubeconfig-file").write_text(self.secret)
         scripts = yaml.safe_load(text)[".job"]["script"]
@@ -143,7 +143,7 @@ def test_everything_rendered_arrives(
 
 def test_the_last_job_says_what_was_applied_completely(api: Api, operator: Operator, tmp_path: Path) -> None:
     pipeline = made(api, operator, tmp_path)
-    text = pipeline.site.run("ci", "github", "--output", "-")
+    text = pipeline.site.run("ci", "github", "--write", "-")
     pipeline.git("init", "-q", "--bare", str(tmp_path / "fleet.git"))
     variables: Any = {"GITHUB_SERVER_URL": str(tmp_path), "GITHUB_REPOSITORY": "fleet"}
     pipeline.github(target="fleet/ciliumnodes/000")

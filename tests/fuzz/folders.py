@@ -17,7 +17,7 @@ from tests.support import in_process
 
 SOUND = "sound"
 READING = (
-    ("plan", "--jobs", "1", "--format", "json"),
+    ("plan", "--jobs", "1", "--output", "json"),
     ("show", "--output", "json"),
     ("show", "--show-blocks"),
     ("which", "10.1.0.7"),

@@ -101,7 +101,7 @@ def test_names_of_folders_and_arguments_are_printed_as_text(
         ["plan"],
         ["compile", name],
         ["compile", "--format", "concise"],
-        ["ci", "matrix", "--format", "names"],
+        ["ci", "matrix", "--output", "names"],
         ["compile", "--jobs", name],
         [name],
         ["which", name],

@@ -1,4 +1,4 @@
-"""`plan --format svg`: what changes is lit, on the map before and on the map after."""
+"""`plan --output svg`: what changes is lit, on the map before and on the map after."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ READERS = (
     ("why", "n1", "--at", "HEAD~1"),
     ("which", "n1", "--at", "HEAD~1"),
     ("lock", "--onto", "side"),
-    ("ci", "matrix", "--format", "names", "--base", "HEAD~1"),
+    ("ci", "matrix", "--output", "names", "--base", "HEAD~1"),
     ("ci", "merge", "side"),
 )
 """Every verb that reads a commit."""

@@ -21,6 +21,7 @@ class Verb(click.Command):
         done: str = "done",
         refused: str,
         changed: str = "",
+        former: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -28,6 +29,12 @@ class Verb(click.Command):
         self.done = done
         self.refused = refused
         self.changed = changed
+        self.former = former or {}
+        """Options by names that they had before: accepted, and not shown."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Do as click does; take options by their former names, too."""
+        return super().parse_args(ctx, renamed(args, self.former))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Do as click does; a name that the user got wrong is a usage error."""
@@ -77,6 +84,13 @@ class Lazy(click.Group):
         """Write the commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines.items()))
+
+
+def renamed(words: list[str], names: Mapping[str, str]) -> list[str]:
+    """Return a command line with other names of options, up to `--`."""
+    end = words.index("--") if "--" in words else len(words)
+    split = [word.partition("=") for word in words[:end]]
+    return [*(names.get(option, option) + equals + value for option, equals, value in split), *words[end:]]
 
 
 def write_exits(formatter: click.HelpFormatter, done: str, refused: str, changed: str = "") -> None:

@@ -8,7 +8,7 @@ import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.findings import Problems, format_option
-from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of
+from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of, write_option
 from ipamc.cli.terminal import progress, say, show
 from ipamc.workspace import disk
 
@@ -69,7 +69,7 @@ def _statuses(context: click.Context, option: click.Parameter, given: tuple[str,
         ("ipamc export netbox > prefixes.csv", "of all clusters below clusters/, for NetBox's bulk import"),
         ("ipamc export netbox lab --set vrf=pods --set role=kubernetes", "in a VRF, with a role"),
         (
-            "ipamc export netbox lab --existing netbox_prefixes.csv -o changes.csv",
+            "ipamc export netbox lab --existing netbox_prefixes.csv --write changes.csv",
             "only what differs from an export of NetBox",
         ),
     ),
@@ -98,7 +98,7 @@ def _statuses(context: click.Context, option: click.Parameter, given: tuple[str,
     callback=_statuses,
     help="NetBox's status of a kind of prefix: range, held, pending, quarantined, pinned, reserved, gone. Repeatable.",
 )
-@click.option("-o", "--output", metavar="FILE|-", default="-", help="Write this file; - prints.")
+@write_option("Write this file.  [default: -, which is stdout]", default="-")
 @at_option
 @assume_option
 @format_option
@@ -109,7 +109,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     existing: str | None,
     columns: dict[str, str],
     statuses: dict[str, str],
-    output: str,
+    path: str,
     at: str | None,
     assume: Version | None,
     style: str,
@@ -144,7 +144,7 @@ def command(  # noqa: PLR0913 - an argument for each option
             changes = later_import(every, there, names, statuses, columns)
     if problems or changes is None:
         return problems.conclude(style)
-    return _write(changes, columns, output, style, problems, ids=existing is not None)
+    return _write(changes, columns, path, style, problems, ids=existing is not None)
 
 
 def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequence[Prefix]]]:
@@ -165,7 +165,7 @@ def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequen
 def _write(
     changes: Changes,
     columns: Mapping[str, str],
-    output: str,
+    path: str,
     style: str,
     problems: Problems,
     *,
@@ -175,11 +175,11 @@ def _write(
     from ipamc.report.netbox import summary, table
 
     text = table(changes, columns, ids=ids)
-    if output == "-":
+    if path == "-":
         show(text)
         written = ""
     else:
-        written = f"; {output} {'written' if disk.replace(output, text) else 'unchanged'}"
+        written = f"; {path} {'written' if disk.replace(path, text) else 'unchanged'}"
     code = problems.conclude(style)
     if code == DONE and not format_of(style).document:
         first, *more = summary(changes)

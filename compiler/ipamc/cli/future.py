@@ -20,7 +20,7 @@ _WHAT_IF = (
 _RUNWAY = "Instead, for how many weeks the pools have room, by the history of the lock in git: a range, and how it was found."
 _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
 """Parameters of `show` that these questions have, too."""
-_FORMATS = ("table", "json")
+_FORMATS = ("text", "json")
 
 
 def future_options(function: Function) -> Function:

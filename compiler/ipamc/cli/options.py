@@ -1,4 +1,8 @@
-"""Arguments and options that several verbs have: CLUSTER, --at and --output."""
+"""Arguments and options that several verbs have: CLUSTER, --at, --output, --write.
+
+`--output KIND` is for data, on stdout. `--format` is for findings, on stderr: `format_option` in `cli/findings.py`. `--write
+FILE` says where a verb that writes one file writes it. Every verb has these names and these words of help.
+"""
 
 from __future__ import annotations
 
@@ -90,15 +94,26 @@ def jobs_option(function: Function) -> Function:
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)(function)
 
 
-def output_option(*formats: str) -> Callable[[Function], Function]:
-    """Return what adds the option --output, as `output`: what goes to stdout, the first format by default."""
+def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:
+    """Return what adds the option --output, as `output`: what goes to stdout, by default the first kind."""
     return click.option(
+        "-o",
         "--output",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
+        type=click.Choice(kinds),
+        required=required,
+        default=None if required else kinds[0],
+        show_default=not required,
         help="What goes to stdout.",
     )
+
+
+def write_option(help: str, **more: Any) -> Callable[[Function], Function]:
+    """Return what adds the option --write, as `path`: where a verb that writes one file writes it."""
+    return click.option("--write", "path", **{"metavar": "FILE", "help": help, **more})
+
+
+FORMER = {"--output": "--write"}
+"""What the steps of `ipamc ci` called --write before: pipelines of users have it, and help does not show it."""
 
 
 def source_of(clusters: Sequence[str], at: str | None, assume: Version | None) -> Source:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
-from ipamc.cli.findings import named_files, print_findings, report_option
+from ipamc.cli.findings import format_option, named_files, print_findings
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option
+from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
 from ipamc.cli.terminal import colour, progress, say, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
@@ -51,14 +51,14 @@ def _files(
     examples=(
         ("ipamc plan", "what 'ipamc compile' would change in all clusters below clusters/"),
         ("ipamc plan --base origin/main", "what this branch changes"),
-        ("ipamc plan --base origin/main --format markdown", "the same, as a comment for a pull request"),
-        ("ipamc plan lab --base HEAD~1 --format json", "the same, for programs"),
+        ("ipamc plan --base origin/main --output markdown", "the same, as a comment for a pull request"),
+        ("ipamc plan lab --base HEAD~1 --output json", "the same, for programs"),
         (
-            "ipamc plan --base origin/main --format html > plan.html",
+            "ipamc plan --base origin/main --output html > plan.html",
             "maps before and after, to look at and to search",
         ),
         (
-            "ipamc plan --base origin/main --format svg > plan.svg",
+            "ipamc plan --base origin/main --output svg > plan.svg",
             "the parts of the maps that change, as a picture",
         ),
         (
@@ -77,14 +77,7 @@ def _files(
     metavar="REV",
     help="Compare with the lock and the rendered files of this revision, instead of those on the disk.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What goes to stdout.",
-)
+@output_option(*FORMATS)
 @click.option(
     "--write",
     "files",
@@ -108,18 +101,19 @@ def _files(
 )
 @jobs_option
 @assume_option
-@report_option
+@format_option
 def command(  # noqa: PLR0913 - an argument for each option
     *,
     clusters: tuple[str, ...],
     base: str | None,
-    style: str,
+    output: str,
     files: tuple[tuple[str, str], ...],
     detailed_exitcode: bool,
     fail_on: frozenset[str],
     allow_deleted: bool,
     jobs: int | None,
     assume: Version | None,
+    style: str,
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
 
@@ -130,6 +124,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     compared with the result of a compile now. Writes nothing.
     """
     from ipamc.cli.runner import compiling, prepare
+    from ipamc.report.findings import format_of
     from ipamc.report.findings.content import Failure
     from ipamc.review.diff.plan_report import PlanReport, Status, refusals
     from ipamc.workspace.environment import today
@@ -151,7 +146,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 was=before.renamed.get(folder, ""),
                 neighbours=beside.get(folder),
                 assume=assume,
-                picture=not PICTURES.isdisjoint({style, *(name for name, _ in files)}),
+                picture=not PICTURES.isdisjoint({output, *(name for name, _ in files)}),
             )
             for folder in folders
         ]
@@ -163,7 +158,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     report = PlanReport(
         base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
     )
-    (show_json if style == "json" else show)(rendered(report, style, day, coloured=colour(sys.stdout)))
+    (show_json if output == "json" else show)(rendered(report, output, day, coloured=colour(sys.stdout)))
     for name, path in files:
         disk.replace(path, rendered(report, name, day))
     paths = {name_of(folder): folder for folder in folders}
@@ -172,18 +167,26 @@ def command(  # noqa: PLR0913 - an argument for each option
         for cluster in planned
         if cluster.status is Status.FAILED
     ]
-    print_findings([finding for cluster in planned for finding in cluster.findings], "full", failures)
-    for cluster in planned:
-        if cluster.difference is None and cluster.status is not Status.FAILED:
-            say(f"{'error: ' if cluster.failed else ''}{cluster.name}: {cluster.status}: {cluster.said}")
+    notes = [
+        (cluster.failed, f"{cluster.name}: {cluster.status}: {cluster.said}")
+        for cluster in planned
+        if cluster.difference is None and cluster.status is not Status.FAILED
+    ]
     reasons = list(refusals(report, fail_on))
-    for reason in reasons:
+    document = format_of(style).document
+    if document:  # it is all that stderr has, and without these it would pass for that of a clean plan
+        failures += [Failure("", note) for wrong, note in notes if wrong]
+        failures += [Failure("", f"refused: {reason}") for reason in reasons]
+    print_findings([finding for cluster in planned for finding in cluster.findings], style, failures)
+    for wrong, note in notes if not document else ():
+        say(f"{'error: ' if wrong else ''}{note}")
+    for reason in reasons if not document else ():
         say(f"refused: {reason}")
-    for cluster in planned if base else ():
+    for cluster in planned if base and not document else ():
         lines = cluster.difference.lines if cluster.difference else None
         if lines and (lines.vanished or lines.taken):
             _way_back(base, cluster.name, vanished=bool(lines.vanished))
-    if tell_bugs((cluster.name, cluster.bug) for cluster in planned):
+    if tell_bugs([(cluster.name, cluster.bug) for cluster in planned], style):
         return BUG
     if reasons or any(cluster.failed for cluster in planned):
         return REFUSED

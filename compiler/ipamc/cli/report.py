@@ -8,7 +8,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, writable
-from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of
+from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of, write_option
 from ipamc.cli.terminal import progress, say, show
 from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
@@ -29,23 +29,15 @@ def _path(context: click.Context, option: click.Parameter, path: str) -> str:
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc report -o plan.html", "all clusters below clusters/ on one page"),
-        ("ipamc report lab -o lab.html", "one cluster"),
-        ("ipamc report --at 2026-11-01 -o then.html", "as it was at the end of that day, UTC"),
-        ("ipamc report --history 0 -o plan.html", "without the history of the locks, for a small page"),
+        ("ipamc report --write plan.html", "all clusters below clusters/ on one page"),
+        ("ipamc report lab --write lab.html", "one cluster"),
+        ("ipamc report --at 2026-11-01 --write then.html", "as it was at the end of that day, UTC"),
+        ("ipamc report --history 0 --write plan.html", "without the history of the locks, for a small page"),
     ),
     refused="an input or a lock was refused, or an I/O or environment error; the page has the other clusters",
 )
 @clusters_argument
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    required=True,
-    metavar="FILE",
-    callback=_path,
-    help="The page. It is replaced as a whole. - is stdout.",
-)
+@write_option("The page. It is replaced as a whole. - is stdout.", required=True, callback=_path)
 @click.option(
     "--history",
     "most",

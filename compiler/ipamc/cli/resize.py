@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if something would change.")
 @click.option("--all", "every", is_flag=True, help="Show the nodes that keep what they have, too.")
-@output_option("table", "json")
+@output_option("text", "json")
 @assume_option
 @format_option
 def command(

@@ -7,6 +7,7 @@ import json
 import click
 
 from ipamc.cli.command import DONE, Verb
+from ipamc.cli.options import write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk
 
@@ -19,15 +20,15 @@ SUFFIX = ".schema.json"
         ("ipamc schema", "the kinds that have a schema"),
         ("ipamc schema IPPool", "one schema, to stdout"),
         (
-            "ipamc schema --output clusters/.schemas",
+            "ipamc schema --write clusters/.schemas",
             "all of them, where the files of 'ipamc init' expect them",
         ),
     ),
     refused="an I/O or environment error",
 )
 @click.argument("kind", required=False)
-@click.option("--output", metavar="DIR", help="Write one file for each kind into this folder instead.")
-def command(*, kind: str | None, output: str | None) -> int:
+@write_option("Write one file for each kind into this folder instead.", metavar="DIR")
+def command(*, kind: str | None, path: str | None) -> int:
     """Print the JSON Schema of a kind; without KIND, list the kinds.
 
     Editors find them by a first line such as '# yaml-language-server:
@@ -41,10 +42,10 @@ def command(*, kind: str | None, output: str | None) -> int:
             raise click.UsageError(
                 f"there is no schema of {kind!r}. There are: {known}", click.get_current_context()
             )
-    if output is not None:
+    if path is not None:
         for name, text in schemas.items():
-            disk.replace(f"{output}/{file_name(name)}", text)
-        say(f"{output}: {', '.join(schemas)}")
+            disk.replace(f"{path}/{file_name(name)}", text)
+        say(f"{path}: {', '.join(schemas)}")
     elif kind is None:
         for name, text in schemas.items():
             click.echo(f"{name}: {json.loads(text).get('description', '')}".rstrip(": "))

@@ -106,7 +106,7 @@ STATES = ("held", "pending", "quarantined", "released")
     help="What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes alone.",
 )
 @future_options
-@output_option("table", "json", "csv", "prometheus", *ROUTERS)
+@output_option("text", "json", "csv", "prometheus", *ROUTERS)
 @at_option
 @assume_option
 @format_option
@@ -179,7 +179,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     else:
         lines = show_blocks or choice.of_lines
         pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
-        if output == "table":
+        if output == "text":
             show(_table(pooled, choice, sort, reverse=reverse, ranges=ranges, every=every, blocks=lines))
         else:
             _write(output, pooled, reading, blocks=lines)

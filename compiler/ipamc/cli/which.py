@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @clusters_argument
 @at_option
 @assume_option
-@output_option("table", "json")
+@output_option("text", "json")
 @format_option
 def command(
     *, target: str, clusters: tuple[str, ...], at: str | None, assume: Version | None, output: str, style: str

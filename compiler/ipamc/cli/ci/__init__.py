@@ -41,9 +41,9 @@ class Steps(Lazy):
             formatter.write_dl(
                 [
                     ("ipamc ci gitlab", "write .gitlab-ci.yml, unless it is a file that ipamc did not write"),
-                    ("ipamc ci github --output -", "print the workflow"),
+                    ("ipamc ci github --write -", "print the workflow"),
                     (
-                        "ipamc ci matrix --format names --base origin/main",
+                        "ipamc ci matrix --output names --base origin/main",
                         "the clusters that this branch changes",
                     ),
                     ("ipamc ci apply lab", "what a pipeline does after the merge"),

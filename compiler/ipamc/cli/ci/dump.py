@@ -6,14 +6,16 @@ import click
 
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
+from ipamc.cli.options import FORMER, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk
 
 
 @click.command(
     cls=Verb,
+    former=FORMER,
     examples=(
-        ("ipamc ci dump lab --output lab.json", "what 'ipamc audit lab lab.json' reads"),
+        ("ipamc ci dump lab --write lab.json", "what 'ipamc audit lab lab.json' reads"),
         (
             "ipamc ci dump lab --for refresh | ipamc import lab --refresh -",
             "bring the inventory up to date",
@@ -30,8 +32,8 @@ from ipamc.workspace import disk
     show_default=True,
     help="Who reads it: a refresh reads Nodes and CiliumNodes alone.",
 )
-@click.option("--output", metavar="FILE|-", default="-", help="Write a file instead of stdout.")
-def dump(*, cluster: str, job: str, output: str) -> int:
+@write_option("Write this file.  [default: -, which is stdout]", default="-")
+def dump(*, cluster: str, job: str, path: str) -> int:
     """Read a cluster by kubectl, and write one List in JSON.
 
     CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
@@ -54,8 +56,8 @@ def dump(*, cluster: str, job: str, output: str) -> int:
     data, missing = read(Kube(context=cluster), wanted, {"kube-system", namespace})
     for line in missing:
         say(f"{cluster}: {line}")
-    if output == "-":
+    if path == "-":
         click.echo(data, nl=False)
     else:
-        disk.replace(output, data.decode())
+        disk.replace(path, data.decode())
     return DONE

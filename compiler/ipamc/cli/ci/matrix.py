@@ -7,7 +7,8 @@ import click
 from ipamc import __version__
 from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, LARGE, github, gitlab, is_name, jobs, touched
 from ipamc.cli.ci.pipelines import put, rendered
-from ipamc.cli.command import DONE, Verb
+from ipamc.cli.command import DONE, Verb, renamed
+from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -23,28 +24,32 @@ LAST_SUCCESS = "last-success"
 """The value of --base that the forge resolves."""
 
 
+class Matrix(Verb):
+    """A command that takes --format KIND and --output FILE, too, as its options were called before."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Do as click does."""
+        if any(word.partition("=")[0] == "--format" for word in args):
+            args = renamed(args, {"--format": "--output", **FORMER})
+        return super().parse_args(ctx, args)
+
+
 @click.command(
-    cls=Verb,
+    cls=Matrix,
     examples=(
         (
-            'ipamc ci matrix --format github --base "$BASE" >> "$GITHUB_OUTPUT"',
+            'ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"',
             "write has_work, has_plan, and the matrix for fromJSON",
         ),
         (
-            "ipamc ci matrix --format gitlab --stage apply --base last-success --output child.yml",
+            "ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml",
             "write the child pipeline after a merge",
         ),
-        ("ipamc ci matrix --format names --base origin/main", "one name on a line, for people and xargs"),
+        ("ipamc ci matrix --output names --base origin/main", "one name on a line, for people and xargs"),
     ),
     refused="a folder's name cannot be a cluster's, or an I/O or environment error",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["github", "gitlab", "names"]),
-    required=True,
-    help="What goes to stdout.",
-)
+@output_option("github", "gitlab", "names", required=True)
 @click.option(
     "--base",
     default="",
@@ -59,7 +64,7 @@ LAST_SUCCESS = "last-success"
     help="What the jobs do; apply and repair have a job for each shard of a large cluster.",
 )
 @click.option(
-    "--refresh", is_flag=True, help="With --format gitlab --stage repair: jobs that refresh inventories, too."
+    "--refresh", is_flag=True, help="With --output gitlab --stage repair: jobs that refresh inventories, too."
 )
 @click.option(
     "--large",
@@ -69,12 +74,12 @@ LAST_SUCCESS = "last-success"
     metavar="N",
     help="The most shards that one job applies.",
 )
-@click.option("--output", metavar="FILE|-", default="-", help="Write a file instead of stdout.")
-def matrix(*, form: str, base: str, stage: str, refresh: bool, large: int, output: str) -> int:
+@write_option("Write this file.  [default: -, which is stdout]", default="-")
+def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, path: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
-    A cluster that was deleted has no job, but it has a plan: --format names lists it, for 'ipamc plan NAME
-    --base REV', and has_plan is true for --format github.
+    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan NAME
+    --base REV', and has_plan is true for --output github.
 
     With --stage compile, a --base that git cannot compare with HEAD is an error. With the other stages all
     clusters are listed then (no such revision here, a shallow clone, a first push), so that none is missed.
@@ -82,7 +87,7 @@ def matrix(*, form: str, base: str, stage: str, refresh: bool, large: int, outpu
     that a cluster whose apply failed is listed until one succeeds. There are at most 256 jobs for GitHub and
     200 for GitLab; where there are more clusters, several share a job.
     """
-    if form == "gitlab" and stage == "refresh":
+    if output == "gitlab" and stage == "refresh":
         raise click.UsageError(
             "GitLab's child pipeline repairs and refreshes: --stage repair --refresh",
             click.get_current_context(),
@@ -90,24 +95,24 @@ def matrix(*, form: str, base: str, stage: str, refresh: bool, large: int, outpu
     apply = stage != "compile"
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
-    most = GITLAB_JOBS if form == "gitlab" else GITHUB_JOBS
+    most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
     planned = jobs(clusters, apply=apply and stage != "refresh", large=large, most=most)
     plan = not apply and bool(names or gone)
-    if form == "names":
+    if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*names, *(gone if plan else ())]))
-    elif form == "github":
+    elif output == "github":
         text = github(planned, plan=plan)
     else:
         whole = jobs(clusters, apply=False, large=large, most=most) if refresh and stage == "repair" else ()
         values = gitlab(planned, stage=stage, base=commit, version=__version__, plan=plan, refreshed=whole)
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
-    if output == "-":
+    if path == "-":
         click.echo(text, nl=False)
-    elif form == "gitlab":
-        put(output, text, "ipamc ci matrix")
+    elif output == "gitlab":
+        put(path, text, "ipamc ci matrix")
     else:
-        disk.replace(output, text)
+        disk.replace(path, text)
     return DONE
 
 

@@ -14,7 +14,7 @@ import click
 
 from ipamc import __version__
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.options import clusters_argument
+from ipamc.cli.options import FORMER, clusters_argument, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
@@ -30,7 +30,7 @@ NO_HASH = """\
 
 REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/ipamc-requirements.txt"}
 """Where the jobs of each forge find what to install."""
-output_option = click.option("--output", metavar="FILE|-", help="Write this file instead; - prints.")
+file_option = write_option("Write this file instead. - is stdout.")
 
 
 def _hashes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001 - click's signature
@@ -58,11 +58,12 @@ refresh_option = click.option(
 
 @click.command(
     cls=Verb,
+    former=FORMER,
     examples=(
         ("ipamc ci gitlab", "write or update .gitlab-ci.yml"),
         ("ipamc ci gitlab --refresh", "the same, and keep the inventories up to date"),
         (
-            "ipamc ci gitlab --output ci/ipamc.yml",
+            "ipamc ci gitlab --write ci/ipamc.yml",
             "for a pipeline of your own with: include: [{local: ci/ipamc.yml}]",
         ),
     ),
@@ -70,18 +71,19 @@ refresh_option = click.option(
 )
 @refresh_option
 @sha256_option
-@output_option
-def gitlab(*, refresh: bool, output: str | None, hashes: tuple[str, ...]) -> int:
+@file_option
+def gitlab(*, refresh: bool, path: str | None, hashes: tuple[str, ...]) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     Beside it, .gitlab/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
     """
-    return _pipeline("gitlab", output or ".gitlab-ci.yml", hashes, {"refresh": refresh})
+    return _pipeline("gitlab", path or ".gitlab-ci.yml", hashes, {"refresh": refresh})
 
 
 @click.command(
     cls=Verb,
+    former=FORMER,
     examples=(
         ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
         ("ipamc ci github --refresh", "the same, and keep the inventories up to date"),
@@ -105,8 +107,8 @@ def gitlab(*, refresh: bool, output: str | None, hashes: tuple[str, ...]) -> int
 )
 @refresh_option
 @sha256_option
-@output_option
-def github(*, branch: str, schedule: str, refresh: bool, output: str | None, hashes: tuple[str, ...]) -> int:
+@file_option
+def github(*, branch: str, schedule: str, refresh: bool, path: str | None, hashes: tuple[str, ...]) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
@@ -120,14 +122,15 @@ def github(*, branch: str, schedule: str, refresh: bool, output: str | None, has
         " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
     )
     values = {"branch": branch, "schedule": schedule, "condition": condition, "refresh": refresh}
-    return _pipeline("github", output or ".github/workflows/ipamc.yml", hashes, values)
+    return _pipeline("github", path or ".github/workflows/ipamc.yml", hashes, values)
 
 
 @click.command(
     cls=Verb,
+    former=FORMER,
     examples=(
         (
-            "ipamc ci argocd --repo ssh://git@example.org/fleet.git --output argocd.yaml",
+            "ipamc ci argocd --repo ssh://git@example.org/fleet.git --write argocd.yaml",
             "an ApplicationSet for all clusters",
         ),
     ),
@@ -140,21 +143,22 @@ def github(*, branch: str, schedule: str, refresh: bool, output: str | None, has
     "--revision", default="main", show_default=True, metavar="NAME", help="The branch that is applied."
 )
 @click.option("--project", default="default", show_default=True, metavar="NAME", help="The AppProject.")
-@output_option
-def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int:
+@file_option
+def argocd(*, repo: str, revision: str, project: str, path: str | None) -> int:
     """Print an ApplicationSet that makes an Application for each shard.
 
     It looks for folders itself, and so finds future shards too.
     """
-    return write("argocd", output or "-", {"repo": repo, "revision": revision, "project": project})
+    return write("argocd", path or "-", {"repo": repo, "revision": revision, "project": project})
 
 
 @click.command(
     cls=Verb,
+    former=FORMER,
     examples=(
         ("ipamc ci flux lab", "for the Flux that runs in the cluster lab"),
         (
-            "ipamc ci flux --remote --output flux.yaml",
+            "ipamc ci flux --remote --write flux.yaml",
             "for one Flux that reaches all clusters by the Secrets CLUSTER-kubeconfig",
         ),
     ),
@@ -174,8 +178,8 @@ def argocd(*, repo: str, revision: str, project: str, output: str | None) -> int
     is_flag=True,
     help="Flux runs elsewhere, and reaches each cluster by the Secret CLUSTER-kubeconfig.",
 )
-@output_option
-def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool, output: str | None) -> int:
+@file_option
+def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool, path: str | None) -> int:
     """Print a Kustomization for cilium/, and one for each shard, which depends on it.
 
     CLUSTER is a name below clusters/; without one, all of them, which needs --remote. Run it again when a
@@ -199,18 +203,18 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
         first = f"{name}-{FIRST}"
         for part in parts_of(folder):
             title = f"{name}-{part.replace('/', '-')}"
-            path = f"./{folder}/{disk.RENDERED}/{part}"
+            built = f"./{folder}/{disk.RENDERED}/{part}"
             items.append(
                 {
                     "name": title,
-                    "path": path,
+                    "path": built,
                     "after": first if part != FIRST else "",
                     "secret": f"{name}-kubeconfig" if remote else "",
                 }
             )
     if not items:
         raise Trouble("nothing is rendered yet: run ipamc compile first")
-    return write("flux", output or "-", {"source": source, "namespace": namespace, "items": items})
+    return write("flux", path or "-", {"source": source, "namespace": namespace, "items": items})
 
 
 def _pipeline(forge: str, output: str, hashes: tuple[str, ...], values: dict[str, Any]) -> int:
@@ -262,6 +266,6 @@ def put(path: str, text: str, command: str) -> None:
     before = disk.read_text(path)
     if before and not before.startswith(MARK):
         raise Trouble(
-            f"{path} was not written by ipamc: move it away, or write another file with '{command} --output FILE' and include it in yours"
+            f"{path} was not written by ipamc: move it away, or write another file with '{command} --write FILE' and include it in yours"
         )
     say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")

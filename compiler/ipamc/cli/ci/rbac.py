@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from ipamc.cli.ci.pipelines import output_option, write
+from ipamc.cli.ci.pipelines import file_option, write
 from ipamc.cli.command import Verb
-from ipamc.cli.options import clusters_argument
+from ipamc.cli.options import FORMER, clusters_argument
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace.clusters import find, name_of
 
@@ -43,6 +43,7 @@ class Subject(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 
 @click.command(
     cls=Verb,
+    former=FORMER,
     examples=(
         (
             "ipamc ci rbac lab | kubectl --context lab apply -f -",
@@ -70,14 +71,14 @@ class Subject(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
     type=Subject(),
     help="Who gets the roles, instead of a ServiceAccount that is made for each job.",
 )
-@output_option
+@file_option
 def rbac(
     *,
     clusters: tuple[str, ...],
     chosen: tuple[str, ...],
     prune: bool,
     subject: dict[str, str] | None,
-    output: str | None,
+    path: str | None,
 ) -> int:
     """Print the smallest ClusterRoles and Roles for the jobs of a pipeline in one cluster, and their bindings.
 
@@ -115,7 +116,7 @@ def rbac(
             for job in wanted
         ],
     }
-    return write("rbac", output or "-", values)
+    return write("rbac", path or "-", values)
 
 
 def _roles(rules: Sequence[Any]) -> list[dict[str, Any]]:

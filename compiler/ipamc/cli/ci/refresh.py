@@ -29,7 +29,7 @@ BRANCHES = "ipamc/refresh/"
     cls=Verb,
     examples=(
         (
-            'ipamc ci dump lab --for refresh --output lab.json && ipamc ci refresh lab lab.json --remote "$CI_PROJECT_URL.git" --target main',
+            'ipamc ci dump lab --for refresh --write lab.json && ipamc ci refresh lab lab.json --remote "$CI_PROJECT_URL.git" --target main',
             "what the scheduled job does",
         ),
     ),

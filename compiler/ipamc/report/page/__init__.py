@@ -1,4 +1,4 @@
-"""The page that `ipamc report` and `ipamc plan --format html` write.
+"""The page that `ipamc report` and `ipamc plan --output html` write.
 
 page        the document: its parts, its security policy
 data        a cluster as columns of numbers, which the script of the page reads

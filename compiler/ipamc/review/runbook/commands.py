@@ -224,12 +224,12 @@ class Commands(Struct, frozen=True):
     @property
     def dump(self) -> str:
         """How the live cluster is dumped into `dump_file`."""
-        return self.ipamc("ci", "dump", self.name, "--output", self.dump_file)
+        return self.ipamc("ci", "dump", self.name, "--write", self.dump_file)
 
     @property
     def dump_nodes(self) -> str:
         """How Nodes and CiliumNodes, which a refresh reads, are dumped into `dump_file`."""
-        return self.ipamc("ci", "dump", self.name, "--for", "refresh", "--output", self.dump_file)
+        return self.ipamc("ci", "dump", self.name, "--for", "refresh", "--write", self.dump_file)
 
     @property
     def dump_calico(self) -> str:
