@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import click
+
 from ipamc.catalogue import catalogue
 from ipamc.check.limits import CONFIG_MAP, config_map_too_large
+from ipamc.cli import ipamc as main_command
 from tests.support import builders, casefile
 from tests.test_cases import CASES
 
@@ -127,8 +130,52 @@ def test_docstrings_are_well_formed() -> None:
         title, blank, *body = text.split("\n")
         assert re.fullmatch(r"IPC\d{4}: .{10,140}\.", title), title
         assert not blank, title
-        assert len(body) <= 12, title
+        assert len(body) <= 18, title
         assert re.search(r"[a-z]{2,}.*\.", " ".join(body)), title
+
+
+NO_WHY_YET = frozenset(code for code in CODES if not catalogue()[code].why)
+"""Codes whose text does not yet say apart why, and what to run."""
+
+COMMAND = re.compile(r"`(ipamc [^`]+)`")
+
+
+def test_every_code_says_why_and_what_to_run() -> None:
+    for code, entry in catalogue().items():
+        if code in NO_WHY_YET:
+            assert not entry.run, code
+        else:
+            words = f"{entry.body} {entry.why} {entry.run}".split()
+            assert entry.why.endswith("."), code
+            assert entry.run.endswith((".", "`")), code
+            assert 25 <= len(words) <= 130, f"{code}: {len(words)} words"
+
+
+def parameters(words: list[str]) -> list[click.Parameter]:
+    """Return what a command takes, by the words that begin it, and drop them; raises AssertionError for no command."""
+    command: click.Command = main_command
+    context = click.Context(command)
+    while isinstance(command, click.Group):
+        found = command.get_command(context, words.pop(0))
+        assert found is not None
+        command, context = found, click.Context(found, parent=context)
+    return command.get_params(context)
+
+
+def names(parameter: click.Parameter) -> set[str]:
+    return {*parameter.opts, *parameter.secondary_opts}
+
+
+def test_what_to_run_is_a_command() -> None:
+    """The verbs and options of every command that a rule names are there, and none is missing that it needs."""
+    for code, entry in catalogue().items():
+        for command in COMMAND.findall(" ".join(f"{entry.body} {entry.why} {entry.run}".split())):
+            words = command.split()[1:]
+            given = {word for word in words if word.startswith("-") and word != "-"}
+            known = parameters(words)
+            assert given <= {name for each in known for name in names(each)}, f"{code}: {command}"
+            needed = [each for each in known if each.required and isinstance(each, click.Option)]
+            assert all(names(each) & given for each in needed), f"{code}: {command}"
 
 
 def says_what_it_shows(case: casefile.Case) -> bool:

@@ -7,7 +7,7 @@ from rooms below its own, and only workspace/ does I/O; a test checks both.
     workspace/     clusters on the disk and in commits; files, git, kubectl, HTTP, processes, the clock
     report/        findings, plans and tables as text: one module for each format
     review/        questions about a plan: what changes (diff/), why a node has its block, who has an address
-    catalogue      every rule by its code
+    catalogue      every rule by its code, with its example
     address_space  clusters that may not share addresses
     pipeline       the whole compiler in one function
     render/        plan to objects to YAML, verified. render/targets/: one module for each kind of manifest

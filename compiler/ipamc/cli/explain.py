@@ -41,7 +41,9 @@ def command(*, code: str | None) -> int:
         meant = near(wanted, entries, 3)
         hint = f" Did you mean {' or '.join(meant)}?" if meant else " 'ipamc explain' lists all codes."
         raise click.UsageError(f"there is no code {code!r}.{hint}", click.get_current_context())
-    click.echo(f"{wanted}: {entries[wanted].title}")
-    if entries[wanted].body:
-        click.echo(f"\n{entries[wanted].body}")
+    from ipamc.catalogue.examples import examples
+    from ipamc.report import rule
+    from ipamc.workspace.disk import assets
+
+    click.echo(rule.text(entries[wanted], examples(assets("examples")).get(wanted)), nl=False)
     return DONE

@@ -240,4 +240,4 @@ def _rules() -> dict[str, Rule]:
     from ipamc.catalogue import catalogue
     from ipamc.report.findings.content import Rule
 
-    return {code: Rule(entry.title, entry.body) for code, entry in catalogue().items()}
+    return {code: Rule(entry.title, entry.text) for code, entry in catalogue().items()}

@@ -106,16 +106,27 @@ MODULES: tuple[ModuleType, ...] = (
 )
 
 _DOC = re.compile(r"(IPC\d{4}): (.+?)(?:\n\n(.*))?", re.DOTALL).fullmatch
+_PARTS = re.compile(r"(?:^|\n\n)(Why|Run): ")
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A rule as `ipamc explain` prints it."""
+    """A rule as its docstring tells: `IPC0207: title.`, then paragraphs, `Why: …` and `Run: …`, in this order."""
 
     code: str
     title: str
-    """The rule, in one sentence."""
+    """What is checked, in one sentence."""
     body: str
-    """Why it matters and what to do."""
+    """What the sentence leaves open: exceptions, limits, usual causes; "" where there is nothing to add."""
+    why: str
+    """What happens in the cluster, or to the files, if it were let through."""
+    run: str
+    """What to do about it, with the commands to type."""
+
+    @property
+    def text(self) -> str:
+        """All that follows the title, as paragraphs."""
+        named = (self.why and f"Why: {self.why}", self.run and f"Run: {self.run}")
+        return "\n\n".join(part for part in (self.body, *named) if part)
 
 
 def catalogue() -> dict[str, Entry]:
@@ -132,8 +143,16 @@ def catalogue() -> dict[str, Entry]:
 def _entries(module: ModuleType) -> Iterator[Entry]:
     for function in _functions(module):
         if match := _DOC(inspect.getdoc(function) or ""):
-            code, title, body = match.groups()
-            yield Entry(code=code, title=" ".join(title.split()), body=body or "")
+            code, title, text = match.groups()
+            body, *parts = _PARTS.split(text or "")
+            named = dict(zip(parts[::2], parts[1::2], strict=True))
+            yield Entry(
+                code=code,
+                title=" ".join(title.split()),
+                body=body.strip(),
+                why=named.get("Why", ""),
+                run=named.get("Run", ""),
+            )
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:

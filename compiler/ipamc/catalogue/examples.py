@@ -1,0 +1,126 @@
+"""Examples of rules: what a rule refuses or warns of, and how it is right. One small file a code, below `examples/`.
+
+An example is a txtar archive: a header, then files between `-- name --` lines.
+
+    Rack-b lies inside rack-a.            a sentence about what is wrong; then how the example is run:
+    #! base: cluster-pool                 the files that all examples of a kind share: base-cluster-pool.txtar
+    #! compiled                           the base was compiled before: it has a lock and rendered files
+    #! run: ipamc compile lab             for both sides, and the default; `#! wrong: …` and `#! right: …` for one
+    #! also: IPC0311                      other codes that either side gives
+    #! latin                              the wrong side is written in ISO 8859-1, not in UTF-8
+    #! exit: 1, REASON                    with what the right side ends, where that is not 0
+    -- before/PATH --                     a file of the base in place of its own, when that was compiled: implies `compiled`
+    -- wrong/PATH --                      what the wrong side has in place of it; the only line `(deleted)`: it has no such file
+    -- right/PATH --                      the same of the right side
+    -- said --                            the finding of this code on the wrong side: `pytest tests/test_examples.py --update`
+
+Paths are those of a repository, such as clusters/lab/cluster.yaml. `tests/test_examples.py` runs each example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+_FILE = re.compile(r"^-- (\S+) --\n", re.MULTILINE)
+_FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
+_BASE = "base-"
+_SUFFIX = ".txtar"
+DELETED = "(deleted)\n"
+"""The text of a file that a side does not have, although the base has it."""
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """The wrong or the right half of an example."""
+
+    command: str
+    """As one types it: `ipamc compile lab`."""
+    files: Mapping[str, str]
+    """Texts by path, in the order in which they are shown; DELETED for one that is not there."""
+    encoding: str = "utf-8"
+
+
+class Example(Struct, frozen=True, kw_only=True):
+    """A rule broken and kept, as small as it can be shown."""
+
+    code: str
+    sentence: str
+    """What is wrong on the wrong side."""
+    base: str
+    """The name of the base."""
+    beside: str
+    """What the base consists of, in a sentence."""
+    given: Mapping[str, str]
+    """The files of the base by path."""
+    compiled: bool
+    """Whether the base, with `before`, was compiled before what is shown."""
+    before: Mapping[str, str]
+    wrong: Side
+    right: Side
+    said: str
+    """The finding of the wrong side as ipamc prints it, without its last line, which leads here."""
+    also: tuple[str, ...] = ()
+    """Other codes that a side gives."""
+    code_of_right: int = 0
+    """With what the command of the right side ends."""
+
+
+def examples(texts: Mapping[str, str]) -> dict[str, Example]:
+    """Return the examples by code, in order, of the texts of `examples/` by file name. Raises KeyError for an unknown base."""
+    bases = {
+        name.removeprefix(_BASE).removesuffix(_SUFFIX): _Archive.parse(text)
+        for name, text in texts.items()
+        if name.startswith(_BASE)
+    }
+    codes = sorted(name.removesuffix(_SUFFIX) for name in texts if not name.startswith(_BASE))
+    return {code: _example(code, _Archive.parse(texts[f"{code}{_SUFFIX}"]), bases) for code in codes}
+
+
+class _Archive(Struct, frozen=True):
+    """A txtar file: a sentence, flags, files by name."""
+
+    sentence: str
+    flags: Mapping[str, str]
+    files: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, text: str) -> _Archive:
+        header, *rest = _FILE.split(text)
+        files = dict(zip(rest[::2], rest[1::2], strict=True))
+        return cls(_FLAG.sub("", header).strip(), dict(_FLAG.findall(header)), files)
+
+    def below(self, folder: str) -> dict[str, str]:
+        return {
+            name.removeprefix(folder): text for name, text in self.files.items() if name.startswith(folder)
+        }
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        return tuple(self.flags["also"].split(", ")) if "also" in self.flags else ()
+
+
+def _example(code: str, archive: _Archive, bases: Mapping[str, _Archive]) -> Example:
+    flags = archive.flags
+    base = bases[flags.get("base", "none")]
+    before = archive.below("before/")
+    run = flags.get("run", "ipamc compile lab")
+    return Example(
+        code=code,
+        sentence=archive.sentence,
+        base=flags.get("base", "none"),
+        beside=base.sentence,
+        given=base.files,
+        compiled="compiled" in flags or bool(before),
+        before=before,
+        wrong=Side(
+            command=flags.get("wrong", run),
+            files=archive.below("wrong/"),
+            encoding="latin-1" if "latin" in flags else "utf-8",
+        ),
+        right=Side(command=flags.get("right", run), files=archive.below("right/")),
+        said=archive.files.get("said", ""),
+        also=(*base.also, *archive.also),
+        code_of_right=int(flags.get("exit", "0").partition(",")[0]),
+    )

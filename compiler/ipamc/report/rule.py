@@ -1,0 +1,48 @@
+"""A rule as `ipamc explain CODE` prints it: what is checked, why, an example that is wrong and one that is right, what to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from textwrap import indent
+
+from ipamc.catalogue import Entry
+from ipamc.catalogue.examples import DELETED, Example, Side
+
+_IN = "    "
+
+
+def text(entry: Entry, example: Example | None) -> str:
+    """Write a rule; paragraphs are parted by blank lines."""
+    parts = [
+        f"{entry.code}: {entry.title}",
+        entry.body,
+        entry.why and f"Why: {entry.why}",
+        *(_shown(example) if example else ()),
+        entry.run and f"Run: {entry.run}",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _shown(example: Example) -> Iterator[str]:
+    yield f"Wrong: {example.sentence}"
+    if example.compiled:
+        yield indent("compiled before" + (", with" if example.before else ""), "  ")
+        yield from _files(example.before)
+    yield from _side(example.wrong, example.said)
+    yield "Right:"
+    yield from _side(example.right, "")
+    if example.beside:
+        yield f"Beside it: {example.beside}"
+
+
+def _side(side: Side, said: str) -> Iterator[str]:
+    yield from _files(side.files, "" if side.encoding == "utf-8" else f" in {side.encoding}")
+    yield indent(f"$ {side.command}\n{said}".rstrip("\n"), _IN)
+
+
+def _files(files: Mapping[str, str], how: str = "") -> Iterator[str]:
+    for path, body in files.items():
+        if body == DELETED or not body:
+            yield f"  {path} {'is deleted' if body else 'is empty'}"
+        else:
+            yield f"  {path}{how}\n{indent(body.rstrip(), _IN)}"

@@ -1,0 +1,111 @@
+"""The examples of rules, below `examples/`: the wrong side gives the code, the right side does not, and passes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from ipamc.catalogue import catalogue
+from ipamc.catalogue.examples import DELETED, Example, Side, examples
+from ipamc.report import rule
+from ipamc.workspace.disk import assets
+from tests.support.in_process import ipamc
+
+FOLDER = Path(__file__).parents[1] / "examples"
+EXAMPLES = examples(assets("examples"))
+
+NOT_SHOWN: dict[str, str] = {}
+"""Codes for which there can be no example, and why."""
+
+NOT_WRITTEN: frozenset[str] = frozenset(catalogue().keys() - EXAMPLES.keys() - NOT_SHOWN.keys())
+"""Codes whose example is not written yet."""
+
+CODE = re.compile(r"^(?:error|warning|note)\[(IPC\d{4})\]", re.MULTILINE)
+ENVIRONMENT = {"SOURCE_DATE_EPOCH": "1795305600", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+LINES = 24
+"""That a side shows at most: more is no example that people read."""
+
+
+def write(folder: Path, files: dict[str, str], encoding: str = "utf-8") -> None:
+    """Write files below a folder, or remove those that an example says are not there."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text == DELETED:
+            path.unlink()
+        else:
+            path.write_text(text, encoding=encoding)
+
+
+def run(folder: Path, command: str) -> CompletedProcess[str]:
+    """Call what a person would type."""
+    program, *arguments = shlex.split(command)
+    assert program == "ipamc", command
+    return ipamc(*arguments, cwd=folder, environment=ENVIRONMENT, one_stream=True)
+
+
+def play(example: Example, side: Side, folder: Path) -> CompletedProcess[str]:
+    """Do what an example says: the base, compiled if it says so, then the files of a side and its command."""
+    write(folder, {**example.given, **example.before})
+    if example.compiled:
+        done = run(folder, "ipamc compile lab")
+        assert done.returncode == 0, done.stdout
+    write(folder, dict(side.files), side.encoding)
+    return run(folder, side.command)
+
+
+def finding(output: str, code: str) -> str:
+    """Return the first finding of this code as it is printed, without the line that leads to `explain`."""
+    block = next(each for each in re.split(r"\n{2,}", output.strip()) if f"[{code}]" in each.split("\n")[0])
+    lines = block[re.search(rf"^\w+\[{code}\]", block, re.MULTILINE).start() :].split("\n")  # type: ignore[union-attr]  # it is in it
+    return "".join(f"{line}\n" for line in lines if not line.strip().startswith("= docs: "))
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_wrong_gives_the_code(code: str, tmp_path: Path, update: bool) -> None:  # noqa: FBT001 - a fixture
+    example = EXAMPLES[code]
+    done = play(example, example.wrong, tmp_path)
+    found = set(CODE.findall(done.stdout))
+    assert code in found, done.stdout
+    assert found <= {code, *example.also}, done.stdout
+    said = finding(done.stdout, code)
+    if said.startswith("error"):
+        assert done.returncode == 1
+    if update:
+        path = FOLDER / f"{code}.txtar"
+        path.write_text(path.read_text("utf-8").partition("-- said --\n")[0] + f"-- said --\n{said}", "utf-8")
+    else:
+        assert said == example.said
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_right_passes_without_it(code: str, tmp_path: Path) -> None:
+    example = EXAMPLES[code]
+    done = play(example, example.right, tmp_path)
+    found = set(CODE.findall(done.stdout))
+    assert code not in found, done.stdout
+    assert found <= set(example.also), done.stdout
+    assert done.returncode == example.code_of_right, done.stdout
+
+
+def test_every_code_has_an_example() -> None:
+    assert sorted(EXAMPLES.keys() | NOT_SHOWN.keys() | NOT_WRITTEN) == list(catalogue())
+    assert not EXAMPLES.keys() & (NOT_SHOWN.keys() | NOT_WRITTEN)
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_an_example_reads_well(code: str) -> None:
+    example = EXAMPLES[code]
+    assert re.fullmatch(r"[^\n]{10,160}\.", example.sentence), example.sentence
+    assert (example.wrong.command, example.wrong.files) != (example.right.command, example.right.files)
+    for side in (example.wrong, example.right):
+        assert sum(text.count("\n") for text in side.files.values()) <= LINES
+        for name, text in side.files.items():
+            assert text == "" or text.endswith("\n"), name
+    shown = rule.text(catalogue()[code], example)
+    assert not re.search(r"[ \t]$|\n{3,}", shown, re.MULTILINE), shown
+    assert example.said in re.sub(r"(?m)^    ", "", shown)
