@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo recordings test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo recordings site reference test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,6 +13,8 @@ BIN := .venv/bin
 help:
 	@echo 'make demo    compile every cluster below clusters/, and build the output with the real kustomize'
 	@echo 'make recordings  play the tapes of docs/recordings/, and draw each as an animated SVG: after a change of what is printed'
+	@echo 'make reference  docs/reference/ from the code, the schemas and the catalogue'
+	@echo 'make site    the documentation as a site that needs no network: build/site/index.html'
 	@echo 'make test    lint, types, import layers, tests'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver and a real cilium-operator: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
@@ -30,6 +32,12 @@ demo: .venv/.made
 
 recordings: .venv/.made-for-tests
 	$(BIN)/python docs/recordings/record.py
+
+reference: .venv/.made-for-tests
+	$(BIN)/python -m website.reference
+
+site: .venv/.made-for-docs
+	@$(BIN)/python -m website.build
 
 test: .venv/.made-for-tests
 	$(BIN)/ruff check
@@ -86,6 +94,10 @@ soak-e2e: .venv/.made-for-tests
 	@$(BIN)/python -m pip install --quiet --group test
 	@touch $@
 
+.venv/.made-for-docs: .venv/.made
+	@$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
 growth: .venv/.made-for-tests
 	$(BIN)/python benchmarks/growth.py
 
@@ -100,4 +112,4 @@ profile: .venv/.made-for-tests
 	$(BIN)/python benchmarks/stages.py $(PROFILE)
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
