@@ -40,6 +40,7 @@ VERBS = {
     "audit": "Compare a running cluster, as a dump shows it, with git.",
     "runbook": "Show the steps of a change that an apply alone cannot do.",
     "ci": "Write CI pipelines; run the steps of their jobs.",
+    "fn": "Compile as a KRM function, for kpt and kustomize.",
     "init": "Start a cluster and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",
     "explain": "Explain a finding by its code.",

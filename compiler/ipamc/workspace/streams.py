@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from ipamc.workspace.regular import LARGEST
+from ipamc.workspace.trouble import Trouble
+
 
 def open_closed() -> None:
     """Open stdout and stderr on the null device where the parent process has closed them."""
@@ -19,3 +22,16 @@ def discard_stdout() -> None:
     The interpreter would complain when it flushes at exit.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def read_stdin() -> str:
+    """Return all of stdin. Raises Trouble where it is too long, or no text in UTF-8."""
+    data = sys.stdin.buffer.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise Trouble(f"stdin has more than {LARGEST >> 20} MiB")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        raise Trouble(
+            f"stdin is no text in UTF-8: byte {problem.start} is {data[problem.start]:#04x}"
+        ) from None

@@ -1,0 +1,215 @@
+"""The ResourceList of a KRM function: objects in, and which of them a compile reads.
+
+https://github.com/kubernetes-sigs/kustomize/blob/master/cmd/config/docs/api-conventions/functions-spec.md (v1). An
+orchestrator, kpt or kustomize, gives a function the objects of a package without their files. So the lock and what was rendered
+last, which are no objects, come in a ConfigMap: the *state*. It has a key `ipam.lock`, and the files of `rendered/` that a compile looks at
+under their paths with dots for slashes; those that are one of a kind (`published.BINDING`) also under their names alone,
+as `configMapGenerator` of kustomize makes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from msgspec import Struct, field
+
+from ipamc.model.diagnostics import Span
+from ipamc.read.kinds import KINDS, OURS
+from ipamc.read.syntax.document import Keys
+from ipamc.read.syntax.yaml import yaml_documents
+
+VERSIONS = ("config.kubernetes.io/v1", "config.kubernetes.io/v1beta1", "config.kubernetes.io/v1alpha1")
+LOCK = "ipam.lock"
+LOCAL = "config.kubernetes.io/local-config"
+"""An object with this annotation is for files: kustomize and kpt do not apply it."""
+PATHS = ("internal.config.kubernetes.io/path", "config.kubernetes.io/path")
+INDICES = ("internal.config.kubernetes.io/index", "config.kubernetes.io/index")
+_OF_TOOLS = (
+    "config.kubernetes.io/",
+    "internal.config.kubernetes.io/",
+    "config.k8s.io/",
+    "kustomize.config.k8s.io/",
+    "internal.kpt.dev/",
+)
+"""Annotations that orchestrators write, by their beginning."""
+_LISTS = frozenset({"List", "NodeList", "CiliumNodeList"})
+
+Object = dict[str, Any]
+
+
+class NotAResourceList(Exception):  # noqa: N818 - a verdict on the input
+    """Stdin is not what an orchestrator gives a function. The text says what it is."""
+
+
+class Item(Struct):
+    """One object of the list, as it came."""
+
+    value: Object
+    path: str
+    """The file that it came from, below the package; "" where the orchestrator does not tell."""
+    index: int
+    """Its index in that file, from 0."""
+
+
+class Source(Struct, frozen=True):
+    """An object as an input file of a compile."""
+
+    item: Item
+    text: bytes
+    keys: tuple[Keys, ...]
+    """The path of the value that each line of the text is about."""
+
+
+class ResourceList(Struct):
+    """What came on stdin, sorted by what it is for."""
+
+    items: list[Item]
+    writes: bool
+    """The lock may change; else a stale one is refused."""
+    name: str = ""
+    """The cluster's."""
+    folder: str = ""
+    """The folder of the cluster's document in the package; "" where the orchestrator does not tell."""
+    sources: dict[str, Source] = field(default_factory=dict)
+    """By the name that findings have."""
+    state: Item | None = None
+
+    @property
+    def data(self) -> Mapping[str, str]:
+        """Return the texts of the state, by key."""
+        found = self.state.value.get("data") if self.state else None
+        return (
+            {key: text for key, text in found.items() if isinstance(text, str)}
+            if isinstance(found, dict)
+            else {}
+        )
+
+
+def read_resource_list(text: str) -> ResourceList:
+    """Read stdin. Raises NotAResourceList, or Unreadable with findings for what is no YAML."""
+    documents = [document.value for document in yaml_documents("<stdin>", text) if document.value is not None]
+    if (
+        len(documents) != 1
+        or not isinstance(documents[0], dict)
+        or documents[0].get("kind") != "ResourceList"
+    ):
+        raise NotAResourceList(
+            "stdin is no ResourceList: kpt and kustomize give one to a function; to compile files, run ipamc compile"
+        )
+    (document,) = documents
+    if document.get("apiVersion") not in VERSIONS:
+        raise NotAResourceList(
+            f"the ResourceList has apiVersion {document.get('apiVersion')!r}, and ipamc knows {', '.join(VERSIONS)}"
+        )
+    values = document.get("items") or []
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise NotAResourceList("items of the ResourceList is not a list of objects")
+    found = ResourceList([_item(value) for value in values], _writes(document.get("functionConfig")))
+    for item in found.items:
+        _sort(found, item)
+    return found
+
+
+def _sort(found: ResourceList, item: Item) -> None:
+    """Enter an object where it belongs."""
+    version, kind, data = item.value.get("apiVersion"), item.value.get("kind"), item.value.get("data")
+    if kind == "ConfigMap" and isinstance(data, dict) and LOCK in data:
+        if found.state is not None:
+            raise NotAResourceList(f"two ConfigMaps have {LOCK}: give each cluster a function of its own")
+        found.state = item
+        return
+    read = (isinstance(kind, str) and kind in _LISTS) or any(
+        kind == each.name and version in each.api_versions for each in KINDS
+    )
+    if not read or "rendered" in PurePosixPath(item.path).parts:
+        return
+    if (version, kind) == (OURS, "Cluster"):
+        found.name = str(_metadata(item.value).get("name", ""))
+        found.folder = str(PurePosixPath(item.path).parent) if item.path else ""
+    source = _source(item)
+    found.sources[_called(item, found.sources)] = source
+
+
+def _item(value: Object) -> Item:
+    notes = _metadata(value).get("annotations")
+    notes = notes if isinstance(notes, dict) else {}
+    path = next((str(notes[key]) for key in PATHS if key in notes), "")
+    index = next((str(notes[key]) for key in INDICES if key in notes), "0")
+    return Item(value, path, int(index) if index.isdecimal() and len(index) < 10 else 0)
+
+
+def _metadata(value: Object) -> Mapping[str, Any]:
+    metadata = value.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _called(item: Item, taken: Mapping[str, Source]) -> str:
+    """Return a name for findings: the file, or kind and name; with a number where that is taken."""
+    name = item.path or f"{item.value.get('kind')} {_metadata(item.value).get('name', '')}".strip()
+    number, called = item.index, name
+    while called in taken:
+        number += 1
+        called = f"{name}[{number}]"
+    return called
+
+
+def _source(item: Item) -> Source:
+    value = dict(item.value)
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("annotations"), dict):
+        kept = {
+            key: note for key, note in metadata["annotations"].items() if not str(key).startswith(_OF_TOOLS)
+        }
+        value["metadata"] = {key: each for key, each in metadata.items() if key != "annotations"}
+        if kept:
+            value["metadata"]["annotations"] = kept
+    lines = list(_lines(value, (), "", ""))
+    return Source(item, "".join(f"{line}\n" for line, _ in lines).encode(), tuple(keys for _, keys in lines))
+
+
+def _lines(value: Any, keys: Keys, before: str, after: str) -> Iterator[tuple[str, Keys]]:
+    """Yield JSON with a value a line, and of each line which value it is."""
+    members: Iterable[tuple[str | int, str, Any]]
+    if isinstance(value, dict) and value:
+        members, ends = [(key, json.dumps(str(key)) + ": ", each) for key, each in value.items()], "{}"
+    elif isinstance(value, list) and value:
+        members, ends = [(index, "", each) for index, each in enumerate(value)], "[]"
+    else:
+        yield before + json.dumps(value) + after, keys
+        return
+    yield before + ends[0], keys
+    for number, (key, label, each) in enumerate(members, 1):
+        yield from _lines(each, (*keys, key), label, "," if number < len(value) else "")
+    yield ends[1] + after, keys
+
+
+def _writes(config: object) -> bool:
+    """Read the function's configuration: `spec` of our kind Function, or `data` of a ConfigMap, as `kpt fn eval -- lock=write` gives it."""
+    if config is None:
+        return False
+    kind = config.get("kind") if isinstance(config, dict) else None
+    settings = config.get("data" if kind == "ConfigMap" else "spec") if isinstance(config, dict) else None
+    settings = {} if settings is None else settings
+    if kind not in {"ConfigMap", "Function"} or not isinstance(settings, dict):
+        raise NotAResourceList(
+            f"functionConfig is of kind {kind!r}: give kind Function of {OURS}, or a ConfigMap"
+        )
+    for key, value in settings.items():
+        if key != "lock" or value not in {"locked", "write"}:
+            raise NotAResourceList(
+                f"functionConfig has {key}: {value!r}; it takes lock: locked, or lock: write"
+            )
+    return bool(settings.get("lock") == "write")
+
+
+def place(found: ResourceList, at: Span) -> tuple[Item | None, str]:
+    """Return the object that a finding is about, and the field; (None, "") where it is about none."""
+    source = found.sources.get(at.path)
+    if source is None:
+        return None, ""
+    keys = source.keys[at.line - 1] if 0 < at.line <= len(source.keys) else ()
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return source.item, text.removeprefix(".")

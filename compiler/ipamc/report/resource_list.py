@@ -1,0 +1,180 @@
+"""The ResourceList that a KRM function gives back: the objects, and the findings as its results."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from ipamc.check.published import BINDING, OWN_POOLS
+from ipamc.model.diagnostics import Located, Severity
+from ipamc.place.reconcile.rendered import NODES
+from ipamc.read.resource_list import INDICES, LOCAL, LOCK, PATHS, VERSIONS, Object, ResourceList, place
+from ipamc.read.syntax.yaml import yaml_documents
+from ipamc.render.yaml import quoted, scalar
+
+STATE = "ipamc-state"
+"""The name of the ConfigMap and, with `.yaml`, of the file that holds the lock in a package of kpt."""
+_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
+_ROOT = "kustomization.yaml"
+
+
+def published(data: Mapping[str, str]) -> dict[str, bytes]:
+    """Return files of `rendered/` by path, out of the texts of a state."""
+    alone = {PurePosixPath(path).name: path for path in BINDING}
+    found = {}
+    for key, text in data.items():
+        parts = key.removesuffix(".yaml").split(".")
+        path = alone.get(key) or "/".join(parts) + ".yaml"
+        if _is_looked_at(path):
+            found[path] = text.encode()
+    return found
+
+
+def state(lock: str, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of a state: the lock, and the files of `rendered/` that the next compile looks at."""
+    looked_at = {path: text for path, text in files.items() if _is_looked_at(path)}
+    return {LOCK: lock, **{path.replace("/", "."): text for path, text in sorted(looked_at.items())}}
+
+
+def _is_looked_at(path: str) -> bool:
+    return path in BINDING or path.startswith(NODES) or bool(OWN_POOLS(path))
+
+
+def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Object]:
+    """Return the objects of a package after a compile: those that came, then the manifests in order of application.
+
+    What an earlier run rendered is replaced. Inputs and the state stay, as `local-config`, where the orchestrator writes
+    objects back to the files that they came from. Without such files they are left out: kustomize applies what it gets back, and
+    refuses an inventory's Node beside the rendered one.
+    """
+    below = f"{came.folder}/rendered" if came.folder not in {"", "."} else "rendered"
+    inputs = {id(source.item) for source in came.sources.values()}
+    kept = []
+    for item in came.items:
+        read = item is came.state or id(item) in inputs
+        if item.path.startswith(f"{below}/") or (read and not item.path):
+            continue
+        if item is came.state and came.writes:
+            kept.append(_local({**item.value, "data": state(lock, files)}))
+        else:
+            kept.append(_local(item.value) if read else item.value)
+    if came.writes and came.state is None:
+        path = str(PurePosixPath(below).parent / f"{STATE}.yaml")
+        metadata = {"name": STATE, "annotations": _at(path, 0)}
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": state(lock, files)}
+        kept.append(_local(made))
+    return [*kept, *_manifests(files, below)]
+
+
+def _local(value: Object) -> Object:
+    metadata = value.get("metadata") or {}
+    notes = metadata.get("annotations") or {}
+    return {**value, "metadata": {**metadata, "annotations": {**notes, LOCAL: "true"}}}
+
+
+def _manifests(files: Mapping[str, str], below: str) -> Iterator[Object]:
+    """Yield the objects that `kustomize build` of the rendered files gives, in its order."""
+    for path in _listed(files, PurePosixPath("."), frozenset()):
+        for index, document in enumerate(yaml_documents(path, files[path])):
+            value = document.value
+            metadata = value["metadata"]
+            notes = {**metadata.get("annotations", {}), **_at(f"{below}/{path}", index)}
+            yield {**value, "metadata": {**metadata, "annotations": notes}}
+
+
+def _listed(
+    files: Mapping[str, str], folder: PurePosixPath, above: Collection[PurePosixPath]
+) -> Iterator[str]:
+    (document,) = yaml_documents(_ROOT, files[str(folder / _ROOT)])
+    for name in document.value.get("resources", ()):
+        path = folder / name
+        if str(path) in files:
+            yield str(path)
+        elif path not in above:
+            yield from _listed(files, path, {*above, path})
+
+
+def _at(path: str, index: int) -> dict[str, str]:
+    return {PATHS[0]: path, INDICES[0]: str(index), PATHS[1]: path, INDICES[1]: str(index)}
+
+
+def results(came: ResourceList, findings: Sequence[Located]) -> list[Object]:
+    """Return findings as results: of the object, file and field that they are about."""
+    return [_result(came, finding) for finding in findings]
+
+
+def _result(came: ResourceList, finding: Located) -> Object:
+    item, keys = place(came, finding.at)
+    made: Object = {"message": f"{finding.code}: {finding.message}", "severity": _WORDS[finding.severity]}
+    if item is not None:
+        metadata = item.value.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        reference = {
+            "apiVersion": str(item.value.get("apiVersion", "")),
+            "kind": str(item.value.get("kind", "")),
+            "name": str(metadata.get("name", "")),
+        }
+        if namespace := metadata.get("namespace"):
+            reference["namespace"] = str(namespace)
+        made["resourceRef"] = reference
+        if keys:
+            made["field"] = {"path": keys}
+        if item.path:
+            made["file"] = {"path": item.path, "index": item.index}
+    tags = {"code": finding.code, "docs": f"ipamc explain {finding.code}"}
+    if finding.help:
+        tags["help"] = finding.help
+    made["tags"] = tags
+    return made
+
+
+def dumps(items: Sequence[Object], found: Sequence[Object]) -> str:
+    """Return a ResourceList as YAML that every reader reads alike."""
+    document: Object = {"apiVersion": VERSIONS[0], "kind": "ResourceList", "items": list(items)}
+    if found:
+        document["results"] = list(found)
+    return "".join(f"{line}\n" for line in _yaml(document, ""))
+
+
+def _yaml(value: Any, indent: str) -> Iterator[str]:
+    """Yield the lines of a mapping or list in block style; each begins with `indent`."""
+    members = (
+        [(f"{_scalar(str(key))}:", each) for key, each in value.items()]
+        if isinstance(value, dict)
+        else [("-", each) for each in value]
+    )
+    for head, each in members:
+        if isinstance(each, dict | list) and each:
+            if head == "-":
+                first, *rest = _yaml(each, indent + "  ")
+                yield f"{indent}- {first[len(indent) + 2 :]}"
+                yield from rest
+            else:
+                yield f"{indent}{head}"
+                yield from _yaml(each, indent if isinstance(each, list) else indent + "  ")
+        elif isinstance(each, str) and _is_literal(each):
+            yield f"{indent}{head} |"
+            yield from (f"{indent}  {line}" if line else "" for line in each[:-1].split("\n"))
+        else:
+            yield f"{indent}{head} {_scalar(each)}"
+
+
+def _is_literal(text: str) -> bool:
+    """Tell whether text can be a literal block that ends in one line break: printable ASCII, and no space at its beginning."""
+    return (
+        text.endswith("\n")
+        and not text.endswith("\n\n")
+        and text[0] not in " \n"
+        and all(line.isprintable() and line.isascii() for line in text[:-1].split("\n"))
+    )
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    return quoted(value) if isinstance(value, str) else scalar(value)
