@@ -42,7 +42,9 @@ def build(into: Path) -> str:
         check=False,
     )
     if done.returncode:
-        raise SystemExit(f"{done.stdout}\nerror: the site was not built: zensical ended with {done.returncode}")
+        raise SystemExit(
+            f"{done.stdout}\nerror: the site was not built: zensical ended with {done.returncode}"
+        )
     return done.stdout
 
 
@@ -109,7 +111,9 @@ def as_zensical_reads(text: str) -> str:
             for number in range(first + 1, end):
                 deeper[number] += INDENT - _width(lines[first], token)
     apart = {
-        token.map[0] for token in tokens if token.type in {"table_open", *_LISTS} and token.map and not token.level
+        token.map[0]
+        for token in tokens
+        if token.type in {"table_open", *_LISTS} and token.map and not token.level
     }
     written: list[str] = []
     for number, line in enumerate(lines):

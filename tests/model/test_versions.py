@@ -1,4 +1,4 @@
-"""The version table: that each cell says what was seen, that the compiler does as it says, that the README has it; and the arithmetic that rests on it."""
+"""The version table: that each cell says what was seen, that the compiler does as it says; and the arithmetic that rests on it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ from ipamc.model.cilium.versions import (
 )
 from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic
-from ipamc.report.support_table import markdown
 from tests.support import casefile
 
-README = Path(__file__).parents[2] / "README.md"
 PACKAGE = Path(__file__).parents[2] / "compiler" / "ipamc"
 SERVERS = Path(__file__).parents[1] / "e2e" / "servers"
 MINORS = {minor for _, minor in minors()}
@@ -142,17 +140,12 @@ def _but_for_the_version(version: Version, outcome: casefile.Outcome) -> tuple[l
     }
 
 
-def test_the_readme_has_the_tables(update: bool) -> None:  # noqa: FBT001 - a fixture
-    """`pytest tests/model/test_versions.py --update` writes them."""
-    before, start, rest = README.read_text(encoding="utf-8").partition("<!-- ipamc explain versions -->\n")
-    _, end, after = rest.partition("<!-- end -->\n")
-    assert start
-    assert end
-    wanted = f"{before}{start}{markdown()}{end}{after}"
-    if update:
-        README.write_text(wanted, encoding="utf-8")
-        return
-    assert README.read_text(encoding="utf-8") == wanted
+def test_the_charts_of_a_minor_may_differ() -> None:
+    """The chart of 1.11.5 has the value, that of 1.11.1 does not: what is rendered for 1.11 has to work with both."""
+    (row,) = (row for row in TABLE if row.capability is Capability.HELM_ANNOTATE_NODE)
+    assert not row.of((1, 11))
+    assert "1.11.5" in row.capability.value
+    assert "1.11.5" in row.source
 
 
 @pytest.mark.parametrize(

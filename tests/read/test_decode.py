@@ -528,7 +528,7 @@ def test_json_is_explained_alike() -> None:
     source = '{"apiVersion": "v1", "kind": "NodeList", "items": [\n{"metadata": {"name": 7}},\n{"metadata": {"labels": {"a": 1}}}]}'
     assert findings(source, "c/x.json") == [
         'IPC0007 2:23 7 is a number: name must be text; write name: "7"',
-        "IPC0007 3:15 metadata has no name; add name",
+        'IPC0007 3:15 metadata has no name; write for example name: "node-7"',
         'IPC0007 3:31 1 is a number: a must be text; write a: "1"',
     ]
 

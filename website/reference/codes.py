@@ -31,12 +31,17 @@ def pages() -> dict[str, str]:
     parts = []
     for digits, codes in groupby(entries.values(), lambda entry: entry.code[3:5]):
         parts.append(f"## {digits}: {SUBJECTS[digits]}")
-        parts.append(table(["code", "rule"], [[f"[{each.code}]({each.code}.md)", prose(each.title)] for each in codes]))
+        parts.append(
+            table(["code", "rule"], [[f"[{each.code}]({each.code}.md)", prose(each.title)] for each in codes])
+        )
     index = page(
         "# Codes",
         "Every rule that ipamc checks, by its code. A finding ends with its code; `ipamc explain CODE` prints what its page here says.",
         "The first two digits are the subject: "
-        + ", ".join(f"[{digits}: {name}](#{digits}-{name.lower().replace(' ', '-')})" for digits, name in SUBJECTS.items())
+        + ", ".join(
+            f"[{digits}: {name}](#{digits}-{name.lower().replace(' ', '-')})"
+            for digits, name in SUBJECTS.items()
+        )
         + ".",
         *parts,
     )

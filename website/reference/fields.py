@@ -80,7 +80,11 @@ def schema(name: str) -> Schema:
 
 
 def _title(kind: Kind) -> str:
-    return kind.name if kind.api_versions != ("projectcalico.org/v3", "crd.projectcalico.org/v1") else "Calico IPPool"
+    return (
+        kind.name
+        if kind.api_versions != ("projectcalico.org/v3", "crd.projectcalico.org/v1")
+        else "Calico IPPool"
+    )
 
 
 def _kind(name: str, kind: Kind) -> Iterator[str]:
@@ -92,7 +96,11 @@ def _kind(name: str, kind: Kind) -> Iterator[str]:
     yield table(
         ["field", "default", "Cilium"],
         [
-            [f"[{code(each.path)}](#{anchor(each.path)})", _default(each, kind), versions(name, each.path) or "all"]
+            [
+                f"[{code(each.path)}](#{anchor(each.path)})",
+                _default(each, kind),
+                versions(name, each.path) or "all",
+            ]
             for each in listed
         ],
     )
@@ -160,8 +168,15 @@ def _selectors() -> Iterator[str]:
     ):
         each = defs[name]
         yield f"## {heading}"
-        yield prose(each.get("description", "A LabelSelector: all of its conditions must hold. `{}` selects everything."))
-        yield from (fence(in_place("nodeSelector" if name == "selector" else "podSelector", value), "yaml") for value in each["examples"])
+        yield prose(
+            each.get(
+                "description", "A LabelSelector: all of its conditions must hold. `{}` selects everything."
+            )
+        )
+        yield from (
+            fence(in_place("nodeSelector" if name == "selector" else "podSelector", value), "yaml")
+            for value in each["examples"]
+        )
         yield table(
             ["field", "type", "meaning"],
             [

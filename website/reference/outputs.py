@@ -24,31 +24,72 @@ PRINTED = {
 """The command of each schema of an output."""
 
 FILES = (
-    ("clusters/NAME/ipam.lock", "compile, lock, resize, import", "which node has which block: a line a block, in order of address. Only ipamc writes it"),
-    ("clusters/NAME/rendered/kustomization.yaml", "compile, resize, import", "everything, in the order in which it must be applied"),
-    ("clusters/NAME/rendered/cilium/", "compile, resize, import", "flags (as Helm values, as a kustomize Component, as a ConfigMap), CiliumPodIPPools, CiliumNodeConfigs"),
+    (
+        "clusters/NAME/ipam.lock",
+        "compile, lock, resize, import",
+        "which node has which block: a line a block, in order of address. Only ipamc writes it",
+    ),
+    (
+        "clusters/NAME/rendered/kustomization.yaml",
+        "compile, resize, import",
+        "everything, in the order in which it must be applied",
+    ),
+    (
+        "clusters/NAME/rendered/cilium/",
+        "compile, resize, import",
+        "flags (as Helm values, as a kustomize Component, as a ConfigMap), CiliumPodIPPools, CiliumNodeConfigs",
+    ),
     ("clusters/NAME/rendered/nodes/SHARD/", "compile, resize, import", "partial Nodes"),
     ("clusters/NAME/rendered/ciliumnodes/SHARD/", "compile, resize, import", "CiliumNodes"),
-    ("clusters/NAME/rendered/pools/SHARD/", "compile, resize, import", "multi-pool mode with `pinning: node`: a CiliumPodIPPool for each node"),
-    ("clusters/NAME/rendered/seeds/SHARD.yaml", "compile, resize, import", "multi-pool mode: what a node starts with. Apply it before the node joins, never again"),
-    ("clusters/NAME/cluster.yaml, ippools.yaml", "init, import", "the inputs of a new cluster, which people edit from then on"),
-    ("clusters/NAME/nodes.yaml, ciliumnodes.yaml", "init, import", "the inventory; `import --refresh` and `ci refresh` write it again"),
+    (
+        "clusters/NAME/rendered/pools/SHARD/",
+        "compile, resize, import",
+        "multi-pool mode with `pinning: node`: a CiliumPodIPPool for each node",
+    ),
+    (
+        "clusters/NAME/rendered/seeds/SHARD.yaml",
+        "compile, resize, import",
+        "multi-pool mode: what a node starts with. Apply it before the node joins, never again",
+    ),
+    (
+        "clusters/NAME/cluster.yaml, ippools.yaml",
+        "init, import",
+        "the inputs of a new cluster, which people edit from then on",
+    ),
+    (
+        "clusters/NAME/nodes.yaml, ciliumnodes.yaml",
+        "init, import",
+        "the inventory; `import --refresh` and `ci refresh` write it again",
+    ),
     ("clusters/.schemas/", "init", "JSON Schemas, for editors"),
-    (".gitattributes", "init, import", "locks are merged by the merge driver of ipamc, and rendered files are generated"),
+    (
+        ".gitattributes",
+        "init, import",
+        "locks are merged by the merge driver of ipamc, and rendered files are generated",
+    ),
     (".gitlab-ci.yml, .github/workflows/ipamc.yml", "ci gitlab, ci github", "the pipeline of a forge"),
 )
 """The files that verbs write by themselves: path, verbs, what is in it."""
 
 VARIABLES = (
-    ("SOURCE_DATE_EPOCH", "the second since 1970 that counts as now: days of quarantine, dates of pages. Without it the clock"),
+    (
+        "SOURCE_DATE_EPOCH",
+        "the second since 1970 that counts as now: days of quarantine, dates of pages. Without it the clock",
+    ),
     ("NO_COLOR, FORCE_COLOR", "forbid and demand colours"),
     ("TERM, COLUMNS", "whether the terminal can show more than text, and its width"),
     ("CI", "where it is set, no line of progress is drawn"),
     ("KUBECTL, KUSTOMIZE", "the command lines of these programs, in place of those on the PATH"),
     ("IPAMC_WAIT", "the default of `ipamc ci apply --wait`"),
-    ("IPAMC_TOKEN", "the token with which `ipamc ci comment`, `ci applied` and `ci refresh` talk to the forge"),
+    (
+        "IPAMC_TOKEN",
+        "the token with which `ipamc ci comment`, `ci applied` and `ci refresh` talk to the forge",
+    ),
     ("GITHUB_TOKEN", "in its place, in GitHub Actions"),
-    ("GITHUB_ACTIONS, GITLAB_CI", "which forge runs the job; then the variables that it documents tell the repository, the branch and the request"),
+    (
+        "GITHUB_ACTIONS, GITLAB_CI",
+        "which forge runs the job; then the variables that it documents tell the repository, the branch and the request",
+    ),
     ("GIT_CONFIG_COUNT", "is passed on to git, and extended"),
 )
 """Environment variables that ipamc reads, and what they do."""
@@ -61,7 +102,9 @@ def pages() -> dict[str, str]:
         for name, text in assets("schemas").items()
         if name.endswith(".output.json")
     }
-    made = {f"{FOLDER}{name.replace('_', '-')}.md": page(*_output(name, each)) for name, each in schemas.items()}
+    made = {
+        f"{FOLDER}{name.replace('_', '-')}.md": page(*_output(name, each)) for name, each in schemas.items()
+    }
     index = page(
         "# Outputs",
         "What ipamc prints for programs, the files that it writes, its exit codes, and the environment variables that it reads.",
@@ -69,7 +112,11 @@ def pages() -> dict[str, str]:
         table(
             ["command", "what it tells", "schema"],
             [
-                [f"[{code(PRINTED[name])}]({name.replace('_', '-')}.md)", prose(each["description"]), code(f"schemas/{name}.output.json")]
+                [
+                    f"[{code(PRINTED[name])}]({name.replace('_', '-')}.md)",
+                    prose(each["description"]),
+                    code(f"schemas/{name}.output.json"),
+                ]
                 for name, each in schemas.items()
             ],
         ),
@@ -78,10 +125,16 @@ def pages() -> dict[str, str]:
         "[Each verb](../verbs/README.md#exit-codes) has the same: 0 done, 1 refused or an error of the environment, 2 only where an option asks for it, "
         "64 usage, 70 a bug in ipamc, 130 interrupted, and 128 and its number for another signal.",
         "## Files that are written",
-        table(["file", "by", "what is in it"], [[", ".join(map(code, path.split(", "))), by, what] for path, by, what in FILES]),
+        table(
+            ["file", "by", "what is in it"],
+            [[", ".join(map(code, path.split(", "))), by, what] for path, by, what in FILES],
+        ),
         "Other files are written only where an option names them: `--write`, `--report`, `--receipt`.",
         "## Environment variables",
-        table(["variable", "what it does"], [[", ".join(map(code, names.split(", "))), what] for names, what in VARIABLES]),
+        table(
+            ["variable", "what it does"],
+            [[", ".join(map(code, names.split(", "))), what] for names, what in VARIABLES],
+        ),
     )
     return {**made, f"{FOLDER}README.md": index}
 
@@ -93,7 +146,11 @@ def _output(name: str, schema: Schema) -> Iterator[str]:
     yield table(
         ["field", "type", "meaning"],
         [
-            [code(each.path), type_of(each.schema), ("" if each.required else "*maybe* ") + prose(each.description)]
+            [
+                code(each.path),
+                type_of(each.schema),
+                ("" if each.required else "*maybe* ") + prose(each.description),
+            ]
             for each in fields(schema)
         ],
     )

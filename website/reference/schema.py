@@ -38,11 +38,18 @@ def fields(schema: Schema, shared: frozenset[str] = frozenset()) -> Iterator[Fie
 def _below(
     schema: Schema, path: str, defs: Schema, shared: frozenset[str], within: tuple[str, ...]
 ) -> Iterator[Field]:
-    choice = {name for kind in ("anyOf", "oneOf") for each in schema.get(kind, ()) for name in each.get("required", ())}
+    choice = {
+        name
+        for kind in ("anyOf", "oneOf")
+        for each in schema.get(kind, ())
+        for name in each.get("required", ())
+    }
     for name, given in schema.get("properties", {}).items():
         here = f"{path}.{name}".lstrip(".")
         each, named = resolve(given, defs)
-        yield Field(path=here, schema=each, required=name in schema.get("required", ()), choice=name in choice)
+        yield Field(
+            path=here, schema=each, required=name in schema.get("required", ()), choice=name in choice
+        )
         yield from _inside(each, named, here, defs, shared, within)
 
 
@@ -80,7 +87,9 @@ def type_of(schema: Schema) -> str:
     if schema.get("title") and not schema.get("properties"):
         words = [str(schema["title"])]
     elif not words:
-        words = [" or ".join(type_of(each) for each in schema.get("anyOf", schema.get("oneOf", ()))) or "anything"]
+        words = [
+            " or ".join(type_of(each) for each in schema.get("anyOf", schema.get("oneOf", ()))) or "anything"
+        ]
     said = " or ".join(words)
     if said == "list" and isinstance(schema.get("items"), dict):
         said = f"list: {type_of(schema['items'])}"
@@ -129,7 +138,9 @@ def in_place(path: str, value: Any) -> str:
     for part in reversed(path.split(".")):
         name = part.removesuffix("[]")
         value = {("NAME" if name == "*" else name): [value] if part.endswith("[]") else value}
-    return yaml.dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False, Dumper=_Indented, width=100)
+    return yaml.dump(
+        value, sort_keys=False, allow_unicode=True, default_flow_style=False, Dumper=_Indented, width=100
+    )
 
 
 class _Indented(yaml.SafeDumper):

@@ -53,7 +53,10 @@ def pages() -> dict[str, str]:
     index = page(
         "# Verbs",
         "Every verb of `ipamc`, with its arguments, options, examples and exit codes. `ipamc VERB --help` prints the same.",
-        table(["verb", "what it does"], [[f"[{code(name)}]({name}.md)", prose(line)] for name, line in VERBS.items()]),
+        table(
+            ["verb", "what it does"],
+            [[f"[{code(name)}]({name}.md)", prose(line)] for name, line in VERBS.items()],
+        ),
         "## Exit codes",
         _exits(ipamc),
     )
@@ -82,12 +85,21 @@ def _verb(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
     yield f"```text\n{' '.join(command.collect_usage_pieces(context)).join((called + ' ', ''))}\n```"
     yield paragraphs("\n\n".join(rest), CODES)
     if pages := [path for path in EXPLAINED.get(words[0], ()) if (DOCS / path).exists()]:
-        yield "Its use is explained in " + ", ".join(f"[{heading(path)}](../../{path})" for path in pages) + "."
+        yield (
+            "Its use is explained in " + ", ".join(f"[{heading(path)}](../../{path})" for path in pages) + "."
+        )
     if isinstance(command, Lazy):
         yield "## Verbs below it"
-        rows = [[f"[{code(f'{called} {name}')}]({'-'.join((*words, name))}.md)", prose(line)] for name, line in command.lines.items()]
+        rows = [
+            [f"[{code(f'{called} {name}')}]({'-'.join((*words, name))}.md)", prose(line)]
+            for name, line in command.lines.items()
+        ]
         yield table(["verb", "what it does"], rows)
-    options = [record for each in command.get_params(context) if isinstance(each, click.Option) and (record := each.get_help_record(context))]
+    options = [
+        record
+        for each in command.get_params(context)
+        if isinstance(each, click.Option) and (record := each.get_help_record(context))
+    ]
     yield "## Options"
     yield "\n".join(_option(names, said) for names, said in options)
     if examples := _epilog(command).get("Examples"):

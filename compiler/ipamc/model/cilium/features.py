@@ -23,7 +23,10 @@ class Capability(enum.Enum):
         "a Node's annotations are called `network.cilium.io/…`; before, `io.cilium.network.…`"
     )
     ANNOTATIONS_ASKED_FOR = 'annotations count only with `annotate-k8s-node: "true"`; before, always'
-    HELM_ANNOTATE_NODE = "the chart has the value `annotateK8sNode`"
+    HELM_ANNOTATE_NODE = (
+        "every chart has the value `annotateK8sNode`; in 1.11 that of 1.11.5 does, with the default `true`, and those of "
+        "1.11.1 and 1.11.2 do not"
+    )
     CLUSTER_POOL_LIST = "the operator takes several ranges"
     KEPT_POD_CIDRS = "the operator keeps the `podCIDRs` that a CiliumNode has"
     UNDONE_POD_CIDRS = "the operator undoes a change of a CiliumNode's `podCIDRs`; before, it only complains"

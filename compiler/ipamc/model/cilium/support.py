@@ -94,7 +94,7 @@ TABLE = (
     Row(
         Capability.HELM_ANNOTATE_NODE,
         _KUBERNETES,
-        "install/kubernetes/cilium/values.yaml",
+        "install/kubernetes/cilium/values.yaml, of 1.11 at 1.11.1, 1.11.2 and 1.11.5",
         since=12,
         decides="`helm-values.yaml`",
     ),

@@ -1,0 +1,1 @@
+"""Tests of website/: the pages, the reference, the site."""

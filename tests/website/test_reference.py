@@ -1,0 +1,177 @@
+"""docs/reference/ is what the code says, byte for byte; and the schemas say of every field what a reader asks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from ipamc.catalogue import catalogue
+from ipamc.cli import VERBS
+from ipamc.model.cilium.versions import since, text
+from ipamc.read.kinds import KINDS, OURS
+from ipamc.workspace.disk import assets
+from website import reference
+from website.reference import codes, fields, outputs
+from website.reference.markdown import anchor, prose
+from website.reference.schema import Field, example, in_place, resolve
+
+PACKAGE = Path(__file__).parents[2] / "compiler" / "ipamc"
+KIND = {fields.stem(kind): kind for kind in KINDS}
+
+
+def test_the_reference_is_what_the_code_says(update: bool) -> None:  # noqa: FBT001 - a fixture
+    """`make reference`, or `pytest tests/website/test_reference.py --update`, writes it."""
+    if update:
+        reference.write(reference.REFERENCE)
+    made = reference.pages()
+    there = {
+        path.relative_to(reference.REFERENCE).as_posix(): path.read_text(encoding="utf-8")
+        for path in reference.REFERENCE.rglob("*.md")
+    }
+    assert sorted(there) == sorted(made)
+    assert [name for name in made if there[name] != made[name]] == []
+
+
+def test_every_verb_code_and_kind_has_a_page() -> None:
+    made = reference.pages()
+    assert {f"verbs/{name}.md" for name in VERBS} <= made.keys()
+    assert {f"codes/{code}.md" for code in catalogue()} <= made.keys()
+    assert {f"fields/{name}.md" for name in KIND} <= made.keys()
+    assert {code[3:5] for code in catalogue()} == codes.SUBJECTS.keys()
+
+
+def every_field() -> Iterator[tuple[str, Field]]:
+    """Yield every field of every kind, parts of selectors too."""
+    for name in KIND:
+        yield from ((name, field) for field in fields.fields(fields.schema(name)))
+
+
+ABSENT = re.compile(r"\b([Ww]ithout it|[Tt]he default|[Aa]n absent)\b").search
+
+
+def lacking(name: str, field: Field) -> Iterator[str]:
+    """Yield what the schema does not say of a field. In objects of others and in selectors what may be absent is nobody's choice of ours."""
+    if not field.description.endswith("."):
+        yield "a description"
+    if example(field) is None:
+        yield "an example"
+    ours = KIND[name].api_versions == (OURS,)
+    if ours and not field.required and not field.choice and "elector" not in field.path:
+        if "default" not in field.schema and not ABSENT(field.description):
+            yield "a default, or what holds without it"
+
+
+@pytest.mark.parametrize("name", KIND)
+def test_a_schema_tells_of_every_field_what_a_reader_asks(name: str) -> None:
+    listed = fields.fields(fields.schema(name))
+    assert [f"{field.path} lacks {what}" for field in listed for what in lacking(name, field)] == []
+
+
+@pytest.mark.parametrize("name", KIND)
+def test_an_example_is_what_the_schema_allows(name: str) -> None:
+    schema = fields.schema(name)
+    wrong = [
+        f"{field.path}: {problem.message}"
+        for field in fields.fields(schema)
+        for each in field.schema.get("examples", ())
+        for problem in Draft202012Validator({**field.schema, "$defs": schema.get("$defs", {})}).iter_errors(
+            each
+        )
+    ]
+    assert wrong == []
+
+
+def test_versions_of_fields_are_those_of_the_table() -> None:
+    """A field that a description gives a version has that of the capability behind it."""
+    known = {(name, field.path) for name, field in every_field()}
+    assert {(name, path.partition(": ")[0]) for name, path in fields.NEEDS} <= known
+    for name, field in every_field():
+        if said := re.search(r"Cilium (1\.\d+) on", field.description):
+            assert text(since(fields.NEEDS[name, field.path])) == said[1], field.path
+
+
+def test_every_output_has_a_command_and_a_schema() -> None:
+    names = {name.removesuffix(".output.json") for name in assets("schemas") if name.endswith(".output.json")}
+    assert names == outputs.PRINTED.keys()
+
+
+def read_variables() -> Iterator[str]:
+    """Yield the names of the environment variables that ipamc looks at by name."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                called = ast.unparse(node.func)
+                if called in {"variable", "command", "os.environ.get", "token_of"}:
+                    yield str(node.args[0].value)
+            if isinstance(node, ast.keyword) and node.arg == "envvar":
+                yield ast.literal_eval(node.value)
+
+
+OF_FORGES = re.compile(r"(GITHUB|CI)_[A-Z_0-9]+").fullmatch
+"""Variables that forges document; the page names those that say which forge it is."""
+
+
+def test_the_page_has_every_variable() -> None:
+    told = {name for names, _ in outputs.VARIABLES for name in names.split(", ")}
+    found = {name for name in read_variables() if name.isupper()}
+    assert {name for name in found if name not in told and not OF_FORGES(name)} == set()
+    text = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    assert {name for name in told if not re.search(rf"\b{name}\b", text)} == set()
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("reads --at and a_b*", "reads `--at` and a\\_b\\*"),
+        ("what 'ipamc compile' would do", "what `ipamc compile` would do"),
+        ("as ipamc compile --check tells", "as `ipamc compile --check` tells"),
+        ("HEAD's first parents' ends", "HEAD's first parents' ends"),
+        ("below clusters/; an I/O error", "below `clusters/`; an I/O error"),
+        ("of its blockSize <here>", "of its `blockSize` \\<here\\>"),
+        ("`pods` stay, see https://example.com/a_b.", "`pods` stay, see https://example.com/a_b."),
+    ],
+)
+def test_prose(given: str, shown: str) -> None:
+    assert prose(given) == shown
+
+
+def test_codes_are_links_where_their_pages_are() -> None:
+    assert (
+        prose("see IPC0207, not `IPC0208`", "../codes/")
+        == "see [IPC0207](../codes/IPC0207.md), not `IPC0208`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("heading", "wanted"),
+    [
+        ("`spec.ipam.mode`", "specipammode"),
+        ("02: addresses and pools", "02-addresses-and-pools"),
+        ("Where, & how", "where--how"),
+        ("[x](y.md) z", "x-z"),
+    ],
+)
+def test_anchors_are_those_of_forges(heading: str, wanted: str) -> None:
+    assert anchor(heading) == wanted
+
+
+def test_an_example_stands_in_its_place() -> None:
+    assert (
+        in_place("tests[].blocks.within", ["10.0.0.0/8"])
+        == "tests:\n  - blocks:\n      within:\n        - 10.0.0.0/8\n"
+    )
+    assert in_place("spec.pins.*", ["10.0.0.0/24"]) == "spec:\n  pins:\n    NAME:\n      - 10.0.0.0/24\n"
+
+
+def test_what_a_schema_adds_to_what_it_refers_to_counts() -> None:
+    assert resolve(
+        {"$ref": "#/$defs/a", "description": "mine"}, {"a": {"description": "its", "type": "string"}}
+    ) == (
+        {"description": "mine", "type": "string"},
+        "a",
+    )
