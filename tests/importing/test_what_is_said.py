@@ -152,3 +152,14 @@ def test_a_cluster_that_was_built_again() -> None:
 def test_planned_nodes_may_be_in_any_file() -> None:
     more = "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n7, planned: true}]\n"
     assert refreshed(POOL, more=more) == []
+
+
+def test_planned_nodes_that_have_joined_leave_their_file() -> None:
+    """The refresh writes them into nodes.yaml: a compile would find them twice, and the scheduled refresh would fail at every run."""
+    more = "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n7, planned: true}, {name: n8, planned: true}, {name: n9, planned: true}]\n"
+    [found] = refreshed([*POOL, dumps.node("n7"), dumps.node("n9")], more=more)
+    assert (found.code, found.message, found.help) == (
+        "IPC0823",
+        "2 planned nodes that have joined (n7, n9) in a file that a refresh does not write",
+        f"delete {FOLDER}/more.yaml, or what is in it of nodes that exist: the refresh brings it back in nodes.yaml",
+    )

@@ -43,7 +43,7 @@ def refresh(
     Labels that the inventory has or a selector asks for stay. `rebuilt`: no node has its uid of before.
     """
     log = Log()
-    log.add(_elsewhere(cluster, folder))
+    log.add(_elsewhere(cluster, folder, dump))
     log.add(_other(cluster, dump, past, rebuilt=rebuilt))
     # A host name that is not the node's name is always there; the others only where a selector asks for them.
     kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
@@ -62,8 +62,18 @@ def refresh(
     }
 
 
-def _elsewhere(cluster: Cluster, folder: str) -> Iterator[Diagnostic]:
-    """Yield files that have nodes or CiliumNodes beside those that a refresh writes, once each."""
+def _elsewhere(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
+    """Yield files that have nodes or CiliumNodes beside those that a refresh writes, once each.
+
+    A planned node may be anywhere until the dump shows it.
+    """
+    inventory = f"{folder}/{NODES}"
+    joined: dict[str, list[Node]] = {}
+    for node in cluster.nodes:
+        if node.planned and node.at.path != inventory and node.name in dump.nodes_by_name:
+            joined.setdefault(node.at.path, []).append(node)
+    for path, nodes in joined.items():
+        yield rules.elsewhere(nodes[0].at, path, rules.joined([node.name for node in nodes]))
     told = set()
     groups = (
         (NODES, "nodes", [node.at for node in cluster.nodes if not node.planned]),

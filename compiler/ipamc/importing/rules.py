@@ -193,7 +193,7 @@ def elsewhere(at: At, path: str, what: str) -> Diagnostic:
     """IPC0823: a refresh writes nodes.yaml and ciliumnodes.yaml, and no other file has what is in them.
 
     A node in another file would be in the folder twice, or would stay there after it left. Planned nodes may
-    be in any file.
+    be in any file until they have joined.
     """
     return error(
         "IPC0823",
@@ -201,6 +201,11 @@ def elsewhere(at: At, path: str, what: str) -> Diagnostic:
         f"{what} in a file that a refresh does not write",
         help=f"delete {path}, or what is in it of nodes that exist: the refresh brings it back in nodes.yaml",
     )
+
+
+def joined(nodes: Sequence[str]) -> str:
+    """Return what IPC0823 says of planned nodes that a dump shows."""
+    return f"{count(len(nodes), 'planned node that has', 'planned nodes that have')} joined ({names(nodes)})"
 
 
 def there_already(at: At, path: str) -> Diagnostic:
