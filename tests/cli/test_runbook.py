@@ -91,9 +91,9 @@ def test_nothing_is_under_way(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert said.out == ""
     assert (
-        "nothing is under way that an apply alone cannot do; --change has the steps of renumber, mode"
-        in said.err
-    )
+        "nothing is under way that an apply alone cannot do, compared with the lock and the rendered files on the disk; "
+        "--base REV compares with another state, --change has the steps of renumber, mode"
+    ) in said.err
 
 
 @pytest.mark.usefixtures("lab")
@@ -151,6 +151,26 @@ def test_the_plan_says_the_same_steps(lab: Path, capsys: pytest.CaptureFixture[s
     ]
     said = [step.lower() for step in cluster["steps"][1:]]
     assert [title for title, step in zip(titles, said, strict=True) if title not in step] == []
+
+
+def test_a_family_is_under_way_before_and_after_the_compile(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(lab / "cluster.yaml", "ipam:", "ipFamilies: [IPv4, IPv6]\n  ipam:")
+    edit(
+        lab / "ippools.yaml",
+        "blockSize: 27}",
+        "blockSize: 27}\n  ipv6: {cidrs: ['fd00::/116'], blockSize: 122}",
+    )
+    assert [each["change"] for each in asked(capsys)] == ["dual-stack"]
+    assert main(["compile", "lab"]) == 0
+    assert [each["change"] for each in asked(capsys)] == []
+    assert [each["change"] for each in asked(capsys, "--base", "HEAD")] == ["dual-stack"]
+    assert main(["runbook", "lab", "--change", "dual-stack"]) == 64
+    assert (
+        "lab has both families already; while that is rolled out: ipamc runbook lab --base REV"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_family_a_minor_and_a_rename_are_under_way(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:

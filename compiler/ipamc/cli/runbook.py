@@ -158,8 +158,10 @@ def command(  # noqa: PLR0913 - an argument for each option
     elif found:
         show(runbook_markdown.render(found))
     if not found:
+        against = _known(folder, base) or "the lock and the rendered files on the disk"
         say(
-            f"{name}: nothing is under way that an apply alone cannot do; --change has the steps of {', '.join(CHANGES)}"
+            f"{name}: nothing is under way that an apply alone cannot do, compared with {against}; "
+            f"--base REV compares with another state, --change has the steps of {', '.join(CHANGES)}"
         )
     return DONE
 
@@ -193,13 +195,19 @@ def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[R
 
 def _base(folder: str, revision: str | None) -> Source:
     """Return what the cluster has now: a revision, else what was last applied, else the disk."""
-    from ipamc.workspace import git
     from ipamc.workspace.plan_base import look
+
+    known = _known(folder, revision)
+    return Disk((folder,)) if known is None else look(known, [folder], []).source
+
+
+def _known(folder: str, revision: str | None) -> str | None:
+    """Return the revision that has what the cluster has now; None: git does not tell."""
+    from ipamc.workspace import git
 
     applied = f"refs/ipamc/applied/{name_of(folder)}"
     top = git.root(".")
-    known = applied if revision is None and top and git.commit(top, applied) else revision
-    return Disk((folder,)) if known is None else look(known, [folder], []).source
+    return applied if revision is None and top and git.commit(top, applied) else revision
 
 
 def _compiled(folder: str, day: str) -> tuple[Inputs, Compilation]:

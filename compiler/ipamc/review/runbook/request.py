@@ -104,7 +104,10 @@ def _mode(request: Request, plan: Plan, run: Commands) -> Runbook:
 
 def _dual_stack(request: Request, plan: Plan, run: Commands) -> Runbook:
     if len(plan.cluster.families) > 1:
-        raise Unclear(f"{plan.cluster.name} has both families already")
+        raise Unclear(
+            f"{plan.cluster.name} has both families already; while that is rolled out: ipamc runbook {run.name} --base REV, "
+            "a revision that has what the cluster has"
+        )
     if is_made_anew(plan.cluster):
         raise Unclear(
             "podCIDRs of a Node cannot be extended, so no node could get its second block while others run: first go to "

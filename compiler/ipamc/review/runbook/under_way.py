@@ -37,7 +37,7 @@ def _found(
         yield upgrade(_of(run, before), plan.cluster.cilium)
     if order(lock, before, plan, run):
         yield mode_change(lock, before, plan, run, cut, begun=True)
-    elif added := _new_family(lock, before, plan):
+    elif added := _new_family(lock, plan):
         yield dual_stack(plan, run, cut, added, begun=True)
     settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
     if settled or pending_of(plan):
@@ -51,9 +51,11 @@ def _of(run: Commands, cluster: Cluster) -> Commands:
     return Commands(cluster, run.folder, run.shared)
 
 
-def _new_family(lock: Lock, before: Cluster | None, plan: Plan) -> int:
-    """Return a family that the base's nodes have no block of; 0 for none."""
+def _new_family(lock: Lock, plan: Plan) -> int:
+    """Return a family that the base's nodes have no block of; 0 for none.
+
+    What the base's inputs say does not count: those on the disk may be edited, and not compiled yet.
+    """
     had = {line.block.family for line in lock.lines}
-    known = before.families if before else tuple(had)
-    new = [family for family in plan.cluster.families if family not in known]
+    new = [family for family in plan.cluster.families if family not in had]
     return new[0] if new and had else 0
