@@ -80,7 +80,10 @@ def required(server: str) -> set[str]:
 def test_what_was_removed_has_a_last_minor() -> None:
     assert [can((1, minor), Capability.METALLB) for minor in (11, 16, 17)] == [True, True, False]
     assert (text(since(Capability.METALLB)), text(until(Capability.METALLB))) == ("1.11", "1.16")
-    assert not can((2, 0), Capability.MULTI_POOL)
+    assert can(
+        (2, 0), Capability.MULTI_POOL
+    )  # it is refused as too new, and not as too old for multi-pool mode
+    assert not can((2, 0), Capability.METALLB)
 
 
 def test_codes_of_the_tables_are_in_the_catalogue() -> None:

@@ -57,8 +57,8 @@ class Row(Struct, frozen=True):
     """The rules or the rendered files that depend on it; "" for none."""
 
     def of(self, version: Version) -> bool:
-        """Return whether a minor has it."""
-        return (1, self.since) <= version <= (1, self.until)
+        """Return whether a minor has it; one that is too new counts as the newest: IPC0501 alone refuses it."""
+        return (1, self.since) <= min(version, LAST) <= (1, self.until)
 
     def known(self, version: Version) -> Known:
         """Return how it is known whether a minor has it."""
