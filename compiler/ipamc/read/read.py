@@ -25,6 +25,7 @@ from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import Document, Unreadable
 from ipamc.read.syntax.encoding import check
 from ipamc.read.syntax.json_stream import json_documents
+from ipamc.read.syntax.other_text import other_text
 from ipamc.read.syntax.yaml_file import documents_of
 from ipamc.read.values import Reading
 
@@ -83,6 +84,10 @@ def _read_file(
 ) -> None:
     """Add the values of a file, and report what is wrong with it. Raises Enough."""
     begin_reading(path.rpartition("/")[2])
+    if other := other_text(path, data):
+        reading.found.append(other)
+        reading.complete = False
+        return
     late: list[Mistyped] = []
     try:
         if path.endswith(".json"):

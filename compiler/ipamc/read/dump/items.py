@@ -20,6 +20,7 @@ from ipamc.read.dump import rules
 from ipamc.read.dump.calicoctl import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import BOM, decode
+from ipamc.read.syntax.other_text import first_line, recognised
 from ipamc.read.syntax.yaml import yaml_documents
 
 LARGEST_WHOLE = 1 << 30
@@ -36,10 +37,9 @@ _END = b"\n        }\n    ]"
 _HEAD = re.compile(
     rb'\s*\{\s*"apiVersion":\s*"([a-zA-Z0-9./-]*)",\s*"kind":\s*"([a-zA-Z0-9]*)"(?=\s*[,}])'
 ).match
-_TABLE = re.compile(rb"(NAMESPACE +)?NAME +[A-Z]")
 _NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _YAML_ITEM = re.compile(r"^- ", re.MULTILINE)
-_CUT_OFF = "the file ends inside its list"
+_CUT_OFF = "the file ends inside its list: it was cut off"
 
 
 class Item(NamedTuple):
@@ -116,7 +116,9 @@ def _of_kubectl(path: str, start: bytes, first: int, stream: Iterator[bytes]) ->
         buffer += chunk
     end = buffer.find(_END)
     if end < 0:
-        raise Unreadable(rules.unreadable_dump(Span(path), _CUT_OFF))
+        raise Unreadable(
+            rules.unreadable_dump(Span(path, line, 1, 1), f"{_CUT_OFF} in the item that begins here")
+        )
     end += len(_END)
     yield _item(path, buffer[: end - len(b"\n    ]")], line)
     shell = prefix + b"]" + buffer[end:]
@@ -141,8 +143,10 @@ def _whole(path: str, data: bytes) -> Iterator[Item]:
     if data.lstrip().startswith(b"{"):
         yield from _of_json(path, data)
         return
-    if _TABLE.match(data.lstrip()):
-        raise Unreadable(rules.unreadable_dump(Span(path, 1, 1, 1), "this is kubectl's table for people"))
+    if other := recognised(data):
+        raise Unreadable(
+            rules.unreadable_dump(first_line(path, data), other.problem, other.help(rules.AGAIN))
+        )
     lists, *more = PARTS.split(data)
     yield from _of_yaml(path, decode(path, lists))
     if more:
@@ -187,7 +191,8 @@ def _of_yaml(path: str, text: str) -> Iterator[Item]:
             yield Item(version, kind, 0, value)
             continue
         if not kind:  # kubectl prints the kind after the items
-            raise Unreadable(rules.unreadable_dump(Span(path), _CUT_OFF))
+            last = len(text.rstrip().splitlines())
+            raise Unreadable(rules.unreadable_dump(Span(path, last, 1, 1), _CUT_OFF))
         if not isinstance(members, list):
             raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
         metadata = value.get("metadata")
@@ -231,7 +236,7 @@ def _decoded(path: str, data: bytes, shape: type[Any], line: int = 0) -> Any:
         if isinstance(problem, msgspec.ValidationError):
             raise Unreadable(rules.wrong_object(at, "an object", str(problem))) from None
         words = "nested too deep" if isinstance(problem, RecursionError) else str(problem)
-        cut_off = "truncated" in words
-        raise Unreadable(
-            rules.unreadable_dump(at, "the file ends inside a value: it was cut off" if cut_off else words)
-        ) from None
+        if "truncated" in words:
+            words = "the file ends inside a value: it was cut off"
+            at = Span(path, line + data.rstrip().count(b"\n") + (not line), 1, 1)
+        raise Unreadable(rules.unreadable_dump(at, words)) from None

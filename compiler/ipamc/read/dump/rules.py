@@ -9,7 +9,11 @@ DUMP = "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliume
 """The command that makes a dump; `ipamc ci rbac` has the role for it."""
 
 
-def unreadable_dump(at: Span, problem: str, way_out: str = f"run {DUMP} again") -> Diagnostic:
+AGAIN = f"{DUMP} > dump.json"
+"""The same, as it is typed to write a dump again."""
+
+
+def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AGAIN}") -> Diagnostic:
     """IPC0801: a dump is JSON or YAML as kubectl prints it, and whole.
 
     `kubectl get` without `-o json` or `-o yaml` prints a table, from which nothing can be read for certain. A

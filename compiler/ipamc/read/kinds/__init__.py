@@ -26,6 +26,7 @@ from ipamc.read.kinds.pool import RawPool, read_pool
 from ipamc.read.kinds.tests import RawTests, read_tests
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Document, Odd
+from ipamc.read.syntax.other_text import cut_off
 from ipamc.read.values import Reading
 
 Value = Cluster | Pool | Node | CiliumNode | Range | Assertion
@@ -116,6 +117,12 @@ def _walk(
         return
     names = {name: value.get(name) or inherited.get(name) for name in ("apiVersion", "kind")}
     version, kind = names["apiVersion"], names["kind"]
+    if kind is None and isinstance(
+        items := value.get("items"), list
+    ):  # kubectl prints the kind behind the items
+        reading.complete = False
+        reading.found.append(cut_off(at / "items" / (len(items) - 1) if items else at / "items", len(items)))
+        return
     if not isinstance(version, str) or not isinstance(kind, str):
         reading.complete = False
         for name, given in names.items():

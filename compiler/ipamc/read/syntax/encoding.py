@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import shlex
 from array import array
 from bisect import bisect_right
 from functools import cached_property
@@ -15,6 +16,7 @@ from ipamc.read.syntax.document import Unreadable
 
 BOM = b"\xef\xbb\xbf"
 
+_GZIP = b"\x1f\x8b"
 _STEP = 1 << 16
 _EMPTY = re.compile(rb"\s*+(?:\xef\xbb\xbf)?+\s*+")
 _PLAIN_ASCII = bytes([9, 10, 13, *range(32, 127)])
@@ -112,23 +114,38 @@ def decode(path: str, data: bytes) -> str:
     try:
         text = data.removeprefix(BOM).decode()
     except UnicodeDecodeError as problem:
-        utf_16 = data[:2] in {b"\xff\xfe", b"\xfe\xff"}
         good = problem.object[: problem.start].decode()
-        lines = Lines(path, good + "\N{REPLACEMENT CHARACTER}")
-        at = lines.span(len(good), len(good) + 1)
-        seen = (
-            "the file looks like UTF-16"
-            if utf_16
-            else f"byte 0x{problem.object[problem.start]:02x} is not UTF-8"
+        at = Lines(path, good + "\N{REPLACEMENT CHARACTER}").span(len(good), len(good) + 1)
+        seen, way_out = _other_encoding(path, data) or (
+            f"byte 0x{problem.object[problem.start]:02x} is not UTF-8",
+            "save the file as UTF-8",
         )
-        raise Unreadable(rules.not_text(at, seen, "save the file as UTF-8")) from None
+        raise Unreadable(rules.not_text(at, seen, way_out)) from None
     if data.translate(None, _PLAIN_ASCII) and (bad := _UNPRINTABLE.search(text)):
         at = Lines(path, text).span(bad.start(), bad.end())
-        raise Unreadable(
-            rules.not_text(
-                at,
-                f"U+{ord(bad.group()):04X} is a control character",
-                "remove it, or write it as an escape in double quotes",
-            )
+        seen, way_out = _other_encoding(path, data) or (
+            f"U+{ord(bad.group()):04X} is a control character",
+            "remove it, or write it as an escape in double quotes",
         )
+        raise Unreadable(rules.not_text(at, seen, way_out))
     return text
+
+
+def _other_encoding(path: str, data: bytes) -> tuple[str, str] | None:
+    """Return what a file is that is known by its first bytes, and how to make a text of it."""
+    name = typed(path)
+    if data.startswith(_GZIP):
+        packed = path if path.endswith(".gz") else f"{path}.gz"
+        rename = "" if packed == path else f"mv {name} {typed(packed)} && "
+        return "the file is compressed by gzip", f"unpack it: {rename}gunzip {typed(packed)}"
+    if data[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or (len(data) > 3 and not any(data[1:16:2])):
+        return (
+            "the file is UTF-16, as > of Windows PowerShell writes it",
+            f"save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > utf-8 && mv utf-8 {name}; in PowerShell write it with | Out-File -Encoding utf8 {name} in place of >",
+        )
+    return None
+
+
+def typed(path: str) -> str:
+    """Return a file's path as it is typed in a shell: strangers may name files. Of a file in a commit, its path there."""
+    return shlex.quote(path.rpartition(":")[2])

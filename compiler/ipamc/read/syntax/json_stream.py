@@ -19,6 +19,7 @@ from ipamc.model.progress import share
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, Document, Keys, Unreadable
 from ipamc.read.syntax.encoding import BOM, Lines
+from ipamc.read.syntax.other_text import kubectl
 from ipamc.read.syntax.positions import scan_json
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
@@ -163,7 +164,11 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     except json.JSONDecodeError as known:
         at = lines.span(known.pos, known.pos + 1)
         if known.pos >= len(text.rstrip()):
-            return rules.json_syntax(at, "the file ends inside a value", "it was cut off: write it again")
+            return rules.json_syntax(
+                lines.span(end := len(text.rstrip()), end),
+                "the file ends inside a value: it was cut off",
+                f"write it again, whole: {kubectl(path)}",
+            )
         return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:])
     except _Constant as known:
         index = text.index(str(known))

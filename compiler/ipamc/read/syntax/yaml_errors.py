@@ -9,10 +9,7 @@ from ipamc.read.syntax import rules
 from ipamc.read.syntax.encoding import Lines
 
 _WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose the help
-    (
-        "cannot start any token",
-        "indent the line with spaces instead of a tab, and put a text that begins with @, ` or % in quotes",
-    ),
+    ("cannot start any token", "put a text that begins with @, ` or % in quotes"),
     ("mapping values are not allowed", 'put a text that contains ": " in quotes, and check the indentation'),
     ("did not find expected key", "check the indentation of this line and of the lines above it"),
     ("did not find expected ',' or", "close the bracket, or add the comma"),
@@ -28,8 +25,17 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     lines = Lines(path, text)
     if not isinstance(problem, yaml.MarkedYAMLError) or problem.problem_mark is None:
         return rules.yaml_syntax(Place(path), " ".join(str(problem).split()))
-    at = lines.span(problem.problem_mark.index, problem.problem_mark.index)
+    index = problem.problem_mark.index
+    if text[index : index + 1] == "\t":
+        at = lines.span(index, index + len(text[index:]) - len(text[index:].lstrip("\t")))
+        where = "in the indentation" if not at.source[: at.column - 1].strip() else "between values"
+        return rules.yaml_syntax(
+            at, f"a tab {where}", way_out="write spaces in its place: YAML allows no tab there"
+        )
     message = problem.problem or "not YAML"
+    if index >= len(text.rstrip()):
+        return _at_the_end(lines, problem, message, len(text.rstrip()))
+    at = lines.span(index, index + 1)
     also: tuple[Related, ...] = ()
     if problem.context_mark is not None and problem.context_mark.line != problem.problem_mark.line:
         also = (
@@ -40,4 +46,21 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         )
     return rules.yaml_syntax(
         at, message, also, next((way_out for words, way_out in _WAYS_OUT if words in message), "")
+    )
+
+
+def _at_the_end(lines: Lines, problem: yaml.MarkedYAMLError, message: str, end: int) -> Diagnostic:
+    """Return the finding for a text that ends too early: a quote or a bracket is open, or the file was cut off."""
+    at, mark = lines.span(end, end), problem.context_mark
+    also: tuple[Related, ...] = ()
+    if mark is not None:
+        also = (
+            Related(lines.span(mark.index, mark.index), problem.context or "in the value that begins here"),
+        )
+    way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "write the rest")
+    return rules.yaml_syntax(
+        at,
+        "the file ends inside a value",
+        also,
+        f"{way_out}; if the file was cut off, write it again, whole",
     )

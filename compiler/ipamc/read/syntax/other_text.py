@@ -1,0 +1,128 @@
+"""What a file is that is no document: what kubectl prints for people, its errors, a page, a merge in progress.
+
+A parser would stop somewhere in it, and say what it misses there. These texts are known by their beginnings, so
+a look at them costs nothing; conflict markers are searched for, some 0.05 s for 100 MB.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ipamc.model.diagnostics import Diagnostic, Place, Span
+from ipamc.read.syntax import rules
+from ipamc.read.syntax.encoding import BOM, Lines, typed
+
+_HEAD = 4096
+"""Bytes in which such a text is known."""
+_MARKS = (b"<<<<<<< ", b">>>>>>> ", b"||||||| ", b"=======\n", b"=======\r\n")
+"""Lines that git writes into a file with a conflict. At the start of a line they are in no YAML or JSON."""
+
+
+class Other(NamedTuple):
+    """What a text is instead of a document."""
+
+    problem: str
+    first: str = ""
+    """What to do before it is written again; with a colon at its end."""
+    way_out: str = ""
+    """What to do instead of writing it again with kubectl."""
+
+    def help(self, command: str) -> str:
+        """Return the way out, where `command` writes the file again."""
+        return self.way_out or f"{self.first or 'run '}{command}"
+
+
+_TABLE = "this is kubectl's table for people"
+_ERROR = Other("this is an error of kubectl, in the place of its objects", first="mend it first, then run: ")
+_BESIDE = Other(
+    "this is a message of kubectl, beside its objects",
+    first="write the objects alone, without 2>&1 or &>: ",
+)
+_OTHERS = (
+    (re.compile(rb"(NAMESPACE +)?NAME +[A-Z]"), Other(_TABLE)),
+    (re.compile(rb"\S+ +(Not)?Ready\S* +\S+ +\d+[smhdy]\S* +v1\."), Other(_TABLE)),
+    (
+        re.compile(rb"[a-z]+(\.[a-z0-9.]+)?/[a-z0-9][a-z0-9.-]*\s*(\n|$)"),
+        Other("these are names alone, as kubectl -o name prints them"),
+    ),
+    (
+        re.compile(rb"Name: +\S+[^\n]*\n(Namespace|Roles|Labels|Annotations): "),
+        Other("this is what kubectl describe prints for people"),
+    ),
+    (
+        re.compile(
+            rb"([Ee]rror: |Error from server|The connection to the server |Unable to connect to the server|"
+            rb"No resources found|You must be logged in|Unauthorized\b|(ba|z)?sh: )"
+        ),
+        _ERROR,
+    ),
+    (re.compile(rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ [^\n]*\n\s*\S"), _BESIDE),
+    (re.compile(rb"Warning: [^\n]*\n\s*\S"), _BESIDE),
+    (re.compile(rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: "), _ERROR),
+    (
+        re.compile(rb"<(!DOCTYPE html|html)\b", re.IGNORECASE),
+        Other("this is a web page, and no answer of the apiserver"),
+    ),
+    (
+        re.compile(rb"version https://git-lfs\.github\.com/spec/"),
+        Other("this is a pointer of Git LFS: the file itself was not fetched", way_out="run git lfs pull"),
+    ),
+)
+
+
+def recognised(head: bytes) -> Other | None:
+    """Return what a file is that begins so, where it is certainly no document; None for all others."""
+    start = head[:_HEAD].removeprefix(BOM).lstrip()
+    return next((other for pattern, other in _OTHERS if pattern.match(start)), None)
+
+
+def other_text(path: str, data: bytes) -> Diagnostic | None:
+    """Return the finding for an input that is no document; None for all others, sound or not."""
+    rule = rules.json_syntax if path.endswith(".json") else rules.yaml_syntax
+    if other := recognised(data):
+        return rule(first_line(path, data), other.problem, way_out=other.help(kubectl(path)))
+    if (found := _conflict(data)) >= 0:
+        at = _line(path, data, found)
+        return rule(
+            at,
+            f"line {at.line} is a conflict marker of git",
+            way_out=f"keep one side, or both where they add to each other, and delete the lines with <<<<<<<, ======= and >>>>>>>; then run: git add {typed(path)}",
+        )
+    return None
+
+
+def first_line(path: str, data: bytes) -> Span:
+    """Return the first line of a file with anything on it."""
+    return _line(path, head := data[:_HEAD], len(head) - len(head.removeprefix(BOM).lstrip()))
+
+
+def _line(path: str, data: bytes, start: int) -> Span:
+    """Return the line that begins at an offset in bytes."""
+    text = data.removeprefix(BOM).decode(errors="replace")
+    first = len(data[:start].removeprefix(BOM).decode(errors="replace"))
+    return Lines(path, text).span(first, first + len(text[first:].partition("\n")[0].rstrip()))
+
+
+def _conflict(data: bytes) -> int:
+    """Return the offset of the first conflict marker; -1 without one."""
+    if data.startswith(_MARKS):
+        return 0
+    found = [at + 1 for mark in _MARKS if (at := data.find(b"\n" + mark)) >= 0]
+    return min(found, default=-1)
+
+
+def kubectl(path: str) -> str:
+    """Return the command that writes Nodes into an input, in the format of its name."""
+    kind = "json" if path.endswith(".json") else "yaml"
+    return f"kubectl get nodes,ciliumnodes -o {kind} > {typed(path)}"
+
+
+def cut_off(at: Place, items: int) -> Diagnostic:
+    """Return the finding for a List that has no kind behind its items, where kubectl prints it."""
+    number = f"after item {items:,}" if items else "before the first item"
+    return rules.yaml_syntax(
+        at,
+        f"the file ends inside items, {number}: it was cut off",
+        way_out=f"write it again, whole: {kubectl(at.path)}",
+    )
