@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from pathlib import PurePath
 
 import click
@@ -13,6 +13,7 @@ from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import refuse_links
+from ipamc.workspace.trouble import Trouble
 
 SCHEMAS = ".schemas"
 """Beside the clusters: a folder whose name starts with a dot is not a cluster."""
@@ -27,7 +28,7 @@ spec:
     version: "1.18"           # the lowest minor that runs there
     managedBy: helm           # helm | kustomize | none: who owns cilium-config
   ipam:
-    mode: cluster-pool        # kubernetes | cluster-pool | multi-pool | crd
+    mode: {mode:<19} # kubernetes | cluster-pool | multi-pool | crd
   ipFamilies: [{families}]
   excludedCIDRs: []           # service range, node networks, other clusters
 """
@@ -52,6 +53,26 @@ nodes: []
 """
 
 FILES = {"cluster.yaml": CLUSTER, "ippools.yaml": POOLS, "nodes.yaml": NODES}
+
+
+def _kinds(words: bytes) -> re.Pattern[bytes]:
+    return re.compile(
+        rb"""(?m)^[ \t{,-]*(?:.*[{,]\s*)?["']?kind["']?\s*:\s*["']?(?:""" + words + rb""")(?:List)?\b"""
+    )
+
+
+_KINDS = {
+    "cluster.yaml": _kinds(b"Cluster"),
+    "ippools.yaml": _kinds(b"IPPool|ClusterCIDR"),
+    "nodes.yaml": _kinds(b"NodeInventory|Node|CiliumNode"),
+}
+"""The kinds of what a file is about, as any file may have them; one that cannot be read counts too."""
+_NOUNS = {"cluster.yaml": "a Cluster", "ippools.yaml": "pools", "nodes.yaml": "nodes"}
+_FAMILIES = {
+    "IPv4": re.compile(rb"""\bipv4\b["']?\s*:|\bcidr["']?\s*:\s*["']?\d+\."""),
+    "IPv6": re.compile(rb"""\bipv6\b["']?\s*:|\bcidr["']?\s*:\s*["']?[0-9a-fA-F]*:"""),
+}
+_LOCKED = re.compile(rb'\{"lock":[^\n]*"mode":"(kubernetes|cluster-pool|multi-pool|crd)"')
 
 # A lock is merged by rule; rendered files take one side and are compiled again. Both have LF line ends on every system: same input, same bytes.
 ATTRIBUTES = {
@@ -97,11 +118,10 @@ def command(*, cluster: str | None) -> int:
     return DONE
 
 
-def first_files(name: str, families: str = "IPv4") -> dict[str, str]:
+def first_files(name: str, families: str = "IPv4", mode: str = "") -> dict[str, str]:
     """Return the texts of a new cluster, by name of the file."""
-    return {
-        file: content.format(name=name, schemas=SCHEMAS, families=families) for file, content in FILES.items()
-    }
+    words = {"name": name, "schemas": SCHEMAS, "families": families, "mode": mode or "cluster-pool"}
+    return {file: content.format(**words) for file, content in FILES.items()}
 
 
 def prepare(folder: str) -> None:
@@ -125,7 +145,7 @@ def _prepare_repository() -> None:
 
 
 def _start(text: str) -> None:
-    from ipamc.model.selector.label_syntax import subdomain_problem
+    from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
     folder = (
         PurePath(text).as_posix()
@@ -134,18 +154,51 @@ def _start(text: str) -> None:
     )
     name = name_of(folder)
     if problem := subdomain_problem(name):
+        better = as_subdomain(name)
+        instead = f"; run: ipamc init {PurePath(text).with_name(better).as_posix()}" if better else ""
         raise click.UsageError(
-            f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
+            f"{name!r} cannot be the name of a cluster: it {problem}{instead}", click.get_current_context()
         )
     refuse_links(folder)
-    ours = {f"{folder}/{file}": content for file, content in first_files(name).items()}
-    if _has_other_inputs(folder, ours):
-        _say(folder, "has inputs already, which stay as they are")
+    there = disk.read_sources(folder)[0] if disk.is_folder(folder) else {}
+    texts = b"\n".join(there.values())
+    has = {
+        file: bool(kinds.search(texts)) or (file != "cluster.yaml" and f"{folder}/{file}" in there)
+        for file, kinds in _KINDS.items()
+    }
+    if there and all(has.values()):
+        _say(folder, "has a Cluster, pools and nodes already, which stay as they are")
         return
-    for path, content in ours.items():
-        _say(path, "written" if disk.create(path, content) else "unchanged")
+    files = first_files(name, _families(texts), _mode(disk.read_lock(folder)) if there else "")
+    for path, content in ((f"{folder}/{file}", files[file]) for file in FILES if not has[file]):
+        if not disk.create(path, content):
+            raise Trouble(f"{path} is there, and has no Cluster: rename it, and run ipamc init {text} again")
+        _say(path, "written")
+    for file in FILES:
+        if has[file]:
+            _say(folder, f"has {_NOUNS[file]} already, which stay as they are")
     _write_schemas(folder)
-    _say("next", f"list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}")
+    if not has["nodes.yaml"]:
+        _say("next", f"list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}")
+    elif not has["cluster.yaml"]:
+        _say(
+            "next",
+            f"look at version, managedBy and mode in {folder}/cluster.yaml, then run: ipamc compile {text}",
+        )
+    else:
+        _say("next", f"look at the range in {folder}/ippools.yaml, then run: ipamc compile {text}")
+
+
+def _families(texts: bytes) -> str:
+    """Return the families of pools that are there; IPv4 where there are none."""
+    found = [family for family, words in _FAMILIES.items() if words.search(texts)]
+    return ", ".join(found) or "IPv4"
+
+
+def _mode(lock: bytes | None) -> str:
+    """Return the mode that a lock was made for; "" without one: another mode would be refused."""
+    head = _LOCKED.match(lock or b"")
+    return head[1].decode() if head else ""
 
 
 def _write_schemas(folder: str) -> None:
@@ -153,14 +206,6 @@ def _write_schemas(folder: str) -> None:
     for kind, schema in by_kind().items():
         disk.replace(f"{schemas}/{file_name(kind)}", schema)
     _say(f"{schemas}/", "schemas for editors")
-
-
-def _has_other_inputs(folder: str, ours: Mapping[str, str]) -> bool:
-    """Tell whether a folder has inputs that a run which was killed here did not write."""
-    if not disk.is_folder(folder):
-        return False
-    sources, refused = disk.read_sources(folder)
-    return bool(refused) or any(text != ours.get(path, "").encode() for path, text in sources.items())
 
 
 def _say(what: str, text: str) -> None:

@@ -19,6 +19,13 @@ def cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
+def typed(path: str) -> str:
+    """Return a file's path as it is typed in a shell: strangers may name files. Of a file in a commit, its path there."""
+    import shlex  # noqa: PLC0415 - only mistakes need it
+
+    return shlex.quote(path.rpartition(":")[2])
+
+
 def near(word: str, known: Iterable[str], limit: int) -> list[str]:
     """Return at most `limit` known words that `word` may have been meant to be, the nearest first.
 

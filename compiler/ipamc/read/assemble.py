@@ -12,6 +12,7 @@ from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Findings, Place, Span
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules
 from ipamc.read.kinds import Value
 
@@ -70,13 +71,15 @@ class Assembly(Struct):
             node = self.nodes.setdefault(plan.name, plan)
             if node is not plan and not node.live:  # a v1 Node replaces its planned entry
                 self.found.append(rules.same_name("node", plan.name, _name_at(plan), _name_at(node)))
-        self.found.extend(
-            rules.other_folder(other.at / "metadata" / "name", other.name, name)
-            for other in self.clusters.values()
-            if other.name != name
-        )
+        for other in self.clusters.values():
+            at = other.at / "metadata" / "name"
+            if problem := subdomain_problem(other.name) or subdomain_problem(name):
+                wrong = other.name if subdomain_problem(other.name) else name
+                self.found.append(rules.bad_cluster_name(at, wrong, problem, name, folder))
+            elif other.name != name:
+                self.found.append(rules.other_folder(at, other.name, name, folder))
         if not self.clusters and complete:
-            self.found.append(rules.no_cluster(Span(folder), name))
+            self.found.append(rules.no_cluster(Span(folder), name, folder))
         cluster = self.clusters.get(name)
         if cluster is None:
             return None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, error, warning
-from ipamc.model.wording import listing, shown
+from ipamc.model.selector.label_syntax import as_subdomain
+from ipamc.model.wording import listing, shown, typed
 
 
 def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str) -> Diagnostic:
@@ -73,7 +75,23 @@ def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
     )
 
 
-def other_folder(at: At, name: str, folder: str) -> Diagnostic:
+def bad_cluster_name(at: At, named: str, problem: str, name: str, folder: str) -> Diagnostic:
+    """Return the finding of `bad_name` for a Cluster, or its folder, of which `name` is the name."""
+    better = as_subdomain(name)
+    write = f"write name: {better}" if better else "choose another name"
+    way_out = write if better in {"", name} else f"{_renamed(name, folder, better)}, and {write}"
+    return error("IPC0101", at, f"{shown(named)} is not the name of a cluster: it {problem}", help=way_out)
+
+
+def _renamed(name: str, folder: str, better: str) -> str:
+    """Return the command that gives a cluster's folder another name. The folder may be typed as `.`."""
+    here = PurePath(folder)
+    if here.name != name:
+        return f"rename the folder to {better}"
+    return f"git mv {typed(str(here))} {typed(str(here.with_name(better)))}"
+
+
+def other_folder(at: At, named: str, name: str, folder: str) -> Diagnostic:
     """IPC0104: a Cluster has the name of its folder.
 
     The lock and the rendered tree are found by the folder, and commands accept either name. Rename the folder
@@ -82,19 +100,28 @@ def other_folder(at: At, name: str, folder: str) -> Diagnostic:
     return error(
         "IPC0104",
         at,
-        f"Cluster {shown(name)} is in the folder {shown(folder)}",
-        help=f"write name: {folder}, or rename the folder",
+        f"Cluster {shown(named)} is in the folder {shown(name)}",
+        help=f"write name: {name}, or {_renamed(name, folder, named)}",
     )
 
 
-def no_cluster(at: At, name: str) -> Diagnostic:
+def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
     """IPC0105: a folder has exactly one Cluster.
 
     It names the Cilium version and the IPAM mode of the output, which have no safe defaults. `ipamc init
-    NAME` writes a Cluster to start from.
+    NAME` writes a Cluster to start from, beside the files that are there.
     """
-    way_out = f"run `ipamc init {name}`, or write a document with apiVersion: ipamc/v1alpha1, kind: Cluster, metadata: {{name: {name}}}"
-    return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
+    better = as_subdomain(name)
+    rename = "" if better in {"", name} else f"{_renamed(name, folder, better)}, then "
+    here = PurePath(folder)
+    below = here.name == name and here.parent.name == "clusters"
+    cluster = (better or name) if below else typed(folder if better == name else str(here.with_name(better)))
+    return error(
+        "IPC0105",
+        at,
+        f"no Cluster in the folder {shown(name)}",
+        help=f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there",
+    )
 
 
 def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:

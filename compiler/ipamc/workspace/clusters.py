@@ -44,8 +44,26 @@ def _folder(text: str) -> str:
     if text not in {"", ".", ".."} and PurePath(text).name == text and disk.is_folder(below):
         return below
     if text and disk.is_folder(text):
+        _refuse_parent(text)
         return PurePath(text).as_posix()
     raise Misnamed(f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}")
+
+
+def _refuse_parent(folder: str) -> None:
+    """Raise Misnamed for a folder that is no cluster, but holds some: the top of a repository, or clusters/."""
+    if disk.is_started(folder):
+        return
+    parents = (
+        (folder, f"{folder}/{disk.CLUSTERS}")
+        if name_of(folder) == disk.CLUSTERS
+        else (f"{folder}/{disk.CLUSTERS}",)
+    )
+    within = [PurePath(path).as_posix() for parent in parents for path in disk.started_below(parent)]
+    if within:
+        names = [path.removeprefix(f"{disk.CLUSTERS}/") for path in within]
+        raise Misnamed(
+            f"{folder} is no cluster, but has clusters in it: name one of them: {', '.join(names[:10])}"
+        )
 
 
 def _hint(text: str) -> str:
@@ -53,6 +71,6 @@ def _hint(text: str) -> str:
 
     names = known_names()
     if not names:
-        return ""
+        return disk.elsewhere()
     near = nearest(PurePath(text).name, names)
     return f". Did you mean {near!r}?" if near else f". There are: {', '.join(names[:10])}"

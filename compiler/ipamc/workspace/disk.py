@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -35,12 +36,37 @@ def clusters() -> list[str]:
     try:
         found = below(CLUSTERS)
     except (FileNotFoundError, NotADirectoryError):
-        raise Trouble(
-            f"there is no folder {CLUSTERS}/ here: name a cluster's folder, or start a cluster with: ipamc init NAME"
-        ) from None
+        start = ": name a cluster's folder, or start a cluster with: ipamc init NAME"
+        raise Trouble(f"there is no folder {CLUSTERS}/ here{elsewhere() or start}") from None
     if not found:
         raise Trouble(f"{CLUSTERS}/ has no cluster: start one with: ipamc init NAME")
     return found
+
+
+def is_started(folder: str) -> bool:
+    """Tell whether a folder has the lock of a cluster, or the file that `ipamc init` writes a Cluster into."""
+    return any(Path(folder, name).is_file() for name in (LOCK, "cluster.yaml"))
+
+
+def started_below(parent: str) -> list[str]:
+    """Return the folders right below one that are clusters by `is_started`, in order of name; none if it cannot be read."""
+    if Path(parent).is_symlink():
+        return []
+    try:
+        return [folder for folder in below(parent) if is_started(folder)]
+    except OSError:
+        return []
+
+
+def elsewhere() -> str:
+    """Return where clusters are, one folder down, as the end of a sentence; "" where none is found."""
+    try:
+        found = next((folder for folder in below(".") if started_below(f"{folder}/{CLUSTERS}")), "")
+    except OSError:
+        return ""
+    return (
+        f", but in {found.removeprefix('./')}/: cd {shlex.quote(found.removeprefix('./'))}" if found else ""
+    )
 
 
 def below(parent: str) -> list[str]:

@@ -57,6 +57,12 @@ def subdomain_problem(name: str) -> str:
     return "" if _is_subdomain(name) else f"is not made of {_DNS}"
 
 
+def as_subdomain(name: str) -> str:
+    """Return the valid name that is nearest to a text; "" where nothing of it can stay."""
+    parts = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in name.lower().split("."))
+    return ".".join(filter(None, parts))[:_LONGEST_NAME].rstrip("-.")
+
+
 def are_subdomains(names: Collection[str]) -> bool:
     """Tell whether `subdomain_problem` finds nothing in any of many names. A quarter of its time for each."""
     return all(map(_is_subdomain, names)) and max(map(len, names), default=0) <= _LONGEST_NAME

@@ -112,7 +112,6 @@ class RawCluster(Own):
 def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Cluster]:
     """Return the cluster, still without pools and nodes."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
-    reading.name(raw.metadata.name, "cluster", at, "metadata", "name")
     if problem := dns_label_problem(cilium.namespace):
         reading.found.append(
             rules.bad_name(here / "cilium" / "namespace", "a namespace", cilium.namespace, problem)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-import shlex
 from array import array
 from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate, chain
 
 from ipamc.model.diagnostics import Place, Span
+from ipamc.model.wording import typed
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Unreadable
 
@@ -144,8 +144,3 @@ def _other_encoding(path: str, data: bytes) -> tuple[str, str] | None:
             f"save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > utf-8 && mv utf-8 {name}; in PowerShell write it with | Out-File -Encoding utf8 {name} in place of >",
         )
     return None
-
-
-def typed(path: str) -> str:
-    """Return a file's path as it is typed in a shell: strangers may name files. Of a file in a commit, its path there."""
-    return shlex.quote(path.rpartition(":")[2])

@@ -10,8 +10,9 @@ import re
 from typing import NamedTuple
 
 from ipamc.model.diagnostics import Diagnostic, Place, Span
+from ipamc.model.wording import typed
 from ipamc.read.syntax import rules
-from ipamc.read.syntax.encoding import BOM, Lines, typed
+from ipamc.read.syntax.encoding import BOM, Lines
 
 _HEAD = 4096
 """Bytes in which such a text is known."""

@@ -1,0 +1,196 @@
+"""What a message says to run is run, as it is printed, and the mistake is gone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHELL = f'ipamc() {{ "{sys.executable}" -m ipamc "$@"; }}\n'
+
+CLUSTER = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: lab}
+spec:
+  cilium: {version: "1.18", managedBy: helm}
+  ipam: {mode: cluster-pool}
+"""
+POOLS = """\
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: p}
+spec:
+  ipv4: {cidrs: [10.244.0.0/16], blockSize: 24}
+"""
+NODES = """\
+apiVersion: ipamc/v1alpha1
+kind: NodeInventory
+nodes:
+- {name: n1, labels: {rack: a}}
+- {name: n2, labels: {rack: a}}
+"""
+
+
+class Stand:
+    """A repository with the cluster lab, and a shell in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lab = folder / "clusters/lab"
+        self.lab.mkdir(parents=True)
+        for name, text in {"cluster": CLUSTER, "ippools": POOLS, "nodes": NODES}.items():
+            (self.lab / f"{name}.yaml").write_text(text)
+        self.run("git init -q -b main && git config user.name a && git config user.email a@b.c")
+
+    def run(self, command: str, code: int = 0) -> str:
+        """Run a command as it is typed; return what it prints."""
+        done = subprocess.run(
+            ["bash", "-c", SHELL + command],
+            cwd=self.folder,
+            env={**os.environ, "SOURCE_DATE_EPOCH": "1795305600"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def commit(self) -> None:
+        self.run("git add -A && git commit -qm x")
+
+    def write(self, name: str, text: str) -> None:
+        (self.lab / name).write_text(text)
+
+    def change(self, name: str, old: str, new: str) -> None:
+        text = (self.lab / name).read_text()
+        assert old in text
+        (self.lab / name).write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Stand:
+    return Stand(tmp_path / "repository")
+
+
+def found(pattern: str, text: str) -> str:
+    """Return the part of a message that a person would type."""
+    match = re.search(pattern, text)
+    assert match, text
+    return match[1]
+
+
+@pytest.mark.parametrize(
+    ("gone", "written"),
+    [
+        (("cluster",), {"cluster"}),
+        (("cluster", "ippools"), {"cluster", "ippools"}),
+        (("cluster", "nodes"), {"cluster", "nodes"}),
+    ],
+)
+def test_no_cluster_beside_inputs(stand: Stand, gone: tuple[str, ...], written: set[str]) -> None:
+    for name in gone:
+        (stand.lab / f"{name}.yaml").unlink()
+    was = {path: path.read_text() for path in stand.lab.iterdir()}
+    command = found("help: run (ipamc init lab), which writes what is missing", stand.run("ipamc compile", 1))
+    assert "next: " in stand.run(command)
+    assert {path.stem for path in stand.lab.iterdir()} - {path.stem for path in was} == written
+    assert all(path.read_text() == text for path, text in was.items())
+    assert "lock written" in stand.run("ipamc compile lab")
+    assert "has a Cluster, pools and nodes already, which stay as they are" in stand.run("ipamc init lab")
+
+
+def test_no_cluster_beside_a_dump_and_a_lock_of_another_mode(stand: Stand) -> None:
+    """Nodes of a dump are nodes, pools of IPv6 alone make a cluster of IPv6, and a lock knows its mode."""
+    stand.change("cluster.yaml", "mode: cluster-pool}", "mode: multi-pool}\n  ipFamilies: [IPv6]")
+    stand.change(
+        "ippools.yaml",
+        "ipv4: {cidrs: [10.244.0.0/16], blockSize: 24}",
+        "ipv6: {cidrs: ['fd00::/104'], blockSize: 120}",
+    )
+    stand.change("ippools.yaml", "name: p", "name: default")
+    stand.run("ipamc compile")
+    lock = (stand.lab / "ipam.lock").read_bytes()
+    (stand.lab / "cluster.yaml").unlink()
+    (stand.lab / "nodes.yaml").unlink()
+    stand.write(
+        "dump.json",
+        '{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]}',
+    )
+    stand.run("ipamc init lab")
+    assert "mode: multi-pool" in (stand.lab / "cluster.yaml").read_text()
+    assert "ipFamilies: [IPv6]" in (stand.lab / "cluster.yaml").read_text()
+    assert not (stand.lab / "nodes.yaml").exists()
+    stand.run("ipamc compile lab")
+    assert (stand.lab / "ipam.lock").read_bytes() == lock
+
+
+def test_init_writes_no_cluster_over_another_file(stand: Stand) -> None:
+    stand.write("cluster.yaml", POOLS.replace("name: p", "name: q").replace("10.244", "10.245"))
+    stand.run("ipamc compile", 1)
+    told = stand.run("ipamc init lab", 1)
+    assert "clusters/lab/cluster.yaml is there, and has no Cluster: rename it" in told
+    stand.run("mv clusters/lab/cluster.yaml clusters/lab/q.yaml")
+    stand.run(found("(ipamc init lab) again", told))
+    stand.run("ipamc compile")
+
+
+@pytest.mark.parametrize(("within", "typed"), [("", "."), ("", "clusters"), ("..", "{name}"), ("..", "")])
+def test_a_folder_that_holds_clusters(stand: Stand, within: str, typed: str) -> None:
+    name = stand.folder.name
+    stand.folder /= within
+    told = stand.run(f"ipamc compile {typed.format(name=name)}", 64 if typed else 1)
+    if typed:
+        cluster = found("has clusters in it: name one of them: (.*)", told)
+        assert "lock written" in stand.run(f"ipamc compile {cluster}")
+    else:
+        command = found(f"but in {name}/: (cd .*)", told)
+        assert "lock written" in stand.run(f"{command} && ipamc compile")
+
+
+def test_a_cluster_in_a_subfolder_of_its_folder_stays_one(stand: Stand) -> None:
+    """File names carry no meaning, and folders below a cluster's do not either."""
+    stand.run("mkdir clusters/lab/config && mv clusters/lab/*.yaml clusters/lab/config")
+    assert "lock written" in stand.run("ipamc compile lab")
+    assert "unchanged" in stand.run("ipamc compile clusters/lab")
+
+
+@pytest.mark.parametrize("name", ["Lab_2", "lab-2", ""])
+def test_a_folder_whose_name_no_cluster_can_have(stand: Stand, name: str) -> None:
+    stand.run("mv clusters/lab clusters/Lab_2")
+    stand.lab = stand.folder / "clusters/Lab_2"
+    if name:
+        stand.change("cluster.yaml", "name: lab", f"name: {name}")
+    else:
+        (stand.lab / "cluster.yaml").unlink()
+    stand.commit()
+    told = stand.run("ipamc compile", 1)
+    assert "name: Lab_2\n =" not in told
+    stand.run(found("help: (git mv clusters/Lab_2 clusters/lab-2)", told))
+    stand.lab = stand.folder / "clusters/lab-2"
+    if name:
+        assert found("and write name: (.*)", told) == "lab-2"
+        stand.change("cluster.yaml", f"name: {name}", "name: lab-2")
+    else:
+        stand.run(found("then run (ipamc init lab-2)", told))
+    assert "lab-2: 2 nodes, 2 blocks added" in stand.run("ipamc compile")
+
+
+def test_init_with_a_name_that_no_cluster_can_have(stand: Stand) -> None:
+    stand.run(found("; run: (ipamc init .*)", stand.run("ipamc init Rack_B.1", 64)))
+    assert (stand.folder / "clusters/rack-b.1/cluster.yaml").exists()
+
+
+def test_a_cluster_in_a_folder_of_another_name(stand: Stand) -> None:
+    stand.run("mv clusters/lab clusters/west")
+    stand.lab = stand.folder / "clusters/west"
+    stand.commit()
+    command = found(
+        "help: write name: west, or (git mv clusters/west clusters/lab)", stand.run("ipamc compile", 1)
+    )
+    assert "lab: 2 nodes" in stand.run(f"{command} && ipamc compile")
