@@ -74,7 +74,7 @@ class Block(NamedTuple):
         return f"{address_text(family, first)}/{prefix}"
 
 
-CidrRule = Literal["syntax", "host bits", "mapped", "not for pods"]
+CidrRule = Literal["syntax", "no length", "host bits", "mapped", "not for pods"]
 
 
 class CidrError(ValueError):
@@ -134,10 +134,12 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
     address, slash, length = text.partition("/")
     if not slash:
         try:
-            whole = f"{text}/{BITS[ipaddress.ip_address(text).version]}"
-        except ValueError:
+            family, number = parse_address(text)
+        except CidrError:
             raise CidrError("syntax", f"{shown(text)} is not a CIDR") from None
-        raise CidrError("syntax", f"{shown(text)} has no prefix length", whole)
+        alone, network = Block(family, number, BITS[family]), network_of(family, number)
+        better = str(alone) if network == alone else f"{network}, or {alone} for the one address"
+        raise CidrError("no length", f"{shown(text)} has no prefix length", better)
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -161,6 +163,18 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
         if block.overlaps(forbidden):
             raise CidrError("not for pods", f"{shown(text)} overlaps {kind} addresses ({forbidden})")
     return block
+
+
+def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
+    """Return the network that an address without a length is probably meant to begin: its zero octets are its hosts.
+
+    The length of its prefix is between the two bounds.
+    """
+    unit = 8 if family == 4 else 16
+    zeros = BITS[family] if not number else (number & -number).bit_length() - 1
+    prefix = min(max(BITS[family] - zeros // unit * unit, shortest), longest)
+    host = BITS[family] - prefix
+    return Block(family, number >> host << host, prefix)
 
 
 def readable_blocks(texts: Iterable[object]) -> Iterator[Block]:

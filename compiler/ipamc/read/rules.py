@@ -30,7 +30,7 @@ def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str
     )
 
 
-def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
+def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains.
 
     Lower-case letters, digits, `-` and `.`, with a letter or digit at both ends, at most 253 characters: the
@@ -41,7 +41,7 @@ def bad_name(at: At, what: str, name: str, problem: str) -> Diagnostic:
         "IPC0101",
         at,
         f"{shown(name)} is not {what}: it {problem}",
-        help="use lower-case letters, digits, - and . only",
+        help=way_out or "use lower-case letters, digits, - and . only",
     )
 
 
@@ -80,7 +80,7 @@ def bad_cluster_name(at: At, named: str, problem: str, name: str, folder: str) -
     better = as_subdomain(name)
     write = f"write name: {better}" if better else "choose another name"
     way_out = write if better in {"", name} else f"{_renamed(name, folder, better)}, and {write}"
-    return error("IPC0101", at, f"{shown(named)} is not the name of a cluster: it {problem}", help=way_out)
+    return bad_name(at, "the name of a cluster", named, problem, way_out)
 
 
 def _renamed(name: str, folder: str, better: str) -> str:

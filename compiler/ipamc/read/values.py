@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import methodcaller
+from types import MappingProxyType
 from typing import assert_never
 
 from msgspec import Struct, field
 
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import Block, CidrError, network_of, parse_address, parse_block
 from ipamc.model.cluster import Range
 from ipamc.model.diagnostics import Diagnostic, Findings, Place
 from ipamc.model.selector.error import SelectorError
@@ -25,6 +26,10 @@ from ipamc.model.selector.label_syntax import (
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
+
+Lengths = Mapping[int, tuple[int, int]]
+"""The shortest and the longest prefix that a CIDR may have, by family."""
+NO_LENGTHS: Lengths = MappingProxyType({})
 
 _values_of = methodcaller("values")
 
@@ -92,16 +97,23 @@ class Reading(Struct):
             self.values.add(value)
 
     def block(
-        self, text: str, at: Place, *keys: str | int, family: int = 0, pods: bool = True
+        self,
+        text: str,
+        at: Place,
+        *keys: str | int,
+        family: int = 0,
+        pods: bool = True,
+        lengths: Lengths = NO_LENGTHS,
     ) -> Block | None:
         """Return a CIDR, or None and report what is wrong.
 
-        `family` 0 accepts both; `pods`: its addresses are for pods.
+        `family` 0 accepts both; `pods`: its addresses are for pods; `lengths`: what it may have been meant to be.
         """
         try:
             block = parse_block(text, pods=pods)
         except CidrError as problem:
-            self.found.append(_refused_cidr(_down(at, keys), problem))
+            better = _with_length(text, lengths) if problem.rule == "no length" else ""
+            self.found.append(_refused_cidr(_down(at, keys), problem, better or problem.better))
             return None
         if family and block.family != family:
             self.found.append(rules.wrong_family(_down(at, keys), text, family))
@@ -125,11 +137,17 @@ class Reading(Struct):
         return tuple(result)
 
     def ranges(
-        self, texts: Iterable[str], at: Place, *, family: int = 0, pods: bool = True
+        self,
+        texts: Iterable[str],
+        at: Place,
+        *,
+        family: int = 0,
+        pods: bool = True,
+        lengths: Lengths = NO_LENGTHS,
     ) -> tuple[Range, ...]:
         """Return CIDRs with places, in the order of the file; an invalid one is reported and left out."""
         found = (
-            (self.block(text, at / index, family=family, pods=pods), at / index)
+            (self.block(text, at / index, family=family, pods=pods, lengths=lengths), at / index)
             for index, text in enumerate(texts)
         )
         return tuple(Range(block, place) for block, place in found if block is not None)
@@ -155,14 +173,25 @@ def _down(at: Place, keys: Keys) -> Place:
     return Place(at.path, at.document, (*at.keys, *keys)) if keys else at
 
 
-def _refused_cidr(at: Place, problem: CidrError) -> Diagnostic:
+def range_lengths(family: int, size: int) -> Lengths:
+    """Return the lengths that a range for blocks of a size may have; Cilium reads no more than 2^16 blocks of IPv6."""
+    return {family: (max(size - 16, 0) if family == 6 else 0, size)}
+
+
+def _with_length(text: str, lengths: Lengths) -> str:
+    """Return an address with the length that was probably meant; "" where nothing is known of that."""
+    family, number = parse_address(text)
+    return str(network_of(family, number, *lengths[family])) if family in lengths else ""
+
+
+def _refused_cidr(at: Place, problem: CidrError, better: str) -> Diagnostic:
     match problem.rule:
         case "host bits":
-            return rules.host_bits(at, problem.reason, problem.better)
+            return rules.host_bits(at, problem.reason, better)
         case "mapped":
-            return rules.mapped(at, problem.reason, problem.better)
-        case "syntax":
-            return rules.not_cidr(at, problem.reason, problem.better)
+            return rules.mapped(at, problem.reason, better)
+        case "syntax" | "no length":
+            return rules.not_cidr(at, problem.reason, better)
         case "not for pods":
             return rules.not_for_pods(at, problem.reason)
         case _:

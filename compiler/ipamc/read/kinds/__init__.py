@@ -117,10 +117,8 @@ def _walk(
         return
     names = {name: value.get(name) or inherited.get(name) for name in ("apiVersion", "kind")}
     version, kind = names["apiVersion"], names["kind"]
-    if kind is None and isinstance(
-        items := value.get("items"), list
-    ):  # kubectl prints the kind behind the items
-        reading.complete = False
+    if kind is None and isinstance(items := value.get("items"), list):
+        reading.complete = False  # kubectl prints the kind behind the items
         reading.found.append(cut_off(at / "items" / (len(items) - 1) if items else at / "items", len(items)))
         return
     if not isinstance(version, str) or not isinstance(kind, str):

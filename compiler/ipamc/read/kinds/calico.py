@@ -49,7 +49,8 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
     metadata, spec, here = raw.metadata, raw.spec, at / "spec"
     reading.name(metadata.name, "pool", at, "metadata", "name")
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
-    block = reading.block(spec.cidr, here / "cidr", pods=workload)
+    lengths = {family: (0, spec.block_size or size) for family, size in _BLOCK_SIZES.items()}
+    block = reading.block(spec.cidr, here / "cidr", pods=workload, lengths=lengths)
     if block is None:
         return
     ours = native_fields(spec, "ipv4", "ipv6")

@@ -100,6 +100,10 @@ class RawSpec(Own):
             raise ValueError
 
 
+_NETWORK = {4: (0, 31), 6: (0, 127)}
+"""The lengths of what is more than one address."""
+
+
 class RawCluster(Own):
     """The document."""
 
@@ -119,7 +123,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
     native = None
     if not isinstance(cilium.native_routing_cidr, UnsetType):
         place = here / "cilium" / "nativeRoutingCIDR"
-        block = reading.block(cilium.native_routing_cidr, place, pods=False)
+        block = reading.block(cilium.native_routing_cidr, place, pods=False, lengths=_NETWORK)
         native = Range(block, place) if block else None
     version = _version(cilium.version)
     pinning: Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"

@@ -16,7 +16,7 @@ from ipamc.model.selector.selector import EVERY, parse_node_selector
 from ipamc.read import rules
 from ipamc.read.kinds.base import Foreign, ForeignMetadata, NativeFields, native_fields
 from ipamc.read.syntax.rules import wrong_shape
-from ipamc.read.values import Reading
+from ipamc.read.values import Reading, range_lengths
 
 
 class RawSpec(NativeFields, kw_only=True):
@@ -50,7 +50,9 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
         if size < 0:
             problem = f"perNodeHostBits {spec.per_node_host_bits} is more than the {BITS[family]} bits of an IPv{family} address"
             reading.found.append(wrong_shape(here / "perNodeHostBits", problem))
-        elif (block := reading.block(text, place, family=family)) is not None:
+        elif (
+            block := reading.block(text, place, family=family, lengths=range_lengths(family, size))
+        ) is not None:
             families[family] = PoolFamily(
                 family=family, ranges=(Range(block, place),), block_size=size, at=here / "perNodeHostBits"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
@@ -12,7 +12,7 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read.kinds.base import Metadata, Own, Positive
-from ipamc.read.values import Reading
+from ipamc.read.values import Reading, range_lengths
 
 Prefix4 = Annotated[int, Meta(ge=1, le=32)]
 Prefix6 = Annotated[int, Meta(ge=1, le=128)]
@@ -130,7 +130,12 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         families={
             family: PoolFamily(
                 family=family,
-                ranges=reading.ranges(part.cidrs, here / f"ipv{family}" / "cidrs", family=family),
+                ranges=reading.ranges(
+                    part.cidrs,
+                    here / f"ipv{family}" / "cidrs",
+                    family=family,
+                    lengths=range_lengths(family, part.block_size),
+                ),
                 block_size=part.block_size,
                 at=here / f"ipv{family}",
             )
@@ -147,7 +152,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             for index, size_class in enumerate(spec.block_sizes)
         ),
         reserved=reading.ranges(spec.reserved, here / "reserved"),
-        pins=_pins(spec.pins, here / "pins", reading),
+        pins=_pins(spec, here / "pins", reading),
         unlisted=spec.unlisted,
         disabled=spec.disabled,
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
@@ -168,10 +173,16 @@ def _size_class(raw: RawSizeClass, at: Place, reading: Reading) -> SizeClass:
     )
 
 
-def _pins(raw: Mapping[str, list[str]], at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:
+def _pins(spec: RawSpec, at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:
+    raw, parts = spec.pins, {4: spec.ipv4, 6: spec.ipv6}
+    lengths = {
+        family: (part.block_size, part.block_size)
+        for family, part in parts.items()
+        if not isinstance(part, UnsetType)
+    }
     for name in raw:
         reading.name(name, "node", Place(at.path, at.document, (*at.keys, name), key=True))
-    return {name: reading.ranges(raw[name], at / name) for name in sorted(raw)}
+    return {name: reading.ranges(raw[name], at / name, lengths=lengths) for name in sorted(raw)}
 
 
 def _usage(spec: RawSpec, at: Place) -> Usage | None:
