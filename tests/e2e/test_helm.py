@@ -1,0 +1,140 @@
+"""The charts of all minors, rendered by the real helm with our values, give the flags and the operator's arguments that ipamc renders.
+
+`.ci/charts` prints helm and the charts, which are taken out of Cilium's released Go modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ipamc.model.diagnostics import Refused
+from ipamc.pipeline import Compilation
+from tests.support import fleet
+
+HELM, CHARTS = (Path(each) for each in os.environ.get("IPAMC_CHARTS", "helm charts").split())
+VERSIONS = (
+    "1.11.5",
+    "1.12.19",
+    "1.13.18",
+    "1.14.19",
+    "1.15.19",
+    "1.16.19",
+    "1.17.8",
+    "1.18.5",
+    "1.19.7",
+    "1.20.2",
+)
+NODES = [
+    {"name": "n1", "uid": "u1", "labels": {"rack": "a"}},
+    {"name": "n2", "uid": "u2", "labels": {"rack": "b"}},
+]
+V4 = {"ipv4": {"cidrs": ["10.1.0.0/20"], "blockSize": 26}}
+BOTH = {**V4, "ipv6": {"cidrs": ["fd00:1::/48"], "blockSize": 64}}
+TWO = {"ipv4": {"cidrs": ["10.2.0.0/20", "10.9.0.0/24"], "blockSize": 27}, "nodeSelector": 'rack == "b"'}
+DUAL = ["IPv4", "IPv6"]
+ROUTED = {"routingMode": "native", "nativeRoutingCIDR": "10.0.0.0/8"}
+
+CLUSTERS: Mapping[str, tuple[str, Mapping[str, Any], tuple[Mapping[str, Any], ...]]] = {
+    "kubernetes": ("kubernetes", {"patchNodes": "podCIDRs"}, (V4,)),
+    "kubernetes, annotations": ("kubernetes", {"patchNodes": "annotations"}, (V4,)),
+    "kubernetes, dual-stack": ("kubernetes", {"patchNodes": "podCIDRs", "ipFamilies": DUAL}, (BOTH,)),
+    "cluster-pool": ("cluster-pool", {}, (V4, TWO)),
+    "cluster-pool, native routing": ("cluster-pool", {"cilium": ROUTED}, (V4,)),
+    "cluster-pool, tunnel": ("cluster-pool", {"cilium": {"routingMode": "tunnel"}}, (V4,)),
+    "cluster-pool, dual-stack": ("cluster-pool", {"ipFamilies": DUAL}, (BOTH,)),
+    "cluster-pool, IPv6": ("cluster-pool", {"ipFamilies": ["IPv6"]}, ({"ipv6": BOTH["ipv6"]},)),
+    "cluster-pool, adopt": (
+        "cluster-pool",
+        {"ipam": {"operator": "adopt"}},
+        (V4, {"ipv4": {"cidrs": ["10.7.0.0/20"], "blockSize": 26}, "unlisted": True}),
+    ),
+    "multi-pool": ("multi-pool", {"ipam": {"pinning": "none"}}, (V4, TWO)),
+    "multi-pool, pinned to pools": ("multi-pool", {"ipam": {"pinning": "pool"}}, (V4, TWO)),
+    "multi-pool, pinned to nodes": (
+        "multi-pool",
+        {"ipam": {"pinning": "node"}},
+        ({**V4, "nodeSelector": 'rack == "a"'}, TWO),
+    ),
+    "multi-pool, created by the operator": (
+        "multi-pool",
+        {"ipam": {"pinning": "none", "autoCreate": ["default"]}},
+        (V4,),
+    ),
+    "crd": ("crd", {}, (V4,)),
+    "MetalLB": ("cluster-pool", {"bgp": "metallb", "patchNodes": "podCIDRs"}, (V4,)),
+}
+
+
+def compiled(name: str, version: str) -> Compilation | None:
+    """Compile a cluster for a minor; None where that minor does not have it."""
+    mode, spec, pools = CLUSTERS[name]
+    minor = version.rpartition(".")[0]
+    documents = [
+        fleet.cluster(mode, version=minor, **spec),
+        *(fleet.pool(f"p{index}" if index else "default", **each) for index, each in enumerate(pools)),
+        fleet.inventory(NODES),
+    ]
+    try:
+        return fleet.compiled(fleet.as_json(documents))
+    except Refused:
+        return None
+
+
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    yield from filter(None, yaml.load_all(text, yaml.CSafeLoader))
+
+
+def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    (one,) = (each for each in found if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return one
+
+
+def first(name: str) -> tuple[int, int]:
+    """Return the first minor that has a mode and a pinning."""
+    return (1, 15) if "pinned" in name else (1, 14) if "multi-pool" in name else (1, 11)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_chart_gives_what_is_rendered(name: str, version: str, tmp_path: Path) -> None:
+    compilation = compiled(name, version)
+    minor = (1, int(version.split(".")[1]))
+    assert (compilation is None) == (minor < first(name) or (name == "MetalLB" and minor > (1, 16)))
+    if compilation is None:
+        return
+    values = tmp_path / "values.yaml"
+    values.write_text(compilation.files["cilium/helm-values.yaml"])
+    done = subprocess.run(
+        [HELM, "template", "cilium", CHARTS / version, "--namespace", "kube-system", "--values", values],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+    found = list(objects(done.stdout))
+
+    (promised,) = objects(compilation.files["cilium/configmap.yaml"])
+    flags = named(found, "ConfigMap", "cilium-config")["data"]
+    assert {key: flags.get(key) for key in promised["data"]} == promised["data"]
+
+    (container,) = named(found, "Deployment", "cilium-operator")["spec"]["template"]["spec"]["containers"]
+    assert set(arguments(compilation)) <= set(container["args"])
+    assert bool(arguments(compilation)) == (
+        compilation.plan.cluster.mode == "cluster-pool" and "adopt" not in name
+    )
+
+
+def arguments(compilation: Compilation) -> list[str]:
+    """Return the arguments that the Component appends to the operator's."""
+    (component,) = objects(compilation.files["cilium/component/kustomization.yaml"])
+    patches = [json.loads(each["patch"]) for each in component["patches"] if "patch" in each]
+    return [step["value"] for patch in patches for step in patch]
