@@ -10,7 +10,8 @@ An example is a txtar archive: a header, then files between `-- name --` lines.
     #! latin                              the wrong side is written in ISO 8859-1, not in UTF-8
     #! exit: 1, REASON                    with what the right side ends, where that is not 0
     -- before/PATH --                     a file of the base in place of its own, when that was compiled: implies `compiled`
-    -- wrong/PATH --                      what the wrong side has in place of it; the only line `(deleted)`: it has no such file
+    -- wrong/PATH --                      what the wrong side has in place of it; the only line `(deleted)`: it has no such file;
+                                          `(link to PATH)`: a symbolic link
     -- right/PATH --                      the same of the right side
     -- said --                            the finding of this code on the wrong side: `pytest tests/test_examples.py --update`
 
@@ -30,6 +31,8 @@ _BASE = "base-"
 _SUFFIX = ".txtar"
 DELETED = "(deleted)\n"
 """The text of a file that a side does not have, although the base has it."""
+LINK = re.compile(r"\(link to (\S+)\)\n").fullmatch
+"""The text of a symbolic link."""
 
 
 class Side(Struct, frozen=True, kw_only=True):

@@ -60,10 +60,14 @@ def _capability(field: str) -> Capability:
 def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     """IPC0106: a Calico pool's `namespaceSelector` can be the one of a CiliumPodIPPool.
 
-    Only in multi-pool mode and from Cilium 1.19 on pools are chosen by namespaces; in other modes a block
-    serves pods of every namespace on its node. Cilium's field is a LabelSelector, so text that no
-    LabelSelector can say is refused, and so is the label `projectcalico.org/name`, which only Calico sees.
-    Remove the field, or leave the pool out.
+    Only in multi-pool mode and from Cilium 1.19 on pools are chosen by namespaces. Cilium's field is a
+    LabelSelector, so text that no LabelSelector can say is refused, and so is the label
+    `projectcalico.org/name`, which only Calico sees.
+
+    Why: in other modes a block serves pods of every namespace on its node. Pods of other namespaces would
+    get addresses that firewalls know as those of one.
+
+    Run: remove the field, or leave the pool out; then `ipamc compile CLUSTER`.
     """
     selector = pool.namespace_selector
     if selector is None:

@@ -145,9 +145,14 @@ class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure 
 def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
     """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time.
 
-    A file can have a mistake every few bytes, and a finding takes a hundred times the memory of what it is
-    about. So a stage of a compile stops at its 10,000th error, and of more warnings or notes of one code only
-    the number is shown. One cause is behind most of them as a rule: correct the first ones, and run again.
+    A stage of a compile stops at its 10,000th error, and of more warnings or notes of one code only the
+    number is shown.
+
+    Why: a file can have a mistake every few bytes, and a finding takes a hundred times the memory of what
+    it is about. A hostile file would take all memory of a CI job.
+
+    Run: one cause is behind most of them as a rule: correct the first ones, and run `ipamc compile CLUSTER`
+    again.
     """
     if last.severity is Severity.ERROR:
         return error(

@@ -13,9 +13,14 @@ from ipamc.model.wording import listing, shown, typed
 def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str) -> Diagnostic:
     """IPC0012: a pool of Calico or a ClusterCIDR has no fields of ipamc's own IPPool.
 
-    In the dialects where these fields do not exist nothing would be reserved, pinned or put first by them.
-    Write the pool as an IPPool of ipamc/v1alpha1 with the same name, ranges, block size and selector: nodes
-    keep their blocks.
+    These are fields such as `reserved`, `pins`, `priority` and `overflow`.
+
+    Why: in the dialects where these fields do not exist nothing would be reserved, pinned or put first by
+    them.
+
+    Run: write the pool as an IPPool of ipamc/v1alpha1 with the same name, ranges, block size and selector;
+    `ipamc schema IPPool` prints its fields. After `ipamc compile CLUSTER` all nodes have the blocks that
+    they had.
     """
     first, *others = fields
     return error(
@@ -33,9 +38,13 @@ def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str
 def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains.
 
-    Lower-case letters, digits, `-` and `.`, with a letter or digit at both ends, at most 253 characters: the
-    kube-apiserver refuses any other name (apimachinery, validation of names). A namespace has no dot and at
-    most 63 characters.
+    Lower-case letters, digits, `-` and `.`, with a letter or digit at both ends, at most 253 characters. A
+    namespace has no dot and at most 63 characters.
+
+    Why: the kube-apiserver refuses any other name (apimachinery, validation of names), so the manifests
+    could not be applied.
+
+    Run: take the names from the cluster: `kubectl get nodes -o name`. Then `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0101",
@@ -48,9 +57,13 @@ def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> D
 def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     """IPC0102: labels are valid in Kubernetes.
 
-    No node can have an invalid label, so no selector could match it. A key is an optional DNS prefix and a
-    name of at most 63 characters; a value is empty, or at most 63 characters of letters, digits, `-`, `_` and
-    `.`.
+    A key is an optional DNS prefix and a name of at most 63 characters; a value is empty, or at most 63
+    characters of letters, digits, `-`, `_` and `.`.
+
+    Why: no node in Kubernetes can have an invalid label, so a selector that asks for it never finds a node,
+    and the pool stays unused.
+
+    Run: take the labels from the cluster: `kubectl get nodes --show-labels`. Then `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0102",
@@ -63,8 +76,13 @@ def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
 def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
     """IPC0103: no two nodes, pools, CiliumNodes or Clusters of a folder have the same name.
 
-    The lock identifies nodes and pools by name. A `v1 Node` may have the name of a `planned` entry of an
-    inventory, and replaces it. Pools of all dialects share one space of names.
+    A `v1 Node` may have the name of a `planned` entry of an inventory, and replaces it. Pools of all
+    dialects share one space of names.
+
+    Why: the lock identifies nodes and pools by name. Of two pools with one name nobody could say which of
+    them a block belongs to, and two entries of a node may have different labels.
+
+    Run: remove or rename one of the two; the finding names both places. Then `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0103",
@@ -94,8 +112,13 @@ def _renamed(name: str, folder: str, better: str) -> str:
 def other_folder(at: At, named: str, name: str, folder: str) -> Diagnostic:
     """IPC0104: a Cluster has the name of its folder.
 
-    The lock and the rendered tree are found by the folder, and commands accept either name. Rename the folder
-    with `git mv`, or change `metadata.name`.
+    The lock and the rendered tree are found by the folder, and commands accept either name.
+
+    Why: with two names a command would be given to one cluster and do its work in another. A folder that
+    was copied to start a new cluster still has the old name, and an old lock.
+
+    Run: change `metadata.name`, or rename the folder: `git mv clusters/OLD clusters/NAME`. Then `ipamc
+    compile NAME`.
     """
     return error(
         "IPC0104",
@@ -108,8 +131,14 @@ def other_folder(at: At, named: str, name: str, folder: str) -> Diagnostic:
 def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
     """IPC0105: a folder has exactly one Cluster.
 
-    It names the Cilium version and the IPAM mode of the output, which have no safe defaults. `ipamc init
-    NAME` writes a Cluster to start from, beside the files that are there.
+    It may be in any file of the folder.
+
+    Why: the Cluster names the Cilium version and the IPAM mode of the output. Neither has a safe default:
+    with another mode, agents ignore the blocks that were rendered.
+
+    Run: `ipamc init NAME` writes a Cluster beside the files that are there; `ipamc import NAME dump.json` makes
+    one from a
+    running cluster. Then `ipamc compile NAME`.
     """
     better = as_subdomain(name)
     rename = "" if better in {"", name} else f"{_renamed(name, folder, better)}, then "
@@ -127,10 +156,14 @@ def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
 def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
     """IPC0107: an input is a regular file inside its cluster's folder, of at most 256 MiB.
 
-    Everything that decides a cluster's addresses is in its folder, so that a review sees every cause of a
-    change. A link may point to another file of the same folder. Links that leave the folder, links to
-    folders, links to nothing, pipes and devices are refused: put a copy of the file there instead. All inputs
-    of a cluster have at most 1 GiB together.
+    A link may point to another file of the same folder. Links that leave the folder, links to folders,
+    links to nothing, pipes and devices are refused. All inputs of a cluster have at most 1 GiB together.
+
+    Why: everything that decides a cluster's addresses is in its folder, so that a review sees every cause
+    of a change. A link of a stranger could read a file of the CI machine.
+
+    Run: put a copy of the file there instead: `cp --remove-destination TARGET LINK`. Then `ipamc compile
+    CLUSTER`.
     """
     return error("IPC0107", at, f"{name!r} {problem}", help=fix)
 

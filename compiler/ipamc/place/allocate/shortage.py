@@ -58,7 +58,7 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
 
     Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the same
     selector and those that `overflow` names may take a full pool's place: a rack never spills into another by
-    accident. Add a CIDR to the pool (`ipamc suggest pool` finds a free one), name another pool in its
+    accident. Add a CIDR to the pool (`ipamc suggest pool --size 22` finds a free one), name another pool in its
     `overflow`, or release what is in quarantine and no longer used: `ipamc lock --release CIDR`.
     """
     full = _FullPools(cluster, after)
