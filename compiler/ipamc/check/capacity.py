@@ -29,9 +29,14 @@ LOW = 10
 def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
     """IPC0215: a pool has less than 10 % of its addresses free, or in blocks whose quarantine is over.
 
-    Nodes that join when it is full are refused, or get a block of its overflow. Add a CIDR at the end of its
-    `cidrs`: no node moves. A pool of Calico and a ClusterCIDR have one CIDR of a family: add another pool with
-    the same selector.
+    Blocks whose quarantine is over count as free.
+
+    Why: nodes that join when the pool is full are refused, or get a block of its `overflow`. An autoscaler
+    that adds nodes in the night finds the pool full.
+
+    Run: add a CIDR at the end of its `cidrs`: no node moves. `ipamc suggest pool CLUSTER --pool POOL --size
+    20` finds one. A pool of Calico and a ClusterCIDR have one CIDR of a family: add another pool with the
+    same selector. `ipamc show CLUSTER --runway` shows how long the room lasts.
     """
     for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family

@@ -136,7 +136,13 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
 def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0221: an `unlisted` pool needs cluster-pool mode with `operator: adopt`.
 
-    Only the operator gives out blocks of such a pool. In other modes no node would ever get one.
+    An `unlisted` pool is for nodes that are not in the inventory, such as those of an autoscaler.
+
+    Why: only the operator gives out blocks of such a pool, and with `operator: bystander` it gives out
+    none. In other modes no node would ever get one.
+
+    Run: remove `unlisted`, or let the operator give out blocks: `operator: adopt` in the Cluster. Then
+    `ipamc compile CLUSTER`, and read `ipamc plan CLUSTER` before you apply it.
     """
     if cluster.operator_adopts:
         return

@@ -38,7 +38,13 @@ def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
 def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0217: no two pins share an address.
 
-    The same addresses are kept for two nodes, or twice for one node.
+    This holds for pins of one pool and of two.
+
+    Why: the same addresses are kept for two nodes, or twice for one node. Only one of them could have the
+    block, and the other would wait for ever.
+
+    Run: pin one of them elsewhere; `ipamc show CLUSTER --show-blocks` shows which blocks are taken. Then
+    `ipamc compile CLUSTER`.
     """
     for outer, pin in overlaps(pins, lambda pin: pin.block):
         yield error(
@@ -53,8 +59,13 @@ def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
 def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0218: a pin shares no address with a reserved or excluded CIDR.
 
-    Reserved and excluded addresses are given to no node, not even by a pin. Take the pinned block out of the
-    reservation first.
+    The pool's own `reserved` and the cluster's `excludedCIDRs` count.
+
+    Why: reserved and excluded addresses are given to no node, not even by a pin, because something else has
+    them: two machines would answer for one address.
+
+    Run: pin another block, or take the pinned block out of the reservation first; then `ipamc compile
+    CLUSTER`.
     """
     for pin in pins:
         for what, field, under in (
@@ -105,8 +116,12 @@ def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
 def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0222: no node is pinned to a block of an `unlisted` pool.
 
-    The operator hands out that pool by itself, to nodes outside the inventory: it may give the pinned block
-    to one of them.
+    A pin to a block of another pool is fine.
+
+    Why: the operator hands out an `unlisted` pool by itself, to nodes outside the inventory: it may give
+    the pinned block to one of them, and two nodes have the same addresses.
+
+    Run: pin the node to a block of another pool, or remove `unlisted`; then `ipamc compile CLUSTER`.
     """
     for pin in pins:
         if pin.pool.unlisted:

@@ -68,7 +68,13 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0208: no range shares an address with an excluded CIDR, unless `reserved` covers what they share.
 
     `excludedCIDRs` are addresses of the outside world: the service range, node networks, other clusters.
-    CIDRs of Calico pools that are not for workloads count too. Traffic for such an address would go to a pod.
+    CIDRs of Calico pools that are not for workloads count too.
+
+    Why: a block of such addresses would be given to a node. Traffic for a service or for a server outside
+    would go to a pod.
+
+    Run: use another range (`ipamc suggest pool CLUSTER --size 20` finds a free one), or add what both share
+    to `reserved` of the pool: it is given to no node. Then `ipamc compile CLUSTER`.
     """
     for pool in cluster.pools:
         reserved = outermost(cidr.block for cidr in pool.reserved)
@@ -91,8 +97,12 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0209: no node's InternalIP lies in a range, unless it is reserved.
 
-    A pod could get the address of a node, and routes to the node would lead to the pod. Reserve the node
-    network inside the pool, or move the range.
+    The addresses are those of the Node objects in the cluster's folder.
+
+    Why: a pod could get the address of a node, and routes to the node would lead to the pod.
+
+    Run: move the range (`ipamc suggest pool CLUSTER --size 20` keeps away from the addresses of nodes), or
+    add the node network to `reserved` of the pool. Then `ipamc compile CLUSTER`.
     """
     ranges = RangeIndex(cluster.pools)
     found: dict[Range, list[tuple[Pool, Node, int]]] = {}
@@ -124,8 +134,12 @@ def _around(nodes: list[tuple[Pool, Node, int]], cidr: Range) -> Block:
 def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0210: every range holds at least one block.
 
-    A `blockSize` below the range's prefix length asks for a block larger than the range. Cilium accepts such
-    a range, and reports it as full for ever.
+    This holds for `blockSize` and for each class of `blockSizes`.
+
+    Why: a block size below the range's prefix length asks for a block larger than the range. Cilium accepts
+    such a range, and reports it as full for ever: no node gets an address of it.
+
+    Run: use a longer prefix length as `blockSize`, or a wider range; then `ipamc compile CLUSTER`.
     """
     for family, part in pool.families.items():
         for cidr in part.ranges:
@@ -153,8 +167,13 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0212: a pool keeps the bounds of the dialect that it is written in.
 
     Calico allows a `blockSize` of 20 to 32 and of 116 to 128; a ClusterCIDR's `perNodeHostBits` is at least
-    4. A file that Calico or node-ipam-controller would refuse is refused here too. Write a native IPPool for
-    other sizes.
+    4.
+
+    Why: Calico or node-ipam-controller would refuse the file, so it is not the one that a cluster has: most
+    often a digit is wrong.
+
+    Run: write the value that the cluster has, or write the pool as an IPPool of ipamc/v1alpha1, which has
+    no such bounds: `ipamc schema IPPool`. Then `ipamc compile CLUSTER`.
     """
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
@@ -178,8 +197,11 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
 def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0213: reserved CIDRs and pins lie in a range of their pool.
 
-    A reservation or pin outside every range has no effect. Most often a digit is wrong, or the range was
-    moved.
+    Why: a reservation or pin outside every range has no effect. Most often a digit is wrong, or the range
+    was moved: addresses that were to be kept for a router are then given to pods.
+
+    Run: correct the CIDR, or remove it; `ipamc show CLUSTER --ranges` shows the ranges of all pools. Then
+    `ipamc compile CLUSTER`.
     """
     ranges = outermost(cidr.block for part in pool.families.values() for cidr in part.ranges)
     for reserved in pool.reserved:
@@ -206,8 +228,14 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
 def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0214: a selector can match a node.
 
-    This one asks for a label that Kubernetes does not allow, for two values of one label, or for a value out
-    of an empty set: it serves no node.
+    A selector cannot match if it asks for a label that Kubernetes does not allow, for two values of one
+    label, or for a value out of an empty set.
+
+    Why: the pool, or the size class, serves no node. Its nodes have no block, or one of another pool or
+    another size.
+
+    Run: correct the selector; `ipamc why NODE` shows which pools select a node. Then `ipamc compile
+    CLUSTER`.
     """
     if why := pool.selector.impossible():
         yield warning(
@@ -229,8 +257,13 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
 def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0219: `overflow` and `autoCreate` name pools that exist.
 
-    A name that matches no pool is a typing error. Nodes that should overflow would be refused on the day on
-    which the pool is full.
+    A pool cannot overflow into itself.
+
+    Why: a name that matches no pool is a typing error. Nodes that should overflow would be refused on the
+    day on which the pool is full.
+
+    Run: write one of the names that the finding shows; `ipamc show CLUSTER` lists the pools. Then `ipamc
+    compile CLUSTER`.
     """
     known = {pool.name for pool in cluster.pools}
     in_order = sorted(known)
@@ -267,8 +300,14 @@ def _some(known: list[str], but: str = "") -> str:
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0216: ranges lie inside `nativeRoutingCIDR`.
 
-    With native routing Cilium masquerades all traffic to addresses outside this CIDR. Pods of a range outside
-    it reach each other with the address of a node as their source.
+    This holds where `routingMode` is native.
+
+    Why: with native routing Cilium masquerades all traffic to addresses outside this CIDR. Pods of a range
+    outside it reach each other with the address of a node as their source, so network policies and
+    firewalls see the wrong sender.
+
+    Run: widen `nativeRoutingCIDR` so that it covers all ranges, or use ip-masq-agent; then `ipamc compile
+    CLUSTER`.
     """
     routed = cluster.native_routing
     if routed is None or cluster.routing_mode == "tunnel":
@@ -291,11 +330,15 @@ def ipv6_too_wide(
 ) -> Iterator[Diagnostic]:
     """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it.
 
-    Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range, and refuse a bitmap of
-    more than 2^16: the operator does not start (with `operator: bystander` only once it is to adopt). The
-    mask is the longest prefix length of the cluster in cluster-pool mode, and the pool's own in multi-pool
-    mode. With `pinning: node` the operator reads only the ranges of pools that are further candidates of
-    nodes (`shared_pools`).
+    The mask is the longest prefix length of the cluster in cluster-pool mode, and the pool's own in
+    multi-pool mode. With `pinning: node` only the ranges of pools that are further candidates of nodes are
+    read (`shared_pools`). There is no limit for IPv4.
+
+    Why: Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range, and refuse a
+    bitmap of more than 2^16: the operator does not start (with `operator: bystander` only once it is to
+    adopt), and no new node gets addresses.
+
+    Run: use a narrower range or larger blocks, as the finding says; then `ipamc compile CLUSTER`.
     """
     first: dict[int, PoolFamily] = {}
     for pool in cluster.pools:

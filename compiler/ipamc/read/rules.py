@@ -185,8 +185,14 @@ def not_tests(at: At, kind: str) -> Diagnostic:
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0201: a CIDR has no bits set beyond its prefix length.
 
-    Kubernetes refuses these from 1.36 on (StrictIPCIDRValidation), Calico always. Either the address or the
-    length may be wrong, so ipamc does not guess.
+    The addresses below the prefix length are zero: 10.244.0.0/16, and not 10.244.8.0/16.
+
+    Why: either the address or the length is wrong, so ipamc does not guess: a pool could be sixteen times
+    too large. Kubernetes refuses such podCIDRs from 1.36 on (StrictIPCIDRValidation), and warns before;
+    Calico always refuses them.
+
+    Run: write the CIDR that is meant; the finding shows the one with this length. Then `ipamc compile
+    CLUSTER`.
     """
     return error("IPC0201", at, reason, help=f"write {better}" if better else "")
 
@@ -194,8 +200,12 @@ def host_bits(at: At, reason: str, better: str) -> Diagnostic:
 def wrong_family(at: At, text: str, family: int) -> Diagnostic:
     """IPC0202: an IPv4 field has IPv4 CIDRs, an IPv6 field has IPv6 CIDRs.
 
-    Move the CIDR to the other field. Lists such as `excludedCIDRs`, `reserved` and `pins` accept both
-    families.
+    Lists such as `excludedCIDRs`, `reserved` and `pins` accept both families.
+
+    Why: block sizes are set for each family. A block of /24 is 256 addresses of IPv4, and more than the
+    whole range of an IPv6 pool: in the wrong field no block would be what was planned.
+
+    Run: move the CIDR to the other field; then `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"move it to ipv{10 - family}"
@@ -205,8 +215,12 @@ def wrong_family(at: At, text: str, family: int) -> Diagnostic:
 def mapped(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0203: no CIDR is an IPv4-mapped IPv6 address.
 
-    `::ffff:10.0.0.0/104` is an IPv4 range to some programs and an IPv6 range to others. Kubernetes refuses it
-    from 1.36 on. Write the IPv4 range.
+    This is about `::ffff:0:0/96`, where IPv6 has a copy of all IPv4 addresses.
+
+    Why: `::ffff:10.0.0.0/104` is an IPv4 range to some programs and an IPv6 range to others. Kubernetes
+    refuses it from 1.36 on, and warns before.
+
+    Run: write the IPv4 range in the IPv4 field; then `ipamc compile CLUSTER`.
     """
     return error("IPC0203", at, reason, help=f"write {better}" if better else "write the IPv4 range")
 
@@ -214,8 +228,13 @@ def mapped(at: At, reason: str, better: str) -> Diagnostic:
 def not_for_pods(at: At, reason: str) -> Diagnostic:
     """IPC0204: pods have no link-local, multicast or loopback addresses.
 
-    Routers do not forward these. Use a range of unicast addresses: private (RFC 1918), shared (RFC 6598),
-    unique local (RFC 4193) or public.
+    As excluded CIDRs such addresses may be named.
+
+    Why: routers do not forward link-local and loopback addresses, and a multicast address is no source of a
+    packet: pods with such addresses reach nothing outside their node.
+
+    Run: use a range of unicast addresses: private (RFC 1918), shared (RFC 6598), unique local (RFC 4193) or
+    public. `ipamc suggest pool CLUSTER --size 20` finds a free one. Then `ipamc compile CLUSTER`.
     """
     return error("IPC0204", at, reason, help="use a range of unicast addresses")
 
@@ -223,8 +242,12 @@ def not_for_pods(at: At, reason: str) -> Diagnostic:
 def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
     """IPC0205: a CIDR is in canonical form (RFC 5952).
 
-    ipamc reads other forms and renders the canonical one. Kubernetes compares podCIDRs as text, so another
-    spelling counts as a change.
+    ipamc reads other forms and renders the canonical one, in lower case and as short as can be.
+
+    Why: Kubernetes compares podCIDRs as text, so another spelling on a Node counts as a change, which it
+    refuses. A search in git for the rendered form does not find the input.
+
+    Run: write the form that the finding shows; then `ipamc compile CLUSTER`.
     """
     return warning("IPC0205", at, f"{shown(text)} is not canonical", help=f"write {canonical}")
 
@@ -232,8 +255,12 @@ def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
 def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0206: a CIDR is an address, a slash and a prefix length.
 
-    Leading zeros (`010.0.0.0/8`) are octal to some programs, so they are refused. Write a single address with
-    the length 32 or 128.
+    A single address has the length 32 or 128.
+
+    Why: Kubernetes refuses what is no CIDR. Leading zeros (`010.0.0.0/8`) are octal to some programs, which
+    read 8.0.0.0/8, and decimal to others.
+
+    Run: write an address and a prefix length, such as 10.0.0.0/16; then `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0206",
