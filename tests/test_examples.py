@@ -20,6 +20,7 @@ EXAMPLES = examples(assets("examples"))
 
 NOT_SHOWN = {
     "IPC0013": "ten thousand findings are no example",
+    "IPC0312": "it takes thousands of pools and of nodes",
 }
 """Codes for which there can be no example, and why."""
 

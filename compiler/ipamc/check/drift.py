@@ -246,8 +246,13 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0309: a pinned node holds another block.
 
-    A pin applies when a node gets a block; a node that holds another block keeps it. `ipamc lock --renumber
-    NODE` moves it to its pin.
+    A pin applies when a node gets a block; a node that holds another block keeps it.
+
+    Why: firewall rules or routers that were written for the pin do not fit the node, until it moves. ipamc
+    moves no running node because of an edit.
+
+    Run: `ipamc lock CLUSTER --renumber NODE` reserves the pinned block; `ipamc runbook CLUSTER` shows how
+    the node moves to it. If the pin is wrong, pin the block that the node holds.
     """
     if not any(pool.pins for pool in plan.cluster.pools):
         return

@@ -188,6 +188,12 @@ def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
     Its labels or the pool's nodeSelector changed. The block stays: a held block is never moved by an edit
     elsewhere.
+
+    Why: the node has addresses of a rack, or of a zone, in which it no longer is. If the label is right,
+    routes and firewall rules lead to the wrong place.
+
+    Run: if the edit was a mistake, take it back. If it was meant, move the node: `ipamc lock CLUSTER
+    --renumber NODE`, and `ipamc runbook CLUSTER` shows the steps.
     """
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"

@@ -275,5 +275,11 @@ def selector_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
 
     A text is in Calico's language, and is read exactly as Calico reads it: `rack == "r1" && has(gpu)`. An
     object is a Kubernetes NodeSelector if it has nodeSelectorTerms, else a LabelSelector.
+
+    Why: a selector that is read otherwise than it was meant gives nodes blocks of another rack, and routes
+    of a whole rack are wrong.
+
+    Run: correct it where the finding points; then `ipamc compile CLUSTER`, and `ipamc why NODE` shows which
+    pools select a node.
     """
     return error("IPC0301", at, problem, help=way_out)

@@ -126,8 +126,13 @@ def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]
     """IPC0306: a pinned block is free for its node, or was released.
 
     A pin takes no block that another node holds or is to move to, and no addresses that are reserved or
-    excluded. A block that another node left is in quarantine; a pin takes it only with consent. Pin another
-    block, or consent: `ipamc lock --release CIDR`.
+    excluded. A block that another node left is in quarantine; a pin takes it only with consent.
+
+    Why: two nodes would have the same addresses. During the quarantine routers and firewalls may still know
+    the addresses as those of the old node.
+
+    Run: pin another block, or consent: `ipamc lock CLUSTER --release CIDR`. `ipamc which ADDRESS` shows who
+    has a block. Then `ipamc compile CLUSTER`.
     """
     places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
     for conflict in conflicts:

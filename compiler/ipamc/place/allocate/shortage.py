@@ -56,10 +56,15 @@ class Unserved(msgspec.Struct, frozen=True):
 def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0303: the pool that serves a node has room for it.
 
-    Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the same
-    selector and those that `overflow` names may take a full pool's place: a rack never spills into another by
-    accident. Add a CIDR to the pool (`ipamc suggest pool --size 22` finds a free one), name another pool in its
-    `overflow`, or release what is in quarantine and no longer used: `ipamc lock --release CIDR`.
+    Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the
+    same selector and those that `overflow` names may take a full pool's place.
+
+    Why: a rack never spills into another by accident: routers of one rack do not lead to addresses of
+    another.
+
+    Run: add a CIDR to the pool (`ipamc suggest pool CLUSTER --pool POOL --size 20` finds a free one), name
+    another pool in its `overflow`, or release what is in quarantine and no longer used: `ipamc lock CLUSTER
+    --release CIDR`. Then `ipamc compile CLUSTER`.
     """
     full = _FullPools(cluster, after)
     for shortage, nodes in grouped(short for short in shorts if not short.room):
@@ -77,8 +82,13 @@ def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> It
     """IPC0305: a dual-stack pool serves all the families that a node still needs, or none.
 
     The pool has room in one family but not in the other, and no other pool may take its place. It gives
-    neither, so that the blocks of a node stay together. Add a CIDR of the family that is full, or name
-    another pool in `overflow`.
+    neither.
+
+    Why: the blocks of a node stay together: a node with IPv4 addresses of one rack and IPv6 addresses of
+    another would need routes to both.
+
+    Run: add a CIDR of the family that is full (`ipamc suggest pool CLUSTER --pool POOL --size 20` finds
+    one), or name another pool in `overflow`. Then `ipamc compile CLUSTER`.
     """
     full = _FullPools(cluster, after)
     for shortage, nodes in grouped(short for short in shorts if short.room):
@@ -114,8 +124,13 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
 def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     """IPC0307: every family of the cluster is in a pool that serves the node.
 
-    A node needs a block of each of `ipFamilies`; Cilium waits for ever for a missing one. Give one of the
-    node's pools a range of that family, or select the node with a pool that has one.
+    A node needs a block of each of `ipFamilies`, of one pool or of several.
+
+    Why: Cilium waits for ever for a missing family: in cluster-pool mode the agent does not start without
+    it.
+
+    Run: give one of the node's pools a range of that family, select the node with a pool that has one, or
+    take the family out of `ipFamilies`. Then `ipamc compile CLUSTER`.
     """
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
