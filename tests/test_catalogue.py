@@ -155,7 +155,7 @@ def parameters(words: list[str]) -> list[click.Parameter]:
     """Return what a command takes, by the words that begin it, and drop them; raises AssertionError for no command."""
     command: click.Command = main_command
     context = click.Context(command)
-    while isinstance(command, click.Group):
+    while isinstance(command, click.Group) and not words[0].startswith("-"):
         found = command.get_command(context, words.pop(0))
         assert found is not None
         command, context = found, click.Context(found, parent=context)

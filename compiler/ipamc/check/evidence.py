@@ -117,10 +117,15 @@ def _is_moving(one: set[Block], other: set[Block], held: set[Block], former: set
 def block_unknown(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[Diagnostic]:
     """IPC0434: of a running node that the lock does not know, the CiliumNode is in the input.
 
-    In every mode but kubernetes only the CiliumNode tells which block a running node has. Without it the node
-    would get another block than its pods use. A node runs if it is Ready, or has the annotations or the
-    condition that Cilium's agent sets; podCIDRs alone are of kube-controller-manager. Where no node has pods
-    of Cilium's yet, as in a new cluster, say so with `ipamc lock --no-pods`.
+    In every mode but kubernetes only the CiliumNode tells which block a running node has. A node runs if it
+    is Ready, or has the annotations or the condition that Cilium's agent sets; podCIDRs alone are of
+    kube-controller-manager.
+
+    Why: the node would get another block than its pods use.
+
+    Run: `kubectl get nodes,ciliumnodes -o json > clusters/CLUSTER/nodes.json`, then `ipamc compile
+    CLUSTER`. Where no node has pods of Cilium's yet, as in a new cluster: `ipamc lock CLUSTER --no-pods
+    NODE`, or `--no-pods all`.
     """
     if nodes:
         lock = f"ipamc lock {cluster.name} --no-pods"
@@ -151,10 +156,14 @@ def other_cluster(
 ) -> Iterator[Diagnostic]:
     """IPC0438: most nodes show at least one of the blocks that the lock has for them.
 
-    Where Cilium's operator decides, the lock follows the CiliumNodes in the input. A few nodes may have lost all
-    their blocks, as when they were created again. More than half of them look like a dump of another cluster,
-    with nodes and pools of the same names. If it is of this cluster, as where the seeds were not applied:
-    `ipamc lock --follow`.
+    A few nodes may have lost all their blocks, as when they were created again.
+
+    Why: where Cilium's operator decides, the lock follows the CiliumNodes in the input. More than half of
+    the nodes with other blocks look like a dump of another cluster, with nodes and pools of the same names:
+    the lock would take over its blocks.
+
+    Run: make the dump again, with the kubeconfig of this cluster: `kubectl config current-context`. If it
+    is of this cluster, as where the seeds were not applied: `ipamc lock CLUSTER --follow`.
     """
     if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
         first = strange[0]
@@ -172,7 +181,12 @@ def other_cluster(
 def no_pods_of_whom(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
     """IPC0436: `--no-pods` names a node of the inventory.
 
-    A consent that matches nothing is a typo, and is refused.
+    `--no-pods all` names every node.
+
+    Why: a consent that matches nothing is a typo, and the node that was meant would still be refused
+    (IPC0434).
+
+    Run: `kubectl get nodes` shows the names; then `ipamc lock CLUSTER --no-pods NODE`.
     """
     known = {node.name for node in cluster.nodes} if consent.no_pods else set()
     for name in sorted(consent.no_pods - {"all"} - known):
@@ -191,9 +205,13 @@ def _texts(blocks: Iterable[Block]) -> str:
 def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> Iterator[Diagnostic]:
     """IPC0424: a CiliumNode without a node keeps its blocks.
 
-    A CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator books
-    them until it collects the object. Add the node to the inventory, or delete the CiliumNode. Blocks of an
-    `unlisted` pool are as they should be.
+    Blocks of an `unlisted` pool are as they should be.
+
+    Why: a CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator
+    books them until it collects the object, and gives them to nobody else.
+
+    Run: add the node to the inventory, or delete the CiliumNode: `kubectl delete ciliumnode NODE`. Then
+    make the dump again, and `ipamc compile CLUSTER`.
     """
     families = [family for pool in cluster.pools if pool.unlisted for family in pool.families.values()]
     unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
@@ -211,8 +229,13 @@ def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> I
 def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
     """IPC0425: a node shows one block a family where the mode gives it one.
 
-    Cilium routes every podCIDR of a node, but gives pods addresses of the first one of a family only. ipamc
-    does not guess which of several blocks a running node uses: leave the one in use, or name it in the lock.
+    This holds for kubernetes and cluster-pool mode.
+
+    Why: Cilium routes every podCIDR of a node, but gives pods addresses of the first one of a family only.
+    ipamc does not guess which of several blocks the pods of a running node use.
+
+    Run: `kubectl get pods -A -o wide --field-selector spec.nodeName=NODE` shows which block is in use.
+    Leave that one in the CiliumNode, make the dump again, and `ipamc compile CLUSTER`.
     """
     if not cluster.mode.one_block:
         return
@@ -233,8 +256,13 @@ def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[
 def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
     """IPC0426: no two nodes show the same addresses.
 
-    Two running nodes carry overlapping blocks: the cluster is broken already, and adopting both would write
-    that down. Renumber one of them first.
+    The blocks are those that CiliumNodes, or podCIDRs of Nodes, show.
+
+    Why: two running nodes carry overlapping blocks: the cluster is broken already, and packets for a pod on
+    one may go to the other. Adopting both would write that down.
+
+    Run: drain one of the two, delete its Node and CiliumNode, and let it join again: `kubectl drain NODE`.
+    Then make the dump again, and `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0426",
@@ -248,9 +276,13 @@ def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
 def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
     """IPC0437: the single addresses that two nodes show are in two blocks of the pool.
 
-    In crd mode a node has whole blocks, and gets the one around the addresses that its CiliumNode lists. Two
-    nodes with addresses of one block cannot both have it: use a smaller `blockSize` (or size classes), or move
-    one of the nodes.
+    In crd mode a node has whole blocks, and gets the one around the addresses that its CiliumNode lists.
+
+    Why: two nodes with addresses of one block cannot both have it: one of them would get another block than
+    its pods use.
+
+    Run: use a smaller block, by a longer `blockSize` or by size classes, so that each node's addresses are
+    in a block of their own; or move one of the nodes. Then `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0437",
@@ -284,11 +316,16 @@ def already_given(
 ) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock.
 
-    The running cluster and the lock disagree about who has these addresses. The lock is not changed; find out
-    which is right. A line that waits in quarantine can be released once the old node is really gone. `block`
-    is the node's block where single addresses are shown. The CiliumNode of a `stranger`, a node that is not in
-    the inventory, may be left behind, as when its node got another name. An operator that gives out blocks
-    between the dump and the first apply may give one of the new lock to another node: start again.
+    `block` in the finding is the node's block where single addresses are shown. A `stranger` is a node that
+    is not in the inventory: its CiliumNode may be left behind, as when its node got another name.
+
+    Why: the running cluster and the lock disagree about who has these addresses, so the lock is not
+    changed. An operator that gives out blocks between the dump and the first apply may give one of the new
+    lock to another node.
+
+    Run: find out which is right: `ipamc which ADDRESS`, and `kubectl get ciliumnodes -o yaml`. If the lock
+    was never applied, delete it and start again. A line in quarantine can be released once the old node is
+    really gone: `ipamc lock CLUSTER --release CIDR`.
     """
     state = "quarantined, of" if line.since else "held by"
     way_out = (
@@ -312,8 +349,13 @@ def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides.
 
     In multi-pool mode Cilium's operator gives out the blocks of shared pools, and the lock follows the
-    CiliumNodes in the input. `--settle` cannot say otherwise: export the CiliumNodes again after the node has
-    moved, and the renumber settles itself.
+    CiliumNodes in the input.
+
+    Why: `--settle` would write that the node has a block which the operator did not give it: the old block
+    would go into quarantine while pods use it.
+
+    Run: export the CiliumNodes again after the node has moved, `kubectl get ciliumnodes -o json >
+    clusters/CLUSTER/ciliumnodes.json`: with `ipamc compile CLUSTER` the renumber settles itself.
     """
     shown = ", ".join(str(each.block) for each in node.shown)
     return error(

@@ -111,10 +111,15 @@ def _pool(cluster: Cluster, group: Faulty) -> Pool:
 def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0410: a held block lies in a range of a pool.
 
-    A range was removed or shrunk while nodes hold blocks of it. ipamc does not renumber them behind your
-    back: put the range back (a pool with `disabled: true` gives out nothing new and keeps what is held),
-    consent to a move with `ipamc lock --renumber`, or set `unpooled: hold` on the Cluster to keep the blocks
-    as taken without rendering them.
+    A range was removed or shrunk while nodes hold blocks of it, or a running node shows a block that no
+    pool has.
+
+    Why: the nodes use these addresses, and the operator knows no block outside its ranges: it may give them
+    to others once the range is back. ipamc does not renumber nodes behind your back.
+
+    Run: put the range back (a pool with `disabled: true` gives out nothing new and keeps what is held),
+    consent to a move with `ipamc lock CLUSTER --renumber CIDR`, or set `unpooled: hold` on the Cluster to
+    keep the blocks as taken without rendering them.
     """
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
@@ -131,8 +136,13 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 def held_outside_pools(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0417: blocks outside every pool are held, and not rendered.
 
-    `unpooled: hold` is set: these blocks count as taken, but no manifest is written for them. Give them a
-    pool again to bring them back.
+    `unpooled: hold` is set: these blocks count as taken, but no manifest is written for them.
+
+    Why: a node without a manifest does not get its block back when it is created again, and an operator
+    that hands out ranges does not know these blocks.
+
+    Run: give the blocks a pool again, which may have `disabled: true`; then `ipamc compile CLUSTER`. Or
+    move the nodes: `ipamc lock CLUSTER --renumber CIDR`.
     """
     message = f"{group.lines[0].block} is held outside every pool and not rendered: {group.held_by}"
     yield warning("IPC0417", group.at, message)
@@ -141,9 +151,13 @@ def held_outside_pools(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0411: a held block shares no address with an excluded CIDR.
 
-    `excludedCIDRs` is the outside world: service ranges, node networks, other clusters. A node that holds
-    such a block answers for addresses that belong to others. Take the CIDR out of `excludedCIDRs`, or move
-    the node.
+    `excludedCIDRs` is the outside world: service ranges, node networks, other clusters.
+
+    Why: a node that holds such a block answers for addresses that belong to others: a service or a server
+    outside cannot be reached from some pods.
+
+    Run: take the CIDR out of `excludedCIDRs`, or move the node: `ipamc lock CLUSTER --renumber CIDR`, and
+    `ipamc runbook CLUSTER` shows the steps. `ipamc which ADDRESS` shows who has a block.
     """
     (found,) = group.fault.ranges
     cidr = found.block
@@ -158,8 +172,12 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0412: a held block is of a family of the cluster.
 
-    A family was taken out of `ipFamilies` while nodes hold blocks of it. Running agents still use them; put
-    the family back.
+    A family was taken out of `ipFamilies` while nodes hold blocks of it.
+
+    Why: running agents still use them, and pods have their addresses. Without its lines in the lock nothing
+    would keep other nodes from them.
+
+    Run: put the family back into `ipFamilies`; then `ipamc compile CLUSTER`.
     """
     family = f"IPv{group.fault.family}"
     also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
@@ -170,8 +188,13 @@ def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it.
 
-    The name is that of the CiliumPodIPPool and stands in every node's `pools.allocated`. Under a new name the
-    operator would not know the blocks: up to 1.18 it removes them from running nodes.
+    The name is that of the CiliumPodIPPool and stands in every node's `pools.allocated`.
+
+    Why: under a new name the operator would not know the blocks: up to 1.18 it removes them from running
+    nodes, while their pods use the addresses.
+
+    Run: give the pool its old name again, then `ipamc compile CLUSTER`. A name for people can stand in an
+    annotation of the pool.
     """
     before, pool = group.fault.before, _pool(cluster, group)
     yield error(
@@ -204,6 +227,11 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0415: a held block has another size than the pool would give today.
 
     `blockSize` or a size class changed. Held blocks stay as they are; only newcomers get the new size.
+
+    Why: the node has more addresses than is planned for it, or fewer, for as long as it runs.
+
+    Run: nothing, if that is meant. To give nodes the new size, move them: `ipamc lock CLUSTER --renumber
+    pool/NAME`, and `ipamc runbook CLUSTER` shows the steps.
     """
     pool, (have, size) = _pool(cluster, group), group.fault.sizes
     family = pool.families[group.fault.family]
@@ -219,8 +247,14 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 def over_reserved(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0416: a held block shares addresses with a reserved CIDR.
 
-    The reservation came after the block was given out. The node keeps its block, so pods may get the reserved
-    addresses until the node is moved.
+    The reservation came after the block was given out.
+
+    Why: the node keeps its block, so pods may get the reserved addresses until the node is moved: a router
+    or a server that got one of them meanwhile shares it with a pod.
+
+    Run: `ipamc lock CLUSTER --renumber CIDR` moves the nodes, and `ipamc runbook CLUSTER` shows the steps;
+    use the reserved addresses only then. Or reserve a range that is free: `ipamc show CLUSTER
+    --show-blocks`.
     """
     (found,) = group.fault.ranges
     cidr = found.block

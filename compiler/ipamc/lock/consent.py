@@ -93,8 +93,14 @@ def rename_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement.
 
-    OLD must be gone from the inventory, or two nodes would have one block, and NEW must hold nothing yet. A
-    new machine under a new name then comes up with the addresses that firewalls and routers know.
+    OLD must be gone from the inventory, and NEW must hold nothing yet. The new machine then comes up with
+    the addresses that firewalls and routers know.
+
+    Why: with OLD still there two nodes would have one block, and NEW, if it holds a block already, would
+    lose it under its pods.
+
+    Run: take OLD out of the inventory and add NEW to it, then `ipamc lock CLUSTER --rename OLD=NEW`. `ipamc
+    which NEW` shows whether it holds a block.
     """
     present = {node.name: node for node in cluster.nodes}
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
@@ -127,9 +133,15 @@ def rename_refused(
 def release_refused(lock: Lock, chosen: list[Line], scope: Scope) -> Iterator[Diagnostic]:
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels.
 
-    The addresses of a released line can be given out again at once. A held line is in use; its node has to
-    leave the inventory first. A CIDR that covers a held line is refused whole, so that no half of it is
-    released by accident.
+    A pending line that is released is a renumber that is cancelled. A CIDR that covers a held line is
+    refused whole.
+
+    Why: the addresses of a released line can be given out again at once. A held line is in use by a node:
+    two nodes would have its addresses.
+
+    Run: `ipamc show CLUSTER --state quarantined --show-blocks` shows what can be released. To free a held
+    block, take its node out of the inventory and run `ipamc lock CLUSTER`, which quarantines it; then
+    `ipamc lock CLUSTER --release CIDR`.
     """
     held = [line for line in chosen if line.state is State.HELD]
     others = [line for line in chosen if line.state is not State.HELD]
@@ -145,5 +157,6 @@ def release_refused(lock: Lock, chosen: list[Line], scope: Scope) -> Iterator[Di
             "IPC0429",
             line_at(lock, held[0]),
             f"{scope.text} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in held)}",
-            help="take the node out of the inventory first, or name quarantined lines",
+            help=f"take {names(sorted({line.node for line in held}))} out of the inventory and run ipamc lock {lock.cluster}, which quarantines "
+            "the lines; then release them",
         )

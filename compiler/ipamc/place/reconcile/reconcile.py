@@ -275,9 +275,13 @@ _STALE = {
 def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
     """IPC0413: with `--locked`, the lock must be up to date.
 
-    `--locked` only reads the lock, so that CI never allocates. A newcomer, a leaver, a returning node, a
-    renamed pool or a missing block makes it stale; a day that passes never does. Run `ipamc lock`,
-    review the lines, commit them.
+    A newcomer, a leaver, a returning node, a renamed pool or a missing block makes the lock stale; a day
+    that passes never does.
+
+    Why: `--locked` only reads the lock, so that CI never allocates: two pipelines would give the same block
+    to two nodes, and nobody would have reviewed it.
+
+    Run: `ipamc lock CLUSTER`, review the lines with `git diff`, and commit them.
     """
     for reason, (one, many) in _STALE.items():
         nodes = {entry.node for entry in stale if entry.reason is reason}
