@@ -136,9 +136,8 @@ def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
     Why: the Cluster names the Cilium version and the IPAM mode of the output. Neither has a safe default:
     with another mode, agents ignore the blocks that were rendered.
 
-    Run: `ipamc init NAME` writes a Cluster beside the files that are there; `ipamc import NAME dump.json` makes
-    one from a
-    running cluster. Then `ipamc compile NAME`.
+    Run: `ipamc init NAME` writes a Cluster to start from, beside the files that are there; `ipamc import
+    NAME dump.json` makes one from a running cluster. Then `ipamc compile NAME`.
     """
     better = as_subdomain(name)
     rename = "" if better in {"", name} else f"{_renamed(name, folder, better)}, then "
