@@ -32,7 +32,7 @@ _SUFFIX = ".txtar"
 DELETED = "(deleted)\n"
 """The text of a file that a side does not have, although the base has it."""
 LINK = re.compile(r"\(link to (\S+)\)\n").fullmatch
-"""The text of a symbolic link."""
+"""Matches the text of a symbolic link."""
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -68,6 +68,14 @@ class Example(Struct, frozen=True, kw_only=True):
     """Other codes that a side gives."""
     code_of_right: int = 0
     """With what the command of the right side ends."""
+
+
+def what_it_is(text: str) -> str:
+    """Return what a file is of which there is no text to show: "is deleted", "is empty", "is a link to PATH"; else ""."""
+    if text in {"", DELETED}:
+        return "is deleted" if text else "is empty"
+    link = LINK(text)
+    return f"is a link to {link[1]}" if link else ""
 
 
 def examples(texts: Mapping[str, str]) -> dict[str, Example]:

@@ -114,8 +114,9 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     A range was removed or shrunk while nodes hold blocks of it, or a running node shows a block that no
     pool has.
 
-    Why: the nodes use these addresses, and the operator knows no block outside its ranges: it may give them
-    to others once the range is back. ipamc does not renumber nodes behind your back.
+    Why: pods use these addresses, and the operator knows no block outside its ranges. In cluster-pool mode
+    it reports `allocator not configured for the requested CIDR`; in multi-pool mode it takes the block from
+    the CiliumNode.
 
     Run: put the range back (a pool with `disabled: true` gives out nothing new and keeps what is held),
     consent to a move with `ipamc lock CLUSTER --renumber CIDR`, or set `unpooled: hold` on the Cluster to
@@ -138,8 +139,8 @@ def held_outside_pools(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
     `unpooled: hold` is set: these blocks count as taken, but no manifest is written for them.
 
-    Why: a node without a manifest does not get its block back when it is created again, and an operator
-    that hands out ranges does not know these blocks.
+    Why: a node without a manifest does not get its block back when it is created again. An operator that
+    gives out blocks reports `allocator not configured for the requested CIDR` for these nodes.
 
     Run: give the blocks a pool again, which may have `disabled: true`; then `ipamc compile CLUSTER`. Or
     move the nodes: `ipamc lock CLUSTER --renumber CIDR`.
@@ -174,8 +175,8 @@ def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
     A family was taken out of `ipFamilies` while nodes hold blocks of it.
 
-    Why: running agents still use them, and pods have their addresses. Without its lines in the lock nothing
-    would keep other nodes from them.
+    Why: running agents still use them. An operator that gives out blocks has no allocator for the family
+    then, and reports an error for each CiliumNode with such a block.
 
     Run: put the family back into `ipFamilies`; then `ipamc compile CLUSTER`.
     """

@@ -303,8 +303,8 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     This holds where `routingMode` is native.
 
     Why: with native routing Cilium masquerades all traffic to addresses outside this CIDR. Pods of a range
-    outside it reach each other with the address of a node as their source, so network policies and
-    firewalls see the wrong sender.
+    outside it reach each other with the address of a node as their source, so logs and firewalls show the
+    wrong sender.
 
     Run: widen `nativeRoutingCIDR` so that it covers all ranges, or use ip-masq-agent; then `ipamc compile
     CLUSTER`.

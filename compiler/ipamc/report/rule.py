@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import indent
 
 from ipamc.catalogue import Entry
-from ipamc.catalogue.examples import DELETED, LINK, Example, Side
+from ipamc.catalogue.examples import Example, Side, what_it_is
 
 _IN = "    "
 
@@ -42,9 +42,7 @@ def _side(side: Side, said: str) -> Iterator[str]:
 
 def _files(files: Mapping[str, str], how: str = "") -> Iterator[str]:
     for path, body in files.items():
-        if body == DELETED or not body:
-            yield f"  {path} {'is deleted' if body else 'is empty'}"
-        elif link := LINK(body):
-            yield f"  {path} is a link to {link[1]}"
+        if is_ := what_it_is(body):
+            yield f"  {path} {is_}"
         else:
             yield f"  {path}{how}\n{indent(body.rstrip(), _IN)}"

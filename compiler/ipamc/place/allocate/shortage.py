@@ -57,10 +57,10 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
     """IPC0303: the pool that serves a node has room for it.
 
     Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the
-    same selector and those that `overflow` names may take a full pool's place.
+    same selector and those that `overflow` names may take a full pool's place: a rack never spills into
+    another by accident.
 
-    Why: a rack never spills into another by accident: routers of one rack do not lead to addresses of
-    another.
+    Why: without a block the node gives no pod an address.
 
     Run: add a CIDR to the pool (`ipamc suggest pool CLUSTER --pool POOL --size 20` finds a free one), name
     another pool in its `overflow`, or release what is in quarantine and no longer used: `ipamc lock CLUSTER
@@ -126,8 +126,8 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
 
     A node needs a block of each of `ipFamilies`, of one pool or of several.
 
-    Why: Cilium waits for ever for a missing family: in cluster-pool mode the agent does not start without
-    it.
+    Why: Cilium waits for ever for a missing family: in cluster-pool mode the agent does not go on before
+    its CiliumNode has a CIDR of each.
 
     Run: give one of the node's pools a range of that family, select the node with a pool that has one, or
     take the family out of `ipFamilies`. Then `ipamc compile CLUSTER`.
