@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from textwrap import indent
+from textwrap import fill, indent
 
 from ipamc.catalogue import Entry
 from ipamc.catalogue.examples import Example, Side, what_it_is
 
 _IN = "    "
+_WIDTH = 104
 
 
 def text(entry: Entry, example: Example | None) -> str:
@@ -24,15 +25,14 @@ def text(entry: Entry, example: Example | None) -> str:
 
 
 def _shown(example: Example) -> Iterator[str]:
-    yield f"Wrong: {example.sentence}"
-    if example.compiled:
-        yield indent("compiled before" + (", with" if example.before else ""), "  ")
+    if example.beside:
+        before = f" It was compiled before{', with' if example.before else '.'}" if example.compiled else ""
+        yield fill(f"Example: {example.beside[0].lower()}{example.beside[1:]}{before}", _WIDTH)
         yield from _files(example.before)
+    yield f"Wrong: {example.sentence[0].lower()}{example.sentence[1:]}"
     yield from _side(example.wrong, example.said)
     yield "Right:"
     yield from _side(example.right, "")
-    if example.beside:
-        yield f"Beside it: {example.beside}"
 
 
 def _side(side: Side, said: str) -> Iterator[str]:
