@@ -16,7 +16,7 @@ help:
 	@echo 'make reference  docs/reference/ from the code, the schemas and the catalogue'
 	@echo 'make site    the documentation as a site that needs no network: build/site/index.html'
 	@echo 'make test    lint, types, import layers, tests'
-	@echo 'make e2e     what is rendered, given to a real kube-apiserver and a real cilium-operator: OPERATORS="1.15" are built from source, with Go'
+	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make fuzz    mutated clusters, merges and command lines, for FUZZ_SECONDS=600, from FUZZ_SEED'
 	@echo 'make crash   kill ipamc before everything that it does to the disk; pairs of runs; full disks'
@@ -50,8 +50,10 @@ test: .venv/.made-for-tests
 OPERATORS ?= 1.15
 
 e2e: .venv/.made-for-tests
-	build="$$(.ci/kustomize)"; servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
-	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" $(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
+	build="$$(.ci/kustomize)"; functions="$$(.ci/kustomize functions)"; charts="$$(.ci/charts)"; \
+	servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
+	KUSTOMIZE_BUILD="$$build" KUSTOMIZE_FUNCTIONS="$$functions" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
+	$(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
 
 ci-lab: .venv/.made-for-tests
 	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py

@@ -268,6 +268,10 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     for code in ("IPC0107", "ipc0107", "107"):
         assert main(["explain", code]) == 0
         assert capsys.readouterr().out.startswith("IPC0107: an input is a regular file")
+    assert main(["explain", "IPC0207"]) == 0
+    parts = ("\nWhy: ", "\nExample: ", "\nWrong: ", "error[IPC0207]", "\nRight:\n", "\nRun: ")
+    said = capsys.readouterr().out
+    assert sorted(parts, key=said.index) == list(parts)
     assert main(["explain"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == sorted(lines)

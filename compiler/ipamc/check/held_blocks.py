@@ -119,8 +119,8 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     the CiliumNode.
 
     Run: put the range back (a pool with `disabled: true` gives out nothing new and keeps what is held),
-    consent to a move with `ipamc lock CLUSTER --renumber CIDR`, or set `unpooled: hold` on the Cluster to
-    keep the blocks as taken without rendering them.
+    consent to a move with `ipamc lock CLUSTER --renumber pool/NAME`, or set `unpooled: hold` on the Cluster
+    to keep the blocks as taken without rendering them.
     """
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
@@ -216,8 +216,8 @@ def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     Why: the node has addresses of a rack, or of a zone, in which it no longer is. If the label is right,
     routes and firewall rules lead to the wrong place.
 
-    Run: if the edit was a mistake, take it back. If it was meant, move the node: `ipamc lock CLUSTER
-    --renumber NODE`, and `ipamc runbook CLUSTER` shows the steps.
+    Run: if the edit was a mistake, take it back. If it was meant, and another pool selects the node, move
+    it: `ipamc lock CLUSTER --renumber NODE`, and `ipamc runbook CLUSTER` shows the steps.
     """
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"

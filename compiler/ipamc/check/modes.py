@@ -141,8 +141,8 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
     Why: only the operator gives out blocks of such a pool, and with `operator: bystander` it gives out
     none. In other modes no node would ever get one.
 
-    Run: remove `unlisted`, or let the operator give out blocks: `operator: adopt` in the Cluster. Then
-    `ipamc compile CLUSTER`, and read `ipamc plan CLUSTER` before you apply it.
+    Run: remove `unlisted`, or let the operator give out blocks: `operator: adopt` in the Cluster. `ipamc
+    plan CLUSTER` shows what changes in the cluster; then `ipamc compile CLUSTER`.
     """
     if cluster.operator_adopts:
         return

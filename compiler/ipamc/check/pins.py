@@ -43,8 +43,8 @@ def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
     Why: the same addresses are kept for two nodes, or twice for one node. Only one of them could have the
     block, and the other would wait for ever.
 
-    Run: pin one of them elsewhere; `ipamc show CLUSTER --show-blocks` shows which blocks are taken. Then
-    `ipamc compile CLUSTER`.
+    Run: pin one of them elsewhere; `ipamc which CIDR CLUSTER` shows whether a block is taken. Then `ipamc
+    compile CLUSTER`.
     """
     for outer, pin in overlaps(pins, lambda pin: pin.block):
         yield error(

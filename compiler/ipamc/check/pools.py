@@ -200,7 +200,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     Why: a reservation or pin outside every range has no effect. Most often a digit is wrong, or the range
     was moved: addresses that were to be kept for a router are then given to pods.
 
-    Run: correct the CIDR, or remove it; `ipamc show CLUSTER --ranges` shows the ranges of all pools. Then
+    Run: correct the CIDR, or remove it; the finding shows the pool, whose `cidrs` are its ranges. Then
     `ipamc compile CLUSTER`.
     """
     ranges = outermost(cidr.block for part in pool.families.values() for cidr in part.ranges)
@@ -262,8 +262,7 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
     Why: a name that matches no pool is a typing error. Nodes that should overflow would be refused on the
     day on which the pool is full.
 
-    Run: write one of the names that the finding shows; `ipamc show CLUSTER` lists the pools. Then `ipamc
-    compile CLUSTER`.
+    Run: write one of the names that the finding shows, or add the pool; then `ipamc compile CLUSTER`.
     """
     known = {pool.name for pool in cluster.pools}
     in_order = sorted(known)

@@ -233,7 +233,7 @@ def not_for_pods(at: At, reason: str) -> Diagnostic:
     packet: pods with such addresses reach nothing outside their node.
 
     Run: use a range of unicast addresses: private (RFC 1918), shared (RFC 6598), unique local (RFC 4193) or
-    public. `ipamc suggest pool CLUSTER --size 20` finds a free one. Then `ipamc compile CLUSTER`.
+    public. Then `ipamc compile CLUSTER`.
     """
     return error("IPC0204", at, reason, help="use a range of unicast addresses")
 
