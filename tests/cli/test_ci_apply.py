@@ -37,11 +37,7 @@ if verb == "get" and rest[0] == "crds":
     print("".join(name + "   True\\n" for name in rest[1:] if not name.startswith(("-", "custom"))), end="")
 elif verb == "get":
     found = cluster.get(rest[0])
-    if rest[-1].startswith("jsonpath") and rest[0] == "ciliumnodes.cilium.io":
-        for item in found:
-            status = item.get("status", {{}}).get("ipam", {{}}).get("operator-status")
-            print(item["metadata"]["name"], json.dumps(status) if status else "", sep="\\t")
-    elif rest[-1].startswith("jsonpath"):
+    if rest[-1].startswith("jsonpath"):
         print("".join(row + "\\n" for row in found), end="")
     elif rest[0] in ("configmaps", "deployments.apps"):
         print(json.dumps(found) if found else "")

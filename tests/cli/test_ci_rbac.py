@@ -48,7 +48,7 @@ READ = {
     "apply nodes": ["list"],
     "apply ciliumnodeconfigs": ["list"],
     "apply ciliumpodippools": ["list"],
-    "apply ciliumnodes": ["list"],
+    "apply ciliumnodes": ["list", "watch"],
     "apply configmaps cilium-config": ["get"],
     "apply deployments cilium-operator": ["get"],
 }
@@ -58,7 +58,7 @@ WRITES = {
     "annotations": {"apply nodes": ["list", "patch"], "apply pods": ["list"]},
     "zones": {
         "apply customresourcedefinitions ciliumnodes.cilium.io": ["get"],
-        "apply ciliumnodes": ["create", "list", "patch"],
+        "apply ciliumnodes": ["create", "list", "patch", "watch"],
         "apply pods": ["list"],
     },
     "multi-pool": {

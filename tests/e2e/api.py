@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class Api:
     """Where it may write."""
     port: int = field(default_factory=free_port)
     programs: list[Program] = field(default_factory=list)
+    _command: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
         """Start both servers; some 6 seconds."""
@@ -76,8 +78,7 @@ class Api:
         tokens, key = self.folder / "tokens.csv", self.folder / "serviceaccounts.key"
         tokens.write_text(f"{TOKEN},e2e,e2e,system:masters\n")
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-        server = Program(
-            self.folder / "kube-apiserver.log",
+        self._command = (
             str(self.binaries / "kube-apiserver"),
             f"--etcd-servers={url}",
             f"--secure-port={self.port}",
@@ -93,10 +94,25 @@ class Api:
             "--disable-admission-plugins=ServiceAccount",
             "--endpoint-reconciler-type=none",
         )
-        self.programs.append(server)
-        server.until(self._ready, "the kube-apiserver is ready", 180)
+        self.serve()
         self.kubeconfig.write_text(json.dumps(self._kubeconfig()))
         return self
+
+    def serve(self) -> None:
+        """Start the kube-apiserver; the one that runs is stopped first."""
+        for program in self.programs[1:]:
+            program.stop()
+        self.programs[1:] = [Program(self.folder / "kube-apiserver.log", *self._command)]
+        self.programs[1].until(self._ready, "the kube-apiserver is ready", 180)
+
+    def requests(self, resource: str) -> Counter[str]:
+        """Return how many requests for a resource it answered since it started, by verb; a watch counts when it ends."""
+        answer = self._http.request("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        found: Counter[str] = Counter()
+        for line in answer.data.decode().splitlines():
+            if line.startswith("apiserver_request_total{") and f'resource="{resource}"' in line:
+                found[line.partition('verb="')[2].partition('"')[0]] += int(float(line.split()[-1]))
+        return found
 
     def __exit__(self, *_: object) -> None:
         self._http.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -23,11 +23,6 @@ from ipamc.workspace.environment import command, program, variable
 from ipamc.workspace.shapes import decoded
 from ipamc.workspace.trouble import Trouble
 
-PATIENCE = 3
-"""How many times the waiting time an error may last.
-
-Operators since 1.19 report some errors that they correct themselves.
-"""
 FEW = 8
 """The most nodes whose pods are asked for one by one; for more, all pods are listed once."""
 AT_ONCE = 100
@@ -207,32 +202,6 @@ class Kube(Struct, frozen=True, kw_only=True):
             problems += [complaint.strip()] if code else []
         return "; ".join(problems)
 
-    def watch(self, failures: Callable[[dict[str, str]], Collection[str]], wait: float) -> dict[str, str]:
-        """Watch the CiliumNodes for `wait` seconds; return the operator's errors at the end, by node.
-
-        `failures` tells which of them count. Some errors go away by themselves: where there are failures,
-        watch PATIENCE times as long.
-        """
-        start = time.monotonic()
-        while True:
-            errors = self.operator_errors()
-            passed = time.monotonic() - start
-            if passed >= (wait * PATIENCE if failures(errors) else wait):
-                return errors
-            time.sleep(min(2.0, max(0.1, wait - passed)))
-
-    def operator_errors(self) -> dict[str, str]:
-        """Return the operator's error of each CiliumNode that has one. An error may have several lines.
-
-        Nothing where the cluster has no such kind.
-        """
-        fields = ("metadata.name", "status.ipam.operator-status")
-        found = {}
-        for name, status in self._rows("CiliumNodes", fields, "get", CRDS["CiliumNode"]):
-            if status and (error := decoded("CiliumNodes", status, shapes.OperatorStatus).get("error")):
-                found[name] = error
-        return found
-
     def _rows(self, what: str, fields: Sequence[str], *arguments: str) -> Iterator[list[str]]:
         """Yield these fields of each item that kubectl lists.
 
@@ -250,9 +219,9 @@ class Kube(Struct, frozen=True, kw_only=True):
             if row:
                 yield values
 
-    def read(self, what: str, *arguments: str) -> str:
+    def read(self, what: str, *arguments: str, limit: float = LONGEST) -> str:
         """Return what kubectl prints, "" where the cluster has no such kind. Raises Forbidden and Trouble."""
-        code, text, complaint = self._ask(*arguments)
+        code, text, complaint = self._ask(*arguments, limit=limit)
         if not code:
             return text
         if (
@@ -263,22 +232,22 @@ class Kube(Struct, frozen=True, kw_only=True):
         kind = Forbidden if "(Forbidden)" in complaint else Trouble
         raise kind(f"{what} cannot be read: {complaint.strip()}")
 
-    def _ask(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
-        return _run([*self.kubectl, "--context", self.context, *arguments], stdin)
+    def _ask(self, *arguments: str, stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
+        return _run([*self.kubectl, "--context", self.context, *arguments], stdin, limit)
 
 
 def _list_of(shape: Any) -> Any:
     return msgspec.defstruct("List", [("items", list[shape] | None, None)])
 
 
-def _run(words: Sequence[str], stdin: str = "") -> tuple[int, str, str]:
+def _run(words: Sequence[str], stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
     """Run a program; return its exit code and what it prints. Raises Trouble where it does not run or end."""
     try:
         done = subprocess.run(  # noqa: S603 - no shell
-            words, input=stdin.encode(), capture_output=True, check=False, timeout=LONGEST
+            words, input=stdin.encode(), capture_output=True, check=False, timeout=limit
         )
     except subprocess.TimeoutExpired:
-        raise Trouble(f"{words[0]} did not end within {LONGEST} seconds") from None
+        raise Trouble(f"{words[0]} did not end within {limit:g} seconds") from None
     except OSError as problem:
         reason = (problem.strerror or type(problem).__name__).lower()
         raise Trouble(f"{words[0]} cannot be run: {reason}; see $KUBECTL and $KUSTOMIZE") from None

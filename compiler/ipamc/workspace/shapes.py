@@ -52,6 +52,7 @@ class Metadata(msgspec.Struct):
     uid: Text = None
     labels: Map = None
     annotations: Map = None
+    version: Text = msgspec.field(default=None, name="resourceVersion")
     managed: list[Manager] | None = msgspec.field(default=None, name="managedFields")
 
 
@@ -141,6 +142,25 @@ class PoolSpec(msgspec.Struct):
 
     ipv4: Family | None = None
     ipv6: Family | None = None
+
+
+class Version(msgspec.Struct):
+    """The metadata of a list."""
+
+    version: Text = msgspec.field(default=None, name="resourceVersion")
+
+
+class Versioned(msgspec.Struct):
+    """A list, of which only its version is read."""
+
+    metadata: Version | None = None
+
+
+class Event(msgspec.Struct):
+    """What a watch tells of an object; of an error the object is a Status."""
+
+    type: str
+    object: dict[str, Any]
 
 
 class CiliumPodIPPool(Named):

@@ -33,6 +33,7 @@ from ipamc.review.live.objects import (
     parsed,
 )
 from ipamc.workspace import disk
+from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
 from ipamc.workspace.complete import incomplete
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
 from ipamc.workspace.rendered import assumed, documents, former_blocks, nodes_of, objects_of, parts_of
@@ -74,6 +75,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     """Its CiliumNodes, and its objects of the kinds that are rendered."""
     flags: Running
     nodes: Nodes
+    version: str
+    """The version of its CiliumNodes, from which they can be watched; "" where they are not."""
 
 
 def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[str, bool]) -> bool:
@@ -89,7 +92,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     parts = [_built(kube, folder, part) for part in chosen]
     every = [document for part in parts for document in part.objects]
     flags = assumed(folder)
-    seen = _seen(kube, flags.namespace, {document["kind"] for document in every}, options.timeout)
+    seen = _seen(kube, flags.namespace, {document["kind"] for document in every}, options)
     differ = _differ(name, flags, seen)
     if any(item.level == "refused" for item in differ) and not options.before_flags:
         say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
@@ -120,12 +123,13 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     phase(f"watching {name}")
     changed = [item.document for item in drifts if identity(item.document) not in withheld]
     watched = nodes_of(folder, given) if given else None
+    after = CiliumNodes(kube, seen.live, seen.version)
     well = operator_is_content(
-        kube, name, watched, written(every, changed, seen.live, flags), options.wait
-    ) and (bool(refused) or stays(kube, name, changed))
+        after, name, watched, written(every, changed, seen.live, flags), options.wait
+    ) and (bool(refused) or stays(after, name, changed))
     if not given:
         phase(f"looking for what left the tree of {name}")
-        well &= name_left_over(kube, name, folder, seen.live, seen.nodes, prune=options.prune)
+        well &= name_left_over(kube, after, folder, seen.live, seen.nodes, prune=options.prune)
     return well and not withheld and not refused
 
 
@@ -167,10 +171,11 @@ def _built(kube: Kube, folder: str, part: str) -> Part:
     return Part(name=part, text=text, objects=out)
 
 
-def _seen(kube: Kube, namespace: str, kinds: Collection[str], timeout: int) -> Seen:
+def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) -> Seen:
     """Read what the cluster has, one list for each kind, after its CRDs are there."""
     config_map, deployment = kube.flags(namespace)
-    kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), timeout)
+    kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), options.timeout)
+    version = version_of(kube) if options.wait else ""
     live: dict[str, Object] = {}
     for kind in sorted({CILIUM_NODE, *(kinds & CRDS.keys())}):
         live.update(kube.listed(kind))
@@ -179,7 +184,7 @@ def _seen(kube: Kube, namespace: str, kinds: Collection[str], timeout: int) -> S
         live.update(kube.nodes())
     if config_map:
         live[identity(config_map)] = config_map
-    return Seen(live=live, flags=running(config_map, deployment), nodes=nodes)
+    return Seen(live=live, flags=running(config_map, deployment), nodes=nodes, version=version)
 
 
 def _nodes(kube: Kube) -> Mapping[str, Object] | None:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.review.live.blocks import Live
 from ipamc.review.live.config import Assumed
 from ipamc.review.live.drift import drift
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, Object, cidrs, name_of, node_of, parsed
-from ipamc.review.live.verdict import Verdict, Written, judge
-from ipamc.workspace.kubectl import Kube
+from ipamc.review.live.objects import (
+    CILIUM_NODE,
+    NODE,
+    POOL,
+    Object,
+    cidrs,
+    name_of,
+    node_of,
+    parsed,
+    reported_errors,
+)
+from ipamc.review.live.verdict import Written, judge
+from ipamc.workspace.cilium_nodes import CiliumNodes
 
+PATIENCE = 3
+"""How many times the waiting time an error may last.
+
+Operators since 1.19 report some errors that they correct themselves.
+"""
 SHOWN = 20
 """Lines of one sort; then a number."""
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
@@ -21,13 +36,8 @@ ANEW = "drain the node, delete its CiliumNode, run this again, and restart the a
 
 def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Written:
     """Return what the operator's errors are judged by. `live` is what the cluster had before."""
-    before = {
-        name_of(document): (((document.get("status") or {}).get("ipam") or {}).get("operator-status") or {})
-        for document in live.values()
-        if document["kind"] == CILIUM_NODE
-    }
     return Written(
-        before={node: str(status["error"]) for node, status in before.items() if status.get("error")},
+        before=reported_errors(live.values()),
         nodes={node_of(document) for document in changed if document["kind"] != NODE},
         pools={name_of(document) for document in changed if document["kind"] == POOL},
         own_pools={name_of(document) for document in every if document["kind"] == POOL and node_of(document)},
@@ -40,16 +50,13 @@ def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flag
     )
 
 
-def stays(kube: Kube, name: str, changed: Sequence[Object]) -> bool:
+def stays(after: CiliumNodes, name: str, changed: Sequence[Object]) -> bool:
     """Tell whether CiliumNodes are as this run wrote them; print those that are not.
 
     Operators from 1.19 on write the block of their books back, and clear their error.
     """
     nodes = [document for document in changed if document["kind"] == CILIUM_NODE]
-    if not nodes:
-        return True
-    live = kube.listed(CILIUM_NODE)
-    back = [name_of(item.document) for item in drift(nodes, live, None) if item.state == "differs"]
+    back = [name_of(item.document) for item in drift(nodes, after.live, None) if item.state == "differs"]
     if back:
         say(
             f"error: {name}: {count(len(back), 'CiliumNode')} changed back after the apply: {names(back)}; {ANEW}"
@@ -58,14 +65,22 @@ def stays(kube: Kube, name: str, changed: Sequence[Object]) -> bool:
 
 
 def operator_is_content(
-    kube: Kube, name: str, only: Collection[str] | None, written: Written, wait: float
+    after: CiliumNodes, name: str, only: Collection[str] | None, written: Written, wait: float
 ) -> bool:
-    """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours."""
+    """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours.
 
-    def verdict(errors: Mapping[str, str]) -> Verdict:
-        return judge({node: text for node, text in errors.items() if only is None or node in only}, written)
-
-    found = verdict(kube.watch(lambda errors: verdict(errors).failures, wait))
+    Some errors go away by themselves: while there are failures they are watched on, PATIENCE times as long.
+    """
+    for _ in range(PATIENCE if wait else 1):
+        after.follow(wait)
+        errors = reported_errors(after.live.values())
+        found = judge({node: text for node, text in errors.items() if only is None or node in only}, written)
+        if not found.failures:
+            break
+    if after.refused:
+        say(
+            f"{name}: CiliumNodes are read again, because this job may not watch them: apply its roles again ('ipamc ci rbac {name}'): {after.refused}"
+        )
     for node, error in sorted(found.failures.items())[:SHOWN]:
         advice = f"; {ANEW}" if "conflict with requested" in error else ""
         say(f"error: {name}: CiliumNode {node}: {error}{advice}")

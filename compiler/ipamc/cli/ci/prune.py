@@ -9,6 +9,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.review.live.left_over import ORDER, LeftOver, is_strange, left_over, pool_users
 from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, name_of
+from ipamc.workspace.cilium_nodes import CiliumNodes
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
 from ipamc.workspace.rendered import identities
 
@@ -16,16 +17,16 @@ Nodes = Callable[[], Mapping[str, Object] | None]
 
 
 def name_left_over(
-    kube: Kube, name: str, folder: str, before: Mapping[str, Object], nodes: Nodes, *, prune: bool
+    kube: Kube, after: CiliumNodes, folder: str, before: Mapping[str, Object], nodes: Nodes, *, prune: bool
 ) -> bool:
     """Print what left the tree, and delete what nothing uses if that is wanted; return whether it went well.
 
     `before` are the objects as they were before the apply: if not one of them is of this tree, they may be
     another cluster's, and nothing is deleted.
     """
-    wanted = identities(folder)
-    live: dict[str, Object] = {}
-    for kind in CRDS:
+    name, wanted = kube.context, identities(folder)
+    live: dict[str, Object] = dict(after.live)
+    for kind in sorted(CRDS.keys() - {CILIUM_NODE}):
         try:
             live.update(kube.listed(kind))
         except Forbidden as problem:

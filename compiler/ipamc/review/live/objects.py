@@ -56,6 +56,17 @@ def allocated(document: Object) -> Iterator[tuple[str, Block]]:
             yield str(entry.get("pool", "")), block
 
 
+def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
+    """Return what Cilium's operator complains of, by node, for those CiliumNodes of which it does. It may be several lines."""
+    found = {}
+    for document in documents:
+        if document.get("kind") == CILIUM_NODE:
+            status = ((document.get("status") or {}).get("ipam") or {}).get("operator-status") or {}
+            if status.get("error"):
+                found[name_of(document)] = str(status["error"])
+    return found
+
+
 def cidrs(document: Object, like: Object) -> set[str]:
     """Return the blocks that an object gives, as texts; single addresses have a full prefix.
 

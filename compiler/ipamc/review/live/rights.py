@@ -62,12 +62,13 @@ def apply_rights(objects: Collection[Object], namespace: str, *, prune: bool) ->
         rules.append(Rule(group="", resource="pods", verbs=("list",)))
     for kind, resource in RESOURCES.items():
         writes = (("create", "patch") if kind in kinds else ()) + (("delete",) if prune else ())
+        reads = ("list", "watch") if kind == CILIUM_NODE else ("list",)
         where = namespace if kind == NODE_CONFIG else ""
         if where or not writes:  # a list of all namespaces is of the cluster
-            rules.append(Rule(group=CILIUM, resource=resource, verbs=("list",)))
+            rules.append(Rule(group=CILIUM, resource=resource, verbs=reads))
             rules += [Rule(namespace=where, group=CILIUM, resource=resource, verbs=writes)] if writes else ()
         else:
-            rules.append(Rule(group=CILIUM, resource=resource, verbs=tuple(sorted((*writes, "list")))))
+            rules.append(Rule(group=CILIUM, resource=resource, verbs=tuple(sorted((*writes, *reads)))))
     return sorted(rule for rule in rules if rule.names or not rule.resource.startswith("custom"))
 
 
