@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import Any
 import pytest
 
 from ipamc.cli import main
-from tests.review.audit.test_faults import FREE, pod_cidrs, swap
+from tests.review.audit.test_faults import FREE, pod_cidrs
 from tests.review.audit.worlds import documents, inventory, living
-from tests.support import dumps, examples
-from tests.support.living import Living
+from tests.support import dumps
 
 DATES = {"GIT_AUTHOR_DATE": "2026-11-20T10:00:00Z", "GIT_COMMITTER_DATE": "2026-11-20T10:00:00Z"}
 REF = "refs/ipamc/applied/fleet"
@@ -219,25 +217,3 @@ def places(value: Any) -> Any:
     for key, inner in entries:
         yield value, key
         yield from places(inner)
-
-
-def test_the_readme_shows_what_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The podCIDRs of two masters of the example `bgp` are each other's."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in DATES.items():
-        monkeypatch.setenv(name, value)
-    shutil.copytree(examples.FOLDERS[0].parent / "bgp", tmp_path / "clusters" / "bgp")
-    git("init", "-q", "-b", "main")
-    commit("as it is")
-    git("update-ref", "refs/ipamc/applied/bgp", "HEAD")
-    live = Living.of(examples.clusters()["bgp"])
-    swap(live, "Node", "master-2", "master-3")
-    dump(live.text())
-    capfd.readouterr()
-    assert main(["audit", "bgp", "dump.json"]) == 1
-    out, err = capfd.readouterr()
-    said = err + out
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert f"$ ipamc audit bgp dump.json\n{said}```" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -284,19 +283,6 @@ def test_where_the_operator_decides_it_is_said(
         "Cilium's operator gives out blocks of default, podippool-2: this is what nodes start with"
         in capsys.readouterr().out
     )
-
-
-def test_the_readme_shows_what_is_printed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = Path(__file__).parents[2]
-    monkeypatch.chdir(root)
-    for line in (
-        "show zones --what-if '+300 topology.kubernetes.io/zone=beijing'",
-        "suggest pool zones --size 22 --count 1",
-    ):
-        main(shlex.split(line))
-        assert f"$ ipamc {line}\n{capsys.readouterr().out}```\n" in (root / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -344,12 +344,3 @@ def test_why_for_programs(capsys: pytest.CaptureFixture[str], fleet: Path) -> No
         ("10.0.0.32/27", "pending", 3),
         ("fd00::/120", "held", 8),
     ]
-
-
-@pytest.mark.parametrize("line", ["which 100.162.224.7", "why bj-001"])
-def test_the_readme_shows_what_is_printed(
-    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
-    assert main(line.split()) == 0
-    assert f"$ ipamc {line}\n{capsys.readouterr().out}" in (ROOT / "README.md").read_text()

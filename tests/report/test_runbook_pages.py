@@ -153,7 +153,7 @@ def unknown(call: list[str]) -> str:
     command: click.Command = ipamc
     context = click.Context(command)
     words = list(call)
-    while isinstance(command, click.Group):
+    while words and isinstance(command, click.Group):
         name = words.pop(0)
         if (found := command.get_command(context, name)) is None:
             return name

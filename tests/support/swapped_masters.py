@@ -1,6 +1,6 @@
-"""The running cluster of docs/audit.md: the example `bgp`, of which two masters have each other's podCIDRs, as kubectl prints it.
+"""The running cluster of docs/troubleshooting.md: the example `bgp`, of which two masters have each other's podCIDRs, as kubectl prints it.
 
-    python -m tests.support.swapped_masters > dump.json
+`python -m tests.support.swapped_masters > dump.json`
 """
 
 from __future__ import annotations
