@@ -75,11 +75,12 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     for (name, family), nodes in sorted(short.items()):
         way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
         node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))
+        every = f"; {names(node.name for node, _ in nodes)}" if len(nodes) > 1 else ""
         yield warning(
             "IPC0551",
             node.at,
             f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods: '
-            f"{node.name} has {room} for maxPods {node.max_pods}; {names(node.name for node, _ in nodes)}",
+            f"{node.name} has {room} for maxPods {node.max_pods}{every}",
             help=f"{way_out}, or lower maxPods",
         )
 

@@ -131,7 +131,13 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     if cluster.unpooled == "hold":  # then it is a pending line, which no node uses yet
         way_out = f", or cancel the renumber: {lock} --release {group.lines[0].node}"
     message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"
-    yield group.illegal("IPC0410", message, help=f"put the range back{way_out}")
+    yield group.illegal("IPC0410", message, help=_settle(cluster, group) or f"put the range back{way_out}")
+
+
+def _settle(cluster: Cluster, group: Faulty) -> str:
+    """Return what comes after consent to a move; "" where there is none."""
+    node = group.lines[0].node
+    return f"drain {node}, then: ipamc lock {cluster.name} --settle {node}" if group.replaced else ""
 
 
 def held_outside_pools(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -166,7 +172,8 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
         "IPC0411",
         f"overlaps excluded {cidr}",
         also=[Related(found.at, f"{cidr} is excluded here")],
-        help=f"take {cidr} out of excludedCIDRs, or consent to a move: ipamc lock {cluster.name} --renumber {cidr}",
+        help=_settle(cluster, group)
+        or f"take {cidr} out of excludedCIDRs, or consent to a move: ipamc lock {cluster.name} --renumber {cidr}",
     )
 
 
@@ -245,7 +252,7 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
         yield mask_size_changed(pool, family.family, have, family.block_size, held)
 
 
-def over_reserved(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
+def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0416: a held block shares addresses with a reserved CIDR.
 
     The reservation came after the block was given out.
@@ -260,7 +267,13 @@ def over_reserved(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     (found,) = group.fault.ranges
     cidr = found.block
     message = f"{group.lines[0].block} overlaps reserved {cidr}; held by {group.held_by}"
-    yield warning("IPC0416", group.at, message, also=[Related(found.at, "reserved here")])
+    yield warning(
+        "IPC0416",
+        group.at,
+        message,
+        also=[Related(found.at, "reserved here")],
+        help=f"move the node: ipamc lock {cluster.name} --renumber {group.lines[0].block}; or take {cidr} out of reserved",
+    )
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})

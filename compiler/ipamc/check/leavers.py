@@ -9,6 +9,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Span, count, error, names, warning
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.wording import nearest
 
 FEW = 3
 """So many nodes may leave, whatever the percentage says, if they are not more than half of all."""
@@ -43,8 +44,16 @@ def allowed_to_leave(cluster: Cluster, holders: int) -> int:
     return min(max(FEW, holders * cluster.budget_leave // 100), holders // 2)
 
 
+_ADD_AGAIN = "add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)"
+
+
 def _way_out(cluster: Cluster) -> str:
     return f"if they are really gone: ipamc lock {cluster.name} --leave all, or --leave NODE for each"
+
+
+def _did_you_mean(node: str, leavers: Leavers) -> str:
+    near = nearest(node, leavers)
+    return f"did you mean {near}? " if near else ""
 
 
 def _first(lock: Lock, leavers: Leavers) -> At:
@@ -89,7 +98,7 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
         _first(lock, leavers),
         f"{count(len(leavers), 'node')} of {holders:,} left the inventory, and {rule}: "
         f"{names(leavers)}{_in_common(leavers)}",
-        help=f"{'is this the inventory of another cluster? ' if len(leavers) == holders else ''}{_way_out(cluster)}",
+        help=f"{'is this the inventory of another cluster? ' if len(leavers) == holders else ''}{_ADD_AGAIN}; {_way_out(cluster)}",
     )
 
 
@@ -117,7 +126,7 @@ def emptied_pools(
                 "IPC0419",
                 _first(lock, gone),
                 f"pool {pool or 'none'} loses all its {count(len(members), 'node')}: {names(members)}",
-                help=_way_out(cluster),
+                help=f"{_ADD_AGAIN}; {_way_out(cluster)}",
             )
 
 
@@ -136,7 +145,7 @@ def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
         "IPC0420",
         cluster.at,
         f"the inventory is empty while the lock has blocks of {count(len(leavers), 'node')}: {names(leavers)}",
-        help=f"add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml); {_way_out(cluster)}",
+        help=f"{_ADD_AGAIN}; {_way_out(cluster)}",
     )
 
 
@@ -190,5 +199,5 @@ def consent_without_leaver(
                 "IPC0422",
                 Span(lock.path),
                 f"{node} cannot leave: it holds no block",
-                help=f"ipamc show {cluster.name} --show-blocks lists who does",
+                help=f"{_did_you_mean(node, leavers)}ipamc show {cluster.name} --show-blocks lists who does",
             )

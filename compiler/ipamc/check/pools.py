@@ -131,6 +131,16 @@ def _around(nodes: list[tuple[Pool, Node, int]], cidr: Range) -> Block:
     return Block(cidr.block.family, min(numbers) >> host_bits << host_bits, bits - host_bits)
 
 
+def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
+    """Return the size for which the host bits, or a size of IPv4, was written, with what follows; or ""."""
+    size = pool.families[family].block_size
+    meant = 64 if family == 6 else BITS[4] - size
+    if size > 32 or not cidr.prefix < meant:
+        return ""
+    room = f"{1 << (BITS[family] - meant):,} addresses" if family == 4 else f"/{meant}"
+    return f"{block_size(pool, family, meant)}, for blocks of {room}; or "
+
+
 def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0210: every range holds at least one block.
 
@@ -149,7 +159,7 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
                     cidr.at,
                     f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}',
                     also=[Related(part.at / "blockSize", "the block size is set here")],
-                    help=f"set {block_size(pool, family, cidr.block.prefix)}, for a block as large as the range, or drop the range",
+                    help=f"set {_meant_size(pool, family, cidr.block)}{block_size(pool, family, cidr.block.prefix)}, for a block as large as the range, or drop the range",
                 )
         least = min((cidr.block.prefix for cidr in part.ranges), default=0)
         for number, size_class in enumerate(pool.block_sizes, 1):

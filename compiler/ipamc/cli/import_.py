@@ -135,6 +135,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
     """  # noqa: D301 - a backspace tells click where lines stay as they are
+    from ipamc.workspace.dump import refuse_for_cluster
+
+    refuse_for_cluster(cluster, files, "import --refresh" if refresh else "import")
     if prefixes is not None:
         return _planned(cluster, prefixes, sizes, style)
     if sizes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.options import Revision, assume_option, clusters_argument
-from ipamc.workspace.clusters import find
+from ipamc.workspace.clusters import find, name_of
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
@@ -111,16 +112,23 @@ def command(
     this command; its effect is reviewed in the lines of the lock.
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
+    from ipamc.model.cluster import Mode
+    from ipamc.model.wording import listing
     from ipamc.workspace.environment import today
 
+    context = click.get_current_context()
+    if given["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
+        raise click.UsageError(
+            f"--mode has no value: write mode: {min(modes)} in cluster.yaml, and give --mode alone", context
+        )
     folders = find(clusters)
     consent = _consent(given)
-    context = click.get_current_context()
     if check and any(given.values()):
         raise click.UsageError("--check and consent exclude each other: omit one of them", context)
     if len(folders) > 1 and any(given[name] for name in TARGETED):
         raise click.UsageError(
-            "consent for a node, CIDR or pool is for one cluster: name the cluster", context
+            f"consent for a node, CIDR or pool is for one cluster: name the cluster, {listing(map(name_of, folders))}",
+            context,
         )
     day = today()
     tasks = [
@@ -146,7 +154,9 @@ def _consent(given: dict[str, Any]) -> Consent:
     for text in given["rename"]:
         old, equals, new = text.partition("=")
         if not (old and equals and new):
-            raise click.UsageError(f"--rename {text!r} is not OLD=NEW", click.get_current_context())
+            names = [name for name in re.split(r"\s*(?:->|=>|[:,=\s])\s*", text) if name]
+            better = f": write --rename {'='.join(names)}" if len(names) == 2 else ""
+            raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}", click.get_current_context())
         pairs.append((old, new))
     return parse_consent(
         leave=given["leave"],

@@ -8,6 +8,7 @@ import click
 from msgspec import Struct
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
+from ipamc.model.cidr_typos import too_large_octet
 from ipamc.model.selector.label_syntax import subdomain_problem
 
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
@@ -66,6 +67,8 @@ def _address(text: str, family: int) -> Block:
     except CidrError as problem:
         what = "is an IPv4-mapped IPv6 address" if problem.rule == "mapped" else "is not an address"
         better = problem.better.removesuffix(f"/{BITS[4]}")
+        if octet := too_large_octet(text):
+            what += f": {octet} is more than 255"
         raise _usage(f"{text!r} {what}" + (f"; write {better}" if better else "")) from None
 
 

@@ -78,10 +78,22 @@ def command(
     else:
         show("\n".join(texts))
     if not records and not problems and not format_of(style).document:
+        meant = _meant(source, node)
         say(
-            f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned"
+            f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned{meant}"
         )
     return problems.conclude(style, answered=bool(records))
+
+
+def _meant(source: Source, name: str) -> str:
+    """Return what comes behind the line that says that nobody knows a name: what it probably is."""
+    from ipamc.lock.lookup import similar
+
+    locks = [source.inputs(folder, rendered=False).lock for folder in source.folders]
+    found = similar(filter(None, locks), name)
+    if found == f"pool/{name}":
+        return f"; it is a pool: ipamc show --pool {name}"
+    return f"; did you mean {found!r}?" if found else ""
 
 
 def _look(folder: str, node: str, source: Source) -> tuple[ExplainedNode, str, Find] | None:

@@ -66,7 +66,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     draft = log.keep(_with_excluded(dump, draft, facts))
     cilium = options.cilium or facts.cilium
     if cilium is None:
-        raise Refused((*log.diagnostics, rules.version_unknown(dump.at)))
+        raise Refused((*log.diagnostics, rules.version_unknown(dump.at, nodes_alone=dump.kinds <= {"Node"})))
     if (
         facts.bgp == "metallb"
         and draft.mode is Mode.CLUSTER_POOL

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, warning
 from ipamc.model.wording import listing, shown
+from ipamc.read.dump.rules import DUMP
 
 
 def mode_not_ours(at: At, mode: str, known: Iterable[str]) -> Diagnostic:
@@ -19,7 +20,7 @@ def mode_not_ours(at: At, mode: str, known: Iterable[str]) -> Diagnostic:
         "IPC0811",
         at,
         f"cilium-config has ipam: {shown(mode)}, in which ipamc plans nothing",
-        help=f"ipamc serves {listing(known)}; --mode MODE prepares a move to one of them",
+        help=f"its modes are {listing(known)}; --mode MODE prepares a move to one of them",
     )
 
 
@@ -51,16 +52,18 @@ def other_mode(at: At, runs: str, wanted: str) -> Diagnostic:
     )
 
 
-def version_unknown(at: At) -> Diagnostic:
+def version_unknown(at: At, *, nodes_alone: bool) -> Diagnostic:
     """IPC0812: an import knows Cilium's version.
 
-    What is rendered depends on the lowest minor that runs. The images of Cilium's pods tell it.
+    What is rendered depends on the lowest minor that runs. The images of Cilium's pods tell it. A dump of Nodes
+    alone tells neither the version nor the mode nor, in most modes, the blocks.
     """
+    whole = f"if Cilium runs there, make a dump with all kinds: {DUMP}; else " if nodes_alone else ""
     return error(
         "IPC0812",
         at,
         "the dump does not tell which Cilium runs: it has no pods of Cilium",
-        help="name the lowest minor that runs, or that you will install: --cilium-version 1.18",
+        help=f"{whole}name the lowest minor that runs, or that you will install: --cilium-version 1.18",
     )
 
 

@@ -6,16 +6,18 @@ nothing is a typo, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 
 import msgspec
 from msgspec.structs import replace
 
 from ipamc.lock.file import first_shards, line_at
-from ipamc.model.cidr import CidrError, parse_block
+from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
 from ipamc.model.lock import Consent, Line, Lock, Scope, State
+from ipamc.model.wording import nearest
 
 
 def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc lock`
@@ -73,7 +75,7 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
             )
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
-        refused = list(release_refused(lock, chosen, scope))
+        refused = list(release_refused(cluster, lock, lines, chosen, scope))
         found += refused
         if not refused:
             freed = {line.block for line in chosen if line.state is not State.HELD}
@@ -82,6 +84,32 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
     if consent.reshard:
         shards = max(shards, first_shards(len(cluster.nodes), cluster.shard_size))
     return replace(lock, lines=lines, shards=shards), found
+
+
+def _given_up(cluster: Cluster, node: str, lines: Sequence[Line]) -> str:
+    """Return how the blocks of a node that is gone come free."""
+    if any(line.in_use for line in lines):
+        return f"else leave them to their quarantine: ipamc lock {cluster.name} --leave {node}"
+    return f"else leave {node} to its quarantine, or release it: ipamc lock {cluster.name} --release {node}"
+
+
+def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
+    """Return `did you mean …? `, with what a consent that matches nothing was probably meant to name; or ""."""
+    held = {line.node for line in lines}
+    pools = {f"pool/{line.pool}" for line in lines if line.pool}
+    address = scope.text.partition("/")[0]
+    try:
+        family, number = parse_address(address)
+    except CidrError:
+        meant = (
+            f"pool/{scope.text}"
+            if f"pool/{scope.text}" in pools
+            else nearest(scope.text, held | pools) or nearest(f"pool/{scope.text}", pools)
+        )
+    else:
+        one = Block(family, number, BITS[family])
+        meant = next((str(line.block) for line in lines if line.block.overlaps(one)), "")
+    return f"did you mean {meant}? " if meant else ""
 
 
 def _released(line: Line) -> Line:
@@ -125,12 +153,14 @@ def rename_refused(
                 line_at(lock, line),
                 f"{old} cannot be renamed to {new}: {new} holds {line.block}",
                 also=[Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")],
-                help=f"leave {old} to its quarantine, or release it: ipamc lock {cluster.name} --release {old}",
+                help=f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}, then ipamc lock {cluster.name} --rename {old}={new}; {_given_up(cluster, old, theirs)}",
             )
             break
 
 
-def release_refused(lock: Lock, chosen: list[Line], scope: Scope) -> Iterator[Diagnostic]:
+def release_refused(
+    cluster: Cluster, lock: Lock, lines: Sequence[Line], chosen: list[Line], scope: Scope
+) -> Iterator[Diagnostic]:
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels.
 
     A pending line that is released is a renumber that is cancelled. A CIDR that covers a held line is
@@ -150,7 +180,7 @@ def release_refused(lock: Lock, chosen: list[Line], scope: Scope) -> Iterator[Di
             "IPC0429",
             Span(lock.path),
             f"{scope.text} has no line in the lock that could be released",
-            help="name a node or a CIDR as it stands in the lock",
+            help=f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; ipamc show {lock.cluster} --show-blocks lists them",
         )
     elif held and (scope.cidr is not None or not others):
         yield error(
@@ -158,5 +188,7 @@ def release_refused(lock: Lock, chosen: list[Line], scope: Scope) -> Iterator[Di
             line_at(lock, held[0]),
             f"{scope.text} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in held)}",
             help=f"take {names(sorted({line.node for line in held}))} out of the inventory and run ipamc lock {lock.cluster}, which quarantines "
-            "the lines; then release them",
+            f"the lines; then release them; to move a node that stays: ipamc lock {lock.cluster} --renumber {scope.text}"
+            if held[0].node in {node.name for node in cluster.nodes}
+            else f"quarantine them first: ipamc lock {lock.cluster} --leave {held[0].node}",
         )

@@ -9,6 +9,7 @@ with the line that differs: in a lock that was edited by hand or merged as text,
 from __future__ import annotations
 
 import bisect
+import codecs
 from collections.abc import Iterator
 from itertools import islice, zip_longest
 
@@ -225,7 +226,7 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
 def _first_difference(path: str, rows: list[bytes], canonical: list[bytes]) -> Diagnostic:
     pairs = enumerate(zip_longest(rows, canonical, fillvalue=b""))
     index, (row, wanted) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
-    return not_canonical(path, index + 1, row, wanted)
+    return not_canonical(path, index + 1, row, wanted, misplaced=row in canonical)
 
 
 def first_shards(nodes: int, shard_size: int) -> int:
@@ -237,6 +238,8 @@ def first_shards(nodes: int, shard_size: int) -> int:
 
 
 def _header_problem(row: bytes) -> str:
+    if row.startswith(codecs.BOM_UTF8):
+        return "a byte order mark, which an editor wrote before the header line"
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
     if not _is_utf8(row):

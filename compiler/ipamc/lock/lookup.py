@@ -7,7 +7,8 @@ answer are decoded. Every row that is read must be sound; the others are taken t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -16,8 +17,13 @@ from ipamc.lock.record import decode, encode
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Line, Lock
+from ipamc.model.wording import nearest
 
 _MARKER = b"\n<<<<<<< "
+_NODES = re.compile(rb'"node":"([a-z0-9.-]{1,253})"').findall
+_POOLS = re.compile(rb'"pool":"([a-z0-9.-]{1,253})"').findall
+_FEW = 1 << 19
+"""Bytes of a lock with some 5,000 lines."""
 
 
 class WrittenLine(Struct, frozen=True, kw_only=True):
@@ -52,6 +58,20 @@ def of(text: bytes, path: str, node: str) -> list[WrittenLine]:
         return list(_of(text, node))
     except ValueError:
         return [found for found in _all(text, path) if found.line.node == node]
+
+
+def similar(texts: Iterable[bytes], name: str) -> str:
+    """Return what in locks was probably meant by a name that is in none: a node, or `pool/NAME`; "" for nothing.
+
+    Of large locks nothing is said: a comparison with 100,000 names takes seconds.
+    """
+    nodes: set[str] = set()
+    pools: set[str] = set()
+    for text in texts:
+        if len(text) <= _FEW:
+            nodes.update(found.decode() for found in _NODES(text))
+            pools.update(found.decode() for found in _POOLS(text))
+    return f"pool/{name}" if name in pools else nearest(name, nodes)
 
 
 def _check(text: bytes) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from json import dumps
+from shlex import quote
 
 from ipamc.model.address_sets import overlaps
 from ipamc.model.cluster import Cluster, Mode
@@ -40,7 +42,7 @@ def lock_missing(path: str) -> Diagnostic:
         "IPC0401",
         Span(path),
         "no lock beside an existing rendered/: the record of which node has which block is lost",
-        help=f"git checkout -- {path}, or from the commit before it was deleted; only where nothing was ever applied: delete rendered/ too",
+        help=f"{_restored(path)}; where a commit deleted it: git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}; only where nothing was ever applied: delete rendered/ too",
     )
 
 
@@ -59,7 +61,7 @@ def lock_empty(path: str) -> Diagnostic:
         "IPC0402",
         Span(path),
         "the lock is empty: the record of which node has which block is lost",
-        help=f"git checkout -- {path}",
+        help=_restored(path),
     )
 
 
@@ -82,7 +84,7 @@ def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnos
         "IPC0403",
         row_at(path, number, row),
         f"line {number} is a conflict marker" if marker else f"line {number}: {problem}",
-        help=MERGE_AGAIN if marker else f"git checkout -- {path}, then compile again",
+        help=MERGE_AGAIN if marker else f"{_restored(path)}, then compile again",
     )
 
 
@@ -100,7 +102,7 @@ def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
         "IPC0404",
         row_at(path, 1, row),
         f"lock format {found} is not {FORMAT}, the one that this version reads",
-        help="install the ipamc that wrote it",
+        help=f"install the ipamc that wrote it; git log -1 -- {quote(path)} tells who did, and when",
     )
 
 
@@ -110,18 +112,21 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnos
     The header of the lock names its cluster.
 
     Why: a copy of a cluster's folder has a copy of its lock: two clusters would give the same blocks to
-    their nodes.
+    their nodes. Where a cluster that runs got another name, its lock is the only record of who has which
+    block.
 
     Run: delete the copied lock and the copied `rendered/` if this is a new cluster: `git rm -r
-    clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`. If a cluster was renamed, give the folder and the
-    Cluster its old name again. Then `ipamc compile CLUSTER`.
+    clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`. If a cluster was renamed, keep its lock: write the
+    new name into its first line, or give the folder and the Cluster its old name again. Then `ipamc compile
+    CLUSTER`.
     """
+    theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     return error(
         "IPC0405",
         row_at(path, 1, row),
         f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}",
         also=[Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")],
-        help=f"restore the lock of {cluster.name}, or delete the copied one with its rendered/",
+        help=f"if the folder is a copy for another cluster, delete {path} and rendered/; if the cluster got another name, write {ours} in place of {theirs} in line 1, and compile",
     )
 
 
@@ -176,7 +181,7 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
             row_at(path, number, rows[number - 1]),
             f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}",
             also=[Related(row_at(path, outer_number, rows[outer_number - 1]), f"{outer.block} is here")],
-            help=MERGE_AGAIN,
+            help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
         )
 
 
@@ -206,7 +211,7 @@ def two_held(
                 row_at(path, number, rows[number - 1]),
                 f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and {line.block}",
                 also=[Related(row_at(path, before[0], rows[before[0] - 1]), f"{before[1].block} is here")],
-                help=MERGE_AGAIN,
+                help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
             )
 
 
@@ -218,7 +223,9 @@ def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:
     return len(set(keys)) < len(keys)
 
 
-def not_canonical(path: str, number: int, row: bytes, canonical: bytes) -> Diagnostic:
+def not_canonical(
+    path: str, number: int, row: bytes, canonical: bytes, *, misplaced: bool = False
+) -> Diagnostic:
     """IPC0409: the lock's text is exactly what the tool writes.
 
     Lines in another order, other spacing, another spelling of an address: somebody edited the file, or
@@ -230,9 +237,19 @@ def not_canonical(path: str, number: int, row: bytes, canonical: bytes) -> Diagn
     Run: restore it: `git checkout HEAD -- clusters/CLUSTER/ipam.lock`; or write it in the order and
     spelling that the message shows. Then `ipamc compile CLUSTER`.
     """
-    return error(
-        "IPC0409",
-        row_at(path, number, row),
-        f"line {number} is not as the tool writes it; it would write {canonical.decode() or 'the end of the file'}",
-        help=f"git checkout -- {path}, then compile again",
-    )
+    wanted = canonical.decode()
+    if row.endswith(b"\r"):
+        problem = f"line {number} ends in a carriage return: git or an editor gave the file the line ends of Windows"
+        way_out = f"ipamc init writes the .gitattributes that prevents it; then: rm {quote(path)} && {_restored(path)}"
+    else:
+        problem = (
+            f"line {number} is not as the tool writes it; it would write {wanted or 'the end of the file'}"
+        )
+        way_out = f"{_restored(path)}, then compile again"
+        if misplaced:
+            problem = f"line {number} is not in its place: lines are in order of family and address, and here {wanted} would stand"
+    return error("IPC0409", row_at(path, number, row), problem, help=way_out)
+
+
+def _restored(path: str) -> str:
+    return f"git checkout HEAD -- {quote(path)}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from ipamc.model import cidr_typos
 from ipamc.model.wording import shown
 
 BITS = {4: 32, 6: 128}
@@ -136,19 +137,21 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
         try:
             family, number = parse_address(text)
         except CidrError:
-            raise CidrError("syntax", f"{shown(text)} is not a CIDR") from None
+            raise _no_cidr(text) from None
         alone, network = Block(family, number, BITS[family]), network_of(family, number)
         better = str(alone) if network == alone else f"{network}, or {alone} for the one address"
         raise CidrError("no length", f"{shown(text)} has no prefix length", better)
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        raise CidrError("syntax", f"{shown(text)} is not a CIDR", _without_leading_zeros(text)) from None
+        raise _no_cidr(text) from None
     family = parsed.version
     if "%" in address:
         raise CidrError("syntax", f"{shown(text)} has a zone")
     if not re.fullmatch(r"0|[1-9]\d{0,2}", length, re.ASCII) or int(length) > BITS[family]:
-        raise CidrError("syntax", f"{shown(text)} has no prefix length of 0 to {BITS[family]}")
+        raise CidrError(
+            "syntax", f"{shown(text)} has no prefix length of 0 to {BITS[family]}", cidr_typos.meant(text)
+        )
     prefix, number = int(length), int(parsed)
     if family == 6 and number >> 32 == 0xFFFF:
         mapped = f"{address_text(4, number & 0xFFFFFFFF)}/{prefix - 96}" if prefix >= 96 else ""
@@ -198,6 +201,12 @@ def parse_address(text: str) -> tuple[int, int]:
     except ValueError:
         raise CidrError("syntax", f"{shown(text)} is not an IP address") from None
     return parsed.version, int(parsed)
+
+
+def _no_cidr(text: str) -> CidrError:
+    octet = cidr_typos.too_large_octet(text)
+    reason = f"{shown(text)} is not a CIDR{f': {octet} is more than 255' if octet else ''}"
+    return CidrError("syntax", reason, _without_leading_zeros(text) or cidr_typos.meant(text))
 
 
 def _without_leading_zeros(text: str) -> str:

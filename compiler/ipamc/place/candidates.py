@@ -199,7 +199,9 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
             "IPC0302",
             first.at,
             f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} ({labels}){seen}",
-            help=f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster",
+            help=f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster"
+            if cluster.pools
+            else f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none",
         )
 
 

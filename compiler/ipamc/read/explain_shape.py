@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from ipamc.model.diagnostics import MOST, Diagnostic, Place
-from ipamc.model.wording import listing, shown, suggestion
+from ipamc.model.wording import listing, shown
+from ipamc.read import shape_hints
 from ipamc.read.schema import Schema, at, types
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Keys
-from ipamc.read.syntax.yaml_scalars import meant, quoted
+from ipamc.read.syntax.yaml_scalars import quoted
 
 _NOUNS = {
     "string": "text",
@@ -34,6 +35,8 @@ class Mistyped(Struct, frozen=True):
     value: Any
     wanted: tuple[str, ...]
     """Types as JSON Schema names them."""
+    better: str = ""
+    """What to write instead."""
 
 
 class _Refusal(Struct, frozen=True):
@@ -59,7 +62,13 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
     for path, refusals in by_path.items():
         here = Place(root.path, root.document, (*root.keys, *path))
         if wrong := next((refusal for refusal in refusals if refusal.keyword == "type"), None):
-            yield Mistyped(here, wrong.value, tuple(types(wrong.schema)))
+            wanted, name = tuple(types(wrong.schema)), _name(path)
+            yield Mistyped(
+                here,
+                wrong.value,
+                wanted,
+                shape_hints.mistyped(name, wrong.value, wanted, wrong.schema, schema),
+            )
             continue
         # The validator reports `required` for each missing name; `_findings` names them all.
         once: dict[str, _Refusal] = {}
@@ -90,30 +99,32 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
     """Yield the findings for a refusal of the validator."""
     bound, schema, value, path = refusal.bound, refusal.schema, refusal.value, refusal.path
     field, text = _field(path), shown(value) if isinstance(value, str) else str(value)[:_SHOWN]
+    example = shape_hints.example(_name(path), schema, root)
     match refusal.keyword:
         case "additionalProperties":
             known = schema.get("properties", {})
             for key in value:
                 if key not in known:
                     place = Place(here.path, here.document, (*here.keys, key), key=True)
-                    yield rules.unknown_field(place, key, _owner(root, path), known)
+                    better = shape_hints.unknown(key, value[key], str(root.get("title")), path, schema, root)
+                    yield rules.unknown_field(place, key, _owner(root, path), known, better)
         case "required":
             for key in bound:
                 if key not in value:
-                    yield _missing(here / key, _owner(root, path), key, at(root, (*path, key)))
+                    yield _missing(here / key, _owner(root, path), key, at(root, (*path, key)), root)
         case "anyOf":  # the schemas use it for "at least one of these fields" only
             names = [name for choice in bound for name in choice["required"]]
             yield rules.wrong_shape(
                 here / names[0], f"{_owner(root, path)} has no {listing(names)}", f"write {listing(names)}"
             )
         case "enum":
-            yield rules.wrong_shape(
-                here, f"{text} is not one of {listing(bound)}", suggestion(str(value), bound)
-            )
+            better = shape_hints.choice(str(value), field, bound, example)
+            yield rules.wrong_shape(here, f"{text} is not one of {listing(bound)}", better)
         case "minimum":
-            yield rules.wrong_shape(here, f"{text} is less than {bound}, the minimum of {field}")
+            yield rules.wrong_shape(here, f"{text} is less than {bound}, the minimum of {field}", example)
         case "maximum":
-            yield rules.wrong_shape(here, f"{text} is more than {bound}, the maximum of {field}")
+            better = _size_of(field, value, bound) or example
+            yield rules.wrong_shape(here, f"{text} is more than {bound}, the maximum of {field}", better)
         case "minItems" | "minLength":
             yield rules.wrong_shape(
                 here, f"{field} is empty", "leave it out, or give it a value" if bound == 1 else ""
@@ -125,30 +136,20 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
         case "uniqueItems":
             yield rules.wrong_shape(here, f"{field} has an item twice", "remove one of the two")
         case _:
-            yield rules.wrong_shape(
-                here, f"{text} is not {schema.get('title', 'a ' + field)}", _example(field, schema)
-            )
+            yield rules.wrong_shape(here, f"{text} is not {schema.get('title', 'a ' + field)}", example)
 
 
-def _missing(here: Place, owner: str, key: str, schema: Schema | None) -> Diagnostic:
-    return rules.wrong_shape(here, f"{owner} has no {key}", _example(key, schema or {}) or f"add {key}")
+def _missing(here: Place, owner: str, key: str, schema: Schema | None, root: Schema) -> Diagnostic:
+    better = shape_hints.example(key, schema or {}, root) or f"add {key}"
+    return rules.wrong_shape(here, f"{owner} has no {key}", better)
 
 
-def _example(key: str, schema: Schema) -> str:
-    """Return a line to type, from the schema's own choices or example; "" if it has none."""
-    choices = schema.get("enum", [])
-    if choices:
-        return f"write {key}: {listing(choices)}"
-    return f"write for example {key}: {_typed(schema['examples'][0])}" if schema.get("examples") else ""
-
-
-def _typed(value: Any) -> str:
-    """Return an example as a user types it."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_typed, value))}]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_typed(member)}" for key, member in value.items()) + "}"
-    return str(value) if not isinstance(value, str) or value.replace("-", "").isalpha() else quoted(value)
+def _size_of(field: str, value: Any, bits: int) -> str:
+    """Return the prefix length for a block size that is a number of addresses; "" for others."""
+    if field != "blockSize" or value & (value - 1):
+        return ""
+    size = bits - (value.bit_length() - 1)
+    return f"write blockSize: {size}, which is {value:,} addresses" if size > 0 else ""
 
 
 def mistyped(found: Mistyped, source: str) -> Diagnostic:
@@ -156,27 +157,29 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
     field = _field(found.at.keys)
     value, wanted = found.value, set(found.wanted)
     wants = f"{field} must be {listing(_NOUNS[name] for name in found.wanted if name != 'null')}"
-    name = next((f"{key}: " for key in found.at.keys[-1:] if isinstance(key, str)), "")
     if value is None:
-        return rules.wrong_shape(found.at, f"null: {wants}", "leave the field out, or give it a value")
-    if isinstance(value, str):
-        better = meant(value, {"integer": int, "boolean": bool}.keys() & wanted)
-        if not better and "array" in wanted:
-            better = f"[{value[:_SHOWN]}]"
         return rules.wrong_shape(
-            found.at,
-            f"{source[:_SHOWN] or shown(value)} is text: {wants}",
-            f"write {name}{better}" if better else "",
+            found.at, f"null: {wants}", found.better or "leave the field out, or give it a value"
+        )
+    if isinstance(value, str):
+        return rules.wrong_shape(
+            found.at, f"{source[:_SHOWN] or shown(value)} is text: {wants}", found.better
         )
     if isinstance(value, list | Mapping):
-        return rules.wrong_shape(found.at, f"a {'list' if isinstance(value, list) else 'mapping'}: {wants}")
+        return rules.wrong_shape(
+            found.at, f"a {'list' if isinstance(value, list) else 'mapping'}: {wants}", found.better
+        )
     source = (source or str(value))[:_SHOWN]
     kind = "a truth value" if isinstance(value, bool) else "a number"
-    return rules.wrong_shape(
-        found.at,
-        f"{source} is {kind}: {wants}",
-        f"write {name}{quoted(source)}" if "string" in wanted else "",
-    )
+    better = found.better
+    if "string" in wanted and better.endswith(quoted(str(value))):  # the text of the file: 1.20 is not "1.2"
+        better = better.removesuffix(quoted(str(value))) + quoted(source)
+    return rules.wrong_shape(found.at, f"{source} is {kind}: {wants}", better)
+
+
+def _name(keys: Keys) -> str:
+    """Return the field of a value; "" for an item of a list."""
+    return keys[-1] if keys and isinstance(keys[-1], str) else ""
 
 
 def _field(keys: Keys) -> str:

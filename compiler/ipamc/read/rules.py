@@ -206,8 +206,14 @@ def wrong_family(at: At, text: str, family: int) -> Diagnostic:
 
     Run: move the CIDR to the other field; then `ipamc compile CLUSTER`.
     """
+    other = 10 - family
+    size = max({4: 24, 6: 64}[other], int(text.partition("/")[2]))
+    cidr = f'"{text}"' if other == 6 else text
     return error(
-        "IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=f"move it to ipv{10 - family}"
+        "IPC0202",
+        at,
+        f"{shown(text)} is not an IPv{family} CIDR",
+        help=f"move it to ipv{other}, for example ipv{other}: {{cidrs: [{cidr}], blockSize: {size}}}",
     )
 
 

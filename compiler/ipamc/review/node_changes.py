@@ -77,7 +77,10 @@ def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
         key, equals, value = pair.partition("=")
         value = value.removeprefix("=")
         if not equals:
-            raise ChangeError(f"{shown(text)}: {shown(pair)} is no label: write KEY=VALUE, as in {FORMS}")
+            leaves = f"write -node {pair} for a node that leaves, or " if text.startswith("-") else ""
+            raise ChangeError(
+                f"{shown(text)}: {shown(pair)} is no label: {leaves}write KEY=VALUE, as in {FORMS}"
+            )
         if problem := label_key_problem(key):
             raise ChangeError(f"{shown(text)}: the label key {shown(key)} {problem}")
         if problem := label_value_problem(value):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import zipfile
 import zlib
@@ -19,7 +20,8 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.progress import reached, reading
 from ipamc.read.dump.read import Source, read_dump
-from ipamc.workspace.trouble import Trouble
+from ipamc.read.dump.rules import DUMP
+from ipamc.workspace.trouble import Misnamed, Trouble
 
 STDIN = "-"
 LARGEST = 8 << 30
@@ -56,6 +58,15 @@ def load_dump(
     return read_dump(_sources(files), nodes=nodes, pods=pods)
 
 
+def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
+    """Raise Misnamed where a dump stands in the place of the cluster."""
+    if Path(cluster).is_file():
+        others = [path for path in files if Path(path).is_file()]
+        name = next((path for path in files if path not in others and path != STDIN), "NAME")
+        typed = shlex.join(["ipamc", *verb.split(), name, cluster, *others])
+        raise Misnamed(f"{cluster} is a file, and the cluster comes first: {typed}")
+
+
 def _sources(files: Sequence[str]) -> Iterator[Source]:
     if len(set(files)) < len(files):
         raise Trouble("a file of the dump is named twice: name each once")
@@ -65,7 +76,12 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
             yield "<stdin>", _within("<stdin>", sys.stdin.buffer)
             continue
         if Path(path).is_dir():
-            raise Trouble(f"{path} is a folder: name the files in it, or the zip of a sysdump")
+            inside = sorted(map(str, Path(path).glob("*.json")))[:4]
+            raise Trouble(
+                f"{path} is a folder: name the files in it, or the zip of a sysdump{f': {shlex.join(inside)}' if inside else ''}"
+            )
+        if not Path(path).exists():
+            raise Trouble(f"there is no file {path}: make a dump, {DUMP} > {shlex.quote(path)}")
         with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
             start = file.read(len(_ZIP)) if file.seekable() else b""
             if start == _ZIP:

@@ -33,7 +33,7 @@ def look_back(at: str, clusters: Sequence[str]) -> Commit:
     if top is None:
         start = next((folder for folder in clusters if disk.is_folder(folder)), ".")
         raise Trouble(
-            f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, and git"
+            f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, and git; omit it for the disk, or begin one: git init && git add --all && git commit --message start"
         )
     dated = _DATE.fullmatch(at) is not None
     commit = _dated(top, at) if dated else _revision(top, at)
@@ -96,7 +96,7 @@ def _revision(top: str, text: str) -> str:
             if git.is_shallow(top)
             else ""
         )
-        raise unknown(text, f" (a date is written as 2026-11-21){shallow}")
+        raise unknown(top, text, f" (a date is written as 2026-11-21){shallow}")
     return found
 
 

@@ -42,7 +42,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
         raise Trouble("this is no git repository, and --base needs one: omit it to compare with the disk")
     commit = git.commit(top, revision)
     if commit is None:
-        raise _shallow(revision) if git.is_shallow(top) else unknown(revision)
+        raise _shallow(revision) if git.is_shallow(top) else unknown(top, revision)
     where = below(top, disk.CLUSTERS) if is_below(top, disk.CLUSTERS) else None
     there = git_tree.folders(top, commit, where) if where is not None else []
     gone = [

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.trouble import Trouble
 
@@ -26,13 +27,26 @@ def known(folder: str, revision: str) -> str:
     """
     commit = git.commit(folder, revision)
     if commit is None:
-        raise unknown(revision)
+        raise unknown(folder, revision)
     return commit
 
 
-def unknown(revision: str, more: str = "") -> Trouble:
-    """Return the Trouble with a revision that git does not know."""
-    return Trouble(f"git knows no revision {revision!r} here: fetch it, or check its name{more}")
+def unknown(folder: str, revision: str, more: str = "") -> Trouble:
+    """Return the Trouble with a revision that git does not know, and what to run."""
+    remote, slash, branch = revision.partition("/")
+    if revision == "HEAD":
+        return Trouble(
+            "nothing is committed here yet: git add --all && git commit --message start, and run this again"
+        )
+    if slash and remote in git.remotes(folder):
+        way_out = f"git fetch {remote}, and run this again"
+    elif near := branch if branch in (there := git.branches_and_tags(folder)) else nearest(revision, there):
+        way_out = f"did you mean {near!r}?"
+    elif slash:
+        way_out = f"this clone has no remote {remote!r}; git branch --all lists the branches that it has"
+    else:
+        way_out = "fetch it, or check its name: git branch --all lists the branches"
+    return Trouble(f"git knows no revision {revision!r} here: {way_out}{more}")
 
 
 def is_below(top: str, folder: str) -> bool:

@@ -13,6 +13,10 @@ _FANCY_QUOTES = "`\u00b4\u2018\u2019\u201c\u201d\u201e"
 _ORDER = frozenset({"<", ">", "<=", ">=", "<>"})
 _LOWER = frozenset({"in", "not", "notin", "contains", "starts", "startswith", "ends", "endswith"})
 
+_LITERAL = r"[\"']?[-A-Za-z0-9_.]{1,63}[\"']?"
+_BRACKETED = re.compile(rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]").match
+"""A set as kubectl or SQL has it: (a, b)."""
+
 
 def instead_of_operand(cursor: Cursor) -> SelectorError:
     """Return the error for a token that begins no condition."""
@@ -31,7 +35,9 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
     elif key in {"not", "NOT"}:
         help_ = "write ! in front of a condition: !has(rack)"
     elif found == "=":
-        help_ = f'write {key} == "…"'
+        help_ = f'write {key} == "{_value(cursor, r"=")}"'
+    elif found == ":":
+        help_ = f'write {key} == "{_value(cursor, r":")}"'
     elif found in _ORDER:
         help_ = "use a NodeSelector with Gt or Lt: this language compares no numbers"
     elif found not in _LOWER and found.lower() in _LOWER:
@@ -47,6 +53,14 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
     return cursor.unexpected(f"an operator after {shown(key)}", help_)
 
 
+def _value(cursor: Cursor, sign: str) -> str:
+    """Return the value that follows a sign here, without quotes; … where it is no label's value."""
+    found = re.compile(rf"{sign}\s*([\"']?)([-A-Za-z0-9_.]{{1,63}})\1(?=$|[\s,&|)])").match(
+        cursor.text, cursor.at
+    )
+    return found[2] if found else "…"
+
+
 def instead_of_string(cursor: Cursor, expected: str = "a quoted value") -> SelectorError:
     """Return the error for a value that is not quoted or is missing."""
     found = cursor.peek()
@@ -60,7 +74,10 @@ def instead_of_string(cursor: Cursor, expected: str = "a quoted value") -> Selec
 
 def instead_of_set(cursor: Cursor, so_far: str) -> SelectorError:
     """Return the error for a token after `in` or `not in` that begins no set."""
-    return cursor.unexpected("{ and a set of quoted values", f'write {so_far} {{"…", "…"}}')
+    found = _BRACKETED(cursor.text, cursor.at)
+    values = re.split(r"\s*,\s*", found[1]) if found else ["…", "…"]
+    quoted = ", ".join('"' + value.strip("\"'") + '"' for value in values)
+    return cursor.unexpected("{ and a set of quoted values", f"write {so_far} {{{quoted}}}")
 
 
 def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:

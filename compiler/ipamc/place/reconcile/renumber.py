@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from ipamc.lock.consent import did_you_mean
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Span, error
@@ -118,13 +119,17 @@ def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) ->
     Run: `ipamc show CLUSTER --state pending --show-blocks` shows what is pending; `ipamc lock CLUSTER
     --renumber NODE` begins a move.
     """
-    had = {node.name for node in nodes if node.pending or StaleReason.ARRIVED in node.stale}
+    waiting = {node.name: node.pending for node in nodes if node.pending}
+    had = {node.name for node in nodes if StaleReason.ARRIVED in node.stale} | waiting.keys()
     for name in sorted(consent.settle - had):
+        of_pool = [node for node in waiting if name in {f"pool/{line.pool}" for line in waiting[node]}]
         yield error(
             "IPC0428",
             Span(lock.path),
             f"{name} has no pending line to settle",
-            help=f"ipamc lock {lock.cluster} --renumber {name} makes one",
+            help=f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
+            if of_pool
+            else f"ipamc lock {lock.cluster} --renumber {name} makes one",
         )
 
 
@@ -144,7 +149,7 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
                 "IPC0427",
                 Span(lock.path),
                 f"{scope.text} matches no held line of a node in the inventory",
-                help=f"name a node, a CIDR or pool/NAME; ipamc show {lock.cluster} --show-blocks lists who holds what",
+                help=f"{did_you_mean(scope, [line for line in lock.lines if line.in_use])}name a node, a CIDR or pool/NAME; ipamc show {lock.cluster} --show-blocks lists who holds what",
             )
 
 

@@ -24,6 +24,7 @@ from ipamc.read.kinds.inventory import RawInventory, read_inventory
 from ipamc.read.kinds.node import RawNode, read_node
 from ipamc.read.kinds.pool import RawPool, read_pool
 from ipamc.read.kinds.tests import RawTests, read_tests
+from ipamc.read.kinds.unnamed import unnamed
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Document, Odd
 from ipamc.read.syntax.other_text import cut_off
@@ -123,16 +124,11 @@ def _walk(
         return
     if not isinstance(version, str) or not isinstance(kind, str):
         reading.complete = False
-        for name, given in names.items():
-            if not isinstance(given, str):
-                way_out = f"the kinds are {listing(_spellings())}"
-                reading.found.append(
-                    rules.wrong_shape(
-                        at / name,
-                        f"{name} is not text" if given else f"the document has no {name}",
-                        way_out,
-                    )
-                )
+        kinds = {known.name: known.api_versions for known in reversed(KINDS)}
+        reading.found.extend(
+            rules.wrong_shape(at / name, problem, way_out or f"the kinds are {listing(_spellings())}")
+            for name, problem, way_out in unnamed(value, names, kinds)
+        )
         return
     group = version.partition("/")[0]
     if group in _SKIPPED or group.endswith(_FLUX):
@@ -180,10 +176,12 @@ def _nearest(kind: str) -> str:
 
 
 def _way_out(kind: str) -> str:
+    if kind.removesuffix("List") == "CiliumPodIPPool":
+        return f"it is rendered from a pool: write apiVersion: {OURS}, kind: IPPool, and blockSize in place of maskSize"
     near = _nearest(kind)
     versions = [version for known in KINDS if known.name == near for version in known.api_versions]
     if near and near == kind.removesuffix("List"):
-        return f"the apiVersion of a {near} is {listing(versions)}"
+        return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
     if near:
         return f"did you mean {near!r} of {listing(versions)}?"
     return f"move it out of this folder; the kinds here are {listing(_spellings())}"

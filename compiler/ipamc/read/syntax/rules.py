@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, warning
-from ipamc.model.wording import listing, shown, suggestion
+from ipamc.model.wording import listing, shown
 
 
 def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
@@ -54,7 +55,9 @@ def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
         at,
         f"the mapping has the key {shown(key)} twice",
         also=[Related(first, "first here")],
-        help="remove one of the two",
+        help="write --- on a line of its own above it, if a document begins here; else remove one of the two"
+        if key in {"apiVersion", "kind"}
+        else "remove one of the two",
     )
 
 
@@ -86,7 +89,7 @@ def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:
     return error("IPC0005", at, problem, help=way_out)
 
 
-def unknown_field(at: At, name: str, owner: str, known: Iterable[str]) -> Diagnostic:
+def unknown_field(at: At, name: str, owner: str, known: Iterable[str], better: str = "") -> Diagnostic:
     """IPC0006: a document of one of ipamc's own kinds has only known fields.
 
     Kinds of Kubernetes, Cilium and Calico may have other fields, which ipamc passes over.
@@ -98,10 +101,8 @@ def unknown_field(at: At, name: str, owner: str, known: Iterable[str]) -> Diagno
     complete and check them. Then `ipamc compile CLUSTER`.
     """
     known = list(known)
-    way_out = suggestion(name, known) or (
-        f"use one of {listing(known)}" if known else "remove it: no field is allowed here"
-    )
-    return error("IPC0006", at, f"unknown field {shown(name)} in {owner}", help=way_out)
+    others = f"use one of {listing(known)}" if known else "remove it: no field is allowed here"
+    return error("IPC0006", at, f"unknown field {shown(name)} in {owner}", help=better or others)
 
 
 def wrong_shape(at: At, problem: str, way_out: str = "") -> Diagnostic:
@@ -160,7 +161,7 @@ def empty_file(at: At) -> Diagnostic:
         "IPC0010",
         at,
         "the file is empty",
-        help="remove it, or write it again: an interrupted command leaves an empty file",
+        help=f"remove it, or write it again (git checkout HEAD -- {shlex.quote(at.path)} brings the last one back): an interrupted command leaves an empty file",
     )
 
 

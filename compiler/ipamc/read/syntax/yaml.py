@@ -234,7 +234,11 @@ class _Builder:
         if type(event) is not ScalarEvent:
             raise Unreadable(
                 *self.broken,
-                rules.wrong_shape(self.span(event), "the key is not text", "write a plain key"),
+                rules.wrong_shape(
+                    self.span(event),
+                    "the key is not text",
+                    "write a plain key; a template such as {{ … }} is rendered by nobody here: write what it stands for",
+                ),
             )
         text: str = event.value
         if event.anchor is not None:
