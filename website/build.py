@@ -29,8 +29,12 @@ INDENT = 4
 """Columns by which Python-Markdown wants the parts of a list indented."""
 
 
+class BuildError(Exception):
+    """Zensical warned of a page, or failed; with what it said."""
+
+
 def build(into: Path) -> str:
-    """Write the site to `into`/site and return what Zensical says. Raises SystemExit where it warns or fails."""
+    """Write the site to `into`/site and return what Zensical says. Raises BuildError where it warns or fails."""
     shutil.rmtree(into / "site", ignore_errors=True)
     prepare(into)
     done = subprocess.run(
@@ -42,9 +46,7 @@ def build(into: Path) -> str:
         check=False,
     )
     if done.returncode:
-        raise SystemExit(
-            f"{done.stdout}\nerror: the site was not built: zensical ended with {done.returncode}"
-        )
+        raise BuildError(f"{done.stdout}\nthe site was not built: zensical ended with {done.returncode}")
     return done.stdout
 
 
@@ -138,5 +140,8 @@ def _start(line: str, item: Token) -> int:
 
 
 if __name__ == "__main__":
-    build(ROOT / "build")
+    try:
+        build(ROOT / "build")
+    except BuildError as problem:
+        sys.exit(f"error: {problem}")
     sys.stdout.write("build/site/index.html\n")

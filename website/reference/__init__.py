@@ -18,15 +18,11 @@ def pages() -> dict[str, str]:
     index = page(
         "# Reference",
         "Everything by name. These pages are generated from the code, and a test compares them with it.",
-        "\n".join(
-            (
-                "- [Fields](fields/README.md): every field of every document that ipamc reads",
-                "- [Verbs](verbs/README.md): every verb with its options, examples and exit codes",
-                "- [Codes](codes/README.md): every rule that a finding can name",
-                "- [Cilium by version](versions.md): what each minor does, and how that is known",
-                "- [Outputs](outputs/README.md): JSON, files, exit codes, environment variables",
-            )
-        ),
+        "- [Fields](fields/README.md): every field of every document that ipamc reads\n"
+        "- [Verbs](verbs/README.md): every verb with its options, examples and exit codes\n"
+        "- [Codes](codes/README.md): every rule that a finding can name\n"
+        "- [Cilium by version](versions.md): what each minor does, and how that is known\n"
+        "- [Outputs](outputs/README.md): JSON, files, exit codes, environment variables",
     )
     return {
         "README.md": index,

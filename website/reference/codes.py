@@ -1,13 +1,21 @@
-"""An index of the codes by subject, and a page for each code."""
+"""An index of the codes by subject, and a page for each code.
+
+People search for a code as a finding prints it: a page of its own, with the code in its title, is what search finds first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from itertools import groupby
+from pathlib import PurePosixPath
 
 from ipamc.catalogue import Entry, catalogue
-from website.reference.markdown import page, paragraphs, prose, table
+from ipamc.catalogue.examples import DELETED, Example, examples
+from ipamc.workspace.disk import assets
+from website.reference.markdown import anchor, code, fence, page, paragraphs, prose, sentence, table
 
 FOLDER = "codes/"
+HERE = "./"
 SUBJECTS = {
     "00": "syntax of files",
     "01": "names and kinds",
@@ -26,32 +34,64 @@ SUBJECTS = {
 
 def pages() -> dict[str, str]:
     """Return the pages by path."""
-    entries = catalogue()
-    made = {f"{FOLDER}{code}.md": page(*_code(entry)) for code, entry in entries.items()}
-    parts = []
-    for digits, codes in groupby(entries.values(), lambda entry: entry.code[3:5]):
-        parts.append(f"## {digits}: {SUBJECTS[digits]}")
-        parts.append(
-            table(["code", "rule"], [[f"[{each.code}]({each.code}.md)", prose(each.title)] for each in codes])
-        )
+    entries, shown = catalogue(), examples(assets("examples"))
+    made = {f"{FOLDER}{code}.md": page(*_code(entry, shown.get(code))) for code, entry in entries.items()}
+    parts: list[str] = []
+    for subject, codes in groupby(entries.values(), lambda entry: _subject(entry.code)):
+        rows = [[f"[{each.code}]({each.code}.md)", prose(each.title)] for each in codes]
+        parts += [f"## {subject}", table(["code", "rule"], rows)]
+    subjects = (f"{digits}: {name}" for digits, name in SUBJECTS.items())
     index = page(
         "# Codes",
         "Every rule that ipamc checks, by its code. A finding ends with its code; `ipamc explain CODE` prints what its page here says.",
-        "The first two digits are the subject: "
-        + ", ".join(
-            f"[{digits}: {name}](#{digits}-{name.lower().replace(' ', '-')})"
-            for digits, name in SUBJECTS.items()
-        )
-        + ".",
+        "The first two digits are the subject:",
+        "\n".join(f"- [{each}](#{anchor(each)})" for each in subjects),
         *parts,
     )
     return {**made, f"{FOLDER}README.md": index}
 
 
-def _code(entry: Entry) -> tuple[str, ...]:
-    return (
-        f"# {entry.code}: {prose(entry.title).removesuffix('.')}",
-        paragraphs(entry.body, "./").replace("](./", "]("),
-        f"[All codes](README.md#{entry.code[3:5]}-{SUBJECTS[entry.code[3:5]].lower().replace(' ', '-')}), "
-        f"and in a terminal: `ipamc explain {entry.code}`.",
-    )
+def _code(entry: Entry, example: Example | None) -> Iterator[str]:
+    yield f"# {entry.code}: {prose(entry.title).removesuffix('.')}"
+    yield paragraphs(entry.body, HERE)
+    if entry.why:
+        yield "## Why"
+        yield paragraphs(sentence(entry.why), HERE)
+    if example:
+        yield from _shown(example)
+    if entry.run:
+        yield "## What to do"
+        yield paragraphs(sentence(entry.run), HERE)
+    yield f"[All codes](README.md#{anchor(_subject(entry.code))}). In a terminal: `ipamc explain {entry.code}`."
+
+
+def _shown(example: Example) -> Iterator[str]:
+    yield "## Wrong"
+    yield prose(example.sentence)
+    if example.compiled:
+        yield "The cluster was compiled before" + (", with:" if example.before else ".")
+        yield from _files(example.before, "utf-8")
+    yield from _files(example.wrong.files, example.wrong.encoding)
+    yield fence(f"$ {example.wrong.command}\n{example.said}", "text")
+    yield "## Right"
+    yield from _files(example.right.files, example.right.encoding)
+    yield fence(f"$ {example.right.command}", "text")
+    if example.beside:
+        yield f"Beside it: {prose(example.beside)}"
+
+
+def _files(files: Mapping[str, str], encoding: str) -> Iterator[str]:
+    for path, body in files.items():
+        if body == DELETED or not body:
+            yield f"{code(path)} {'is deleted' if body else 'is empty'}."
+        else:
+            yield code(path) + ("" if encoding == "utf-8" else f" in {encoding}") + ":"
+            yield fence(body, _LANGUAGES.get(PurePosixPath(path).suffix, "text"))
+
+
+_LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".lock": "json"}
+
+
+def _subject(code: str) -> str:
+    """Return the heading of the codes that begin as this one does."""
+    return f"{code[3:5]}: {SUBJECTS[code[3:5]]}"

@@ -34,8 +34,12 @@ def prose(text: str, codes: str = "") -> str:
 
 
 def linked(text: str, codes: str) -> str:
-    """Return Markdown with a link for each code, to the pages in a folder; "" for none."""
-    return _RULE.sub(lambda code: f"[{code[0]}]({codes}{code[0]}.md)", text) if codes else text
+    """Return Markdown with a link for each code, to the pages in a folder, which may be `./`; "" for none."""
+    return (
+        _RULE.sub(lambda code: f"[{code[0]}]({codes.removeprefix('./')}{code[0]}.md)", text)
+        if codes
+        else text
+    )
 
 
 def _escaped(text: str) -> str:
@@ -50,6 +54,12 @@ def _escaped(text: str) -> str:
 def paragraphs(text: str, codes: str = "") -> str:
     """Return text whose paragraphs are parted by empty lines as Markdown, each in one line."""
     return "\n\n".join(prose(part, codes) for part in re.split(r"\n\s*\n", text.strip()) if part.strip())
+
+
+def sentence(text: str) -> str:
+    """Return text with a capital at its beginning, where a word of prose begins it."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() and first != "ipamc" else text
 
 
 def code(text: str) -> str:

@@ -37,7 +37,7 @@ EXPLAINED = {
     "schema": ("reference/fields/README.md",),
     "explain": ("reference/codes/README.md",),
     "merge-driver": ("concepts/lock.md",),
-    "fn": ("how-to/helm-and-cilium-config.md",),
+    "fn": ("how-to/kpt-and-kustomize.md",),
     "version": ("reference/versions.md",),
 }
 """By verb: the pages below docs/ that explain its use. One that does not exist is left out."""
