@@ -46,7 +46,8 @@ def build(into: Path) -> str:
         check=False,
     )
     if done.returncode:
-        raise BuildError(f"{done.stdout}\nthe site was not built: zensical ended with {done.returncode}")
+        said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).partition("Traceback")[0]
+        raise BuildError(f"{said.strip()}\nthe site was not built: zensical ended with {done.returncode}")
     return done.stdout
 
 
