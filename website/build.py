@@ -21,8 +21,8 @@ from markdown_it.token import Token
 
 ROOT = Path(__file__).parent.parent
 CONFIG = "zensical.toml"
-SHOWN = {".md", ".svg", ".png"}
-"""The files of docs/ that belong to the site."""
+SHOWN = {".md", ".png", ".svg", ".yaml"}
+"""The files of docs/ that belong to the site: pages, and what they show or link."""
 SIMPLE_LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?P<to>[^)\s:]+)\)")
 """A link in a line, to a place without a scheme."""
 INDENT = 4
