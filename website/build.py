@@ -20,11 +20,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 CONFIG = "zensical.toml"
-SHOWN = {".md", ".png", ".svg", ".yaml"}
-"""The files of docs/ that belong to the site: pages, and what they show or link."""
 SIMPLE_LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?P<to>[^)\s:]+)\)")
 """A link in a line, to a place without a scheme."""
+LINK = re.compile(r"\]\(([^)\s:#]+)")
+"""The address of a link or an image of this repository."""
 INDENT = 4
 """Columns by which Python-Markdown wants the parts of a list indented."""
 
@@ -58,16 +59,22 @@ def prepare(into: Path) -> None:
     into.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / CONFIG, into / CONFIG)
     shutil.copytree(ROOT / "website" / "theme", into / "website" / "theme")
-    docs = ROOT / "docs"
-    for path in sorted(docs.rglob("*")):
-        if path.suffix in SHOWN:
-            to = into / "docs" / path.relative_to(docs)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            if path.suffix == ".md":
-                page = PurePosixPath(path.relative_to(docs).as_posix())
-                to.write_text(as_zensical_reads(inside(path.read_text(), page)))
-            else:
-                shutil.copy(path, to)
+    for path in sorted(DOCS.rglob("*.md")):
+        page = path.relative_to(DOCS)
+        text = path.read_text(encoding="utf-8")
+        to = into / "docs" / page
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(as_zensical_reads(inside(text, PurePosixPath(page.as_posix()))), encoding="utf-8")
+        for link in LINK.findall(text):
+            _copy((path.parent / link).resolve(), into / "docs")
+
+
+def _copy(file: Path, to: Path) -> None:
+    """Copy what a page shows or links, if it is a file of docs/ and no page."""
+    if file.is_relative_to(DOCS) and file.is_file() and file.suffix != ".md":
+        copy = to / file.relative_to(DOCS)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
 
 
 def inside(text: str, page: PurePosixPath) -> str:

@@ -24,9 +24,19 @@ def test_directives_of_pages_are_not_shown(site: Path) -> None:
         assert not re.search(r"&lt;!-- (?:page|run|needs|instead): ", shown), path
 
 
-def test_only_what_belongs_to_the_site_is_in_it(site: Path) -> None:
-    assert {path.suffix for path in (site / "recordings").rglob("*") if path.is_file()} == {".svg"}
-    assert (site / "alerts" / "ipamc.rules.yaml").exists(), "a page leads to it"
+def test_only_what_pages_show_or_link_is_in_it(site: Path) -> None:
+    theme = ("assets/", "search.js", "404.html", "sitemap.xml")
+    others = {
+        path.relative_to(site).as_posix()
+        for path in site.rglob("*.*")
+        if path.suffix != ".html" and path.is_file()
+    }
+    assert "alerts/ipamc.rules.yaml" in others
+    assert [
+        name
+        for name in others
+        if not name.startswith(theme) and not re.match(r"(alerts|recordings)/[\w.-]+$", name)
+    ] == []
 
 
 @pytest.mark.parametrize(

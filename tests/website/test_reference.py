@@ -21,7 +21,8 @@ from website.reference.markdown import anchor, prose
 from website.reference.schema import Field, example, in_place, resolve
 from website.reference.schema import fields as fields_of
 
-PACKAGE = Path(__file__).parents[2] / "compiler" / "ipamc"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "compiler" / "ipamc"
 KIND = {fields.stem(kind): kind for kind in KINDS}
 
 
@@ -111,6 +112,23 @@ def read_variables() -> Iterator[str]:
                     yield str(node.args[0].value)
             if isinstance(node, ast.keyword) and node.arg == "envvar":
                 yield ast.literal_eval(node.value)
+
+
+def test_the_page_has_every_file_that_a_compile_writes() -> None:
+    told = [path for paths, _, _ in outputs.FILES for path in paths.split(", ")]
+    patterns = [
+        path.replace("NAME", "[^/]+").replace("SHARD", "[^/]+") + (".*" if path.endswith("/") else "$")
+        for path in told
+    ]
+    clusters = ROOT / "clusters"
+    written = [
+        path
+        for path in clusters.rglob("*")
+        if path.is_file() and ("rendered" in path.parts or path.name == "ipam.lock")
+    ]
+    assert len(written) > 50
+    names = (path.relative_to(ROOT).as_posix() for path in written)
+    assert [name for name in names if not any(re.match(pattern, name) for pattern in patterns)] == []
 
 
 OF_FORGES = re.compile(r"(GITHUB|CI)_[A-Z_0-9]+").fullmatch

@@ -120,7 +120,7 @@ def pages() -> dict[str, str]:
                 for name, each in schemas.items()
             ],
         ),
-        "Other verbs that have `--output json` print a shape that may still change.",
+        "Other verbs that have `--output json` have no schema yet.",
         "## Exit codes",
         "[Each verb](../verbs/README.md#exit-codes) has the same: 0 done, 1 refused or an error of the environment, 2 only where an option asks for it, "
         "64 usage, 70 a bug in ipamc, 130 interrupted, and 128 and its number for another signal.",
