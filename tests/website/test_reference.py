@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +103,20 @@ def test_every_output_has_a_command_and_a_schema() -> None:
     assert names == outputs.PRINTED.keys()
 
 
+@pytest.mark.parametrize("name", outputs.PRINTED)
+def test_the_schema_of_an_output_tells_what_every_field_means(name: str) -> None:
+    schema = json.loads(assets("schemas")[f"{name}.output.json"])
+    defs = schema.get("$defs", {})
+    parts = {"": schema, **defs}
+    silent = [
+        f"{part} {field.path}"
+        for part, each in parts.items()
+        for field in fields_of({**each, "$defs": defs}, frozenset(defs))
+        if not field.description.endswith(".")
+    ]
+    assert silent == []
+
+
 def read_variables() -> Iterator[str]:
     """Yield the names of the environment variables that ipamc looks at by name."""
     for path in PACKAGE.rglob("*.py"):
@@ -149,6 +164,7 @@ def test_the_page_has_every_variable() -> None:
         ("reads --at and a_b*", "reads `--at` and a\\_b\\*"),
         ("what 'ipamc compile' would do", "what `ipamc compile` would do"),
         ("as ipamc compile --check tells", "as `ipamc compile --check` tells"),
+        ("ipamc ci apply --prune deletes them", "`ipamc ci apply --prune` deletes them"),
         ("HEAD's first parents' ends", "HEAD's first parents' ends"),
         ("below clusters/; an I/O error", "below `clusters/`; an I/O error"),
         ("of its blockSize <here>", "of its `blockSize` \\<here\\>"),

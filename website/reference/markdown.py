@@ -12,7 +12,9 @@ _SPAN = re.compile(r"(`[^`]+`|https?://[^\s)>\"']*[^\s)>\"'.,;:])")
 _CODE = re.compile(
     r"(?<!\w)'(?P<quoted>[^'\n]{1,80})'(?!\w)"
     r"|(?P<plain>"
-    r"\bipamc (?:ci |suggest |export )?(?:" + "|".join(VERBS) + r")\b(?: --[a-z][\w-]*)*"
+    r"\bipamc (?:ci [a-z]+|suggest pool|export netbox|"
+    + "|".join(VERBS)
+    + r")\b(?: --[a-z][\w-]*(?: (?:json|markdown|html|svg|csv)\b)?)*"
     r"|(?<![\w-])--[a-z][\w-]*(?:[= ](?:FORMAT=FILE|FILE|DIR|REV|NAME|NODE|CLUSTER|KIND|DATE)\b)?"
     r"|\$[A-Z][A-Z_]+"
     r"|(?<![\w/.-])(?:[\w.-]+/)+(?:[\w-]+\.[\w.-]*\w)?(?!\w)"

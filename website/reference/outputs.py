@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from ipamc.workspace.disk import assets
@@ -140,17 +141,33 @@ def pages() -> dict[str, str]:
 
 
 def _output(name: str, schema: Schema) -> Iterator[str]:
+    defs: Schema = schema.get("$defs", {})
     yield f"# {PRINTED[name]}"
     yield prose(schema["description"])
-    yield f"The JSON Schema is `schemas/{name}.output.json` in the repository and in the package. A field that is marked *maybe* may be absent."
-    yield table(
-        ["field", "type", "meaning"],
-        [
-            [
-                code(each.path),
-                type_of(each.schema),
-                ("" if each.required else "*maybe* ") + prose(each.description),
-            ]
-            for each in fields(schema)
-        ],
+    yield (
+        f"The JSON Schema is `schemas/{name}.output.json` in the repository and in the package. A field that is marked *maybe* may be absent. "
+        "A type that is a link is a section below."
     )
+    yield _fields({**schema, "$defs": defs})
+    for part, each in defs.items():
+        yield f"## {part}"
+        yield prose(each.get("description", ""))
+        yield _fields({**each, "$defs": defs}) if each.get("properties") else f"Type: {type_of(each)}"
+
+
+def _fields(schema: Schema) -> str:
+    defs = schema["$defs"]
+    rows = [
+        [
+            code(each.path),
+            _linked(type_of(each.schema), defs),
+            ("" if each.required else "*maybe* ") + prose(each.description),
+        ]
+        for each in fields(schema, frozenset(defs), named=True)
+    ]
+    return table(["field", "type", "meaning"], rows)
+
+
+def _linked(said: str, defs: Schema) -> str:
+    """Return a type with links to the sections of what it names."""
+    return re.sub(r"[\w]+", lambda word: f"[{word[0]}](#{word[0]})" if word[0] in defs else word[0], said)

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from website.reference.markdown import code
 
@@ -23,6 +24,8 @@ class Field(Struct, frozen=True, kw_only=True):
     required: bool
     choice: bool
     """The mapping around it needs one of several fields, of which this is one."""
+    named: str = ""
+    """The definition that it refers to; "" for none."""
 
     @property
     def description(self) -> str:
@@ -30,9 +33,17 @@ class Field(Struct, frozen=True, kw_only=True):
         return str(self.schema.get("description", ""))
 
 
-def fields(schema: Schema, shared: frozenset[str] = frozenset()) -> Iterator[Field]:
-    """Yield the fields below the top of a schema. Definitions of `shared` are not entered."""
-    yield from _below(schema, "", schema.get("$defs", {}), shared, ())
+def fields(schema: Schema, shared: frozenset[str] = frozenset(), *, named: bool = False) -> Iterator[Field]:
+    """Yield the fields below the top of a schema. Definitions of `shared` are not entered.
+
+    With `named` a field that is one of these has only the reference to it, and its own description.
+    """
+    for field in _below(schema, "", schema.get("$defs", {}), shared, ()):
+        if named and field.named in shared:
+            own = {"$ref": f"#/$defs/{field.named}", "description": field.description}
+            yield replace(field, schema=own)
+        else:
+            yield field
 
 
 def _below(
@@ -47,9 +58,8 @@ def _below(
     for name, given in schema.get("properties", {}).items():
         here = f"{path}.{name}".lstrip(".")
         each, named = resolve(given, defs)
-        yield Field(
-            path=here, schema=each, required=name in schema.get("required", ()), choice=name in choice
-        )
+        required = name in schema.get("required", ())
+        yield Field(path=here, schema=each, required=required, choice=name in choice, named=named)
         yield from _inside(each, named, here, defs, shared, within)
 
 
