@@ -34,7 +34,8 @@ def main() -> None:
     options.add_argument(
         "--used", action="append", default=[], metavar="NODE=NUMBER", help="addresses in use"
     )
-    options.add_argument("--only", default="", help="kinds, with commas between")
+    options.add_argument("--returned", action="append", default=[], metavar="NODE=CIDR", help="by its agent")
+    options.add_argument("--flag", action="append", default=[], metavar="KEY=VALUE", help="of cilium-config")
     given = options.parse_args()
     live = Living.of(compile_cluster(replace(Disk().inputs(f"clusters/{given.cluster}"), today=today())))
     for node in live.git.plan.cluster.nodes:
@@ -57,8 +58,11 @@ def main() -> None:
         live[f"Node {name}"]["metadata"]["labels"][key] = value
     for each in given.used:
         use(live, *each.split("="))
-    kinds = set(filter(None, given.only.split(",")))
-    live.objects = {name: item for name, item in live.objects.items() if not kinds or item["kind"] in kinds}
+    for each in given.returned:
+        name, _, cidr = each.partition("=")
+        for entry in live[f"CiliumNode {name}"]["spec"]["ipam"]["pools"]["allocated"]:
+            entry["cidrs"] = [other for other in entry["cidrs"] if other != cidr]
+    live["ConfigMap kube-system cilium-config"]["data"].update(each.split("=") for each in given.flag)
     sys.stdout.write(live.text())
 
 
