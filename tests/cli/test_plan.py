@@ -226,6 +226,52 @@ def test_pictures_come_from_other_processes_too(repository: Path, style: str) ->
     assert "n3" in two
 
 
+SHARED = """\
+apiVersion: ipamc/v1alpha1
+kind: Cluster
+metadata: {name: blue}
+spec:
+  cilium: {version: "1.15", managedBy: helm}
+  ipam: {mode: multi-pool, pinning: none}
+---
+apiVersion: ipamc/v1alpha1
+kind: IPPool
+metadata: {name: default}
+spec:
+  ipv4: {cidrs: [10.0.0.0/24], blockSize: 27}
+---
+apiVersion: ipamc/v1alpha1
+kind: NodeInventory
+nodes: [{name: n1}, {name: n2}]
+"""
+
+
+def test_a_revert_of_a_published_range_is_refused(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It takes `rendered/` back as well, so a compile of the result is content; but the operator may have given blocks of the range to nodes since."""
+    (repository / "clusters/blue/ipam.lock").unlink()
+    shutil.rmtree(repository / "clusters/blue/rendered")
+    (repository / "clusters/blue/cluster.yaml").write_text(SHARED)
+    assert main(["compile", "blue"]) == 0
+    commit()
+    edit(repository, "[10.0.0.0/24]", "[10.0.0.0/24, 10.0.9.0/24]")
+    assert main(["compile", "blue"]) == 0
+    commit()
+    git("-c", "user.name=n", "-c", "user.email=e@example.org", "revert", "--no-edit", "HEAD")
+    assert main(["compile", "--locked", "--check"]) == 0
+    capsys.readouterr()
+    assert main(["plan", "blue", "--base", "HEAD~1"]) == 1
+    captured = capsys.readouterr()
+    assert "~ default changed ipv4.cidrs: −10.0.9.0/24" in captured.out  # noqa: RUF001 - a minus
+    assert 'error[IPC0538]: 10.0.9.0/24 was published in pool "default"' in captured.err
+    assert "refused: blue: 1 error: the base published what would not stay here\n" in captured.err
+    assert "git checkout HEAD~1 -- clusters/blue/rendered, then: ipamc compile blue\n" in captured.err
+    git("checkout", "HEAD~1", "--", "clusters/blue/rendered")
+    assert main(["compile", "blue"]) == 1, "with what was published, the compile sees it"
+    assert "IPC0538" in capsys.readouterr().err
+
+
 def test_a_revert_is_refused_after_the_whole_plan(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

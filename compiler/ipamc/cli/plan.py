@@ -26,6 +26,8 @@ from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
     from ipamc.review.diff.plan_report import ClusterReport
@@ -67,7 +69,7 @@ def _files(
         ),
     ),
     done="done; with --detailed-exitcode: nothing changes",
-    refused="refused: a cluster was deleted, a line vanished from a lock, a held block changed hands, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
+    refused="refused: a cluster was deleted, a line vanished from a lock, a held block changed hands, a published CIDR would not stay, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
     changed="only with --detailed-exitcode: something changes",
 )
 @clusters_argument
@@ -183,9 +185,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     for reason in reasons if not document else ():
         say(f"refused: {reason}")
     for cluster in planned if base and not document else ():
-        lines = cluster.difference.lines if cluster.difference else None
-        if lines and (lines.vanished or lines.taken):
-            _way_back(base, cluster.name, vanished=bool(lines.vanished))
+        for way in _ways_back(base, cluster):
+            say(f"note: {way}")
     if tell_bugs([(cluster.name, cluster.bug) for cluster in planned], style):
         return BUG
     if reasons or any(cluster.failed for cluster in planned):
@@ -270,9 +271,11 @@ def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
 
 def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
+    from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.diff.picture import picture
     from ipamc.review.diff.plan_report import ClusterReport, Status
+    from ipamc.review.unpublished import unpublished
     from ipamc.workspace.neighbours import refuse_overlaps
     from ipamc.workspace.plan_base import cluster_base
     from ipamc.workspace.source import Disk
@@ -293,12 +296,13 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
         )
     phase("comparing")
     base, plan = before or empty_base(name, compilation.plan.lock.mode), compilation.plan
+    lost = unpublished(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()
     return ClusterReport(
         name=name,
         status=status,
         said=said,
         difference=compare(base, compilation, task.today),
-        findings=compilation.diagnostics,
+        findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
         picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.picture else None,
     )
 
@@ -315,22 +319,27 @@ def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> Clus
     return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes, agreed=agreed)
 
 
-def _way_back(base: str, name: str, *, vanished: bool) -> None:
-    """Say how to restore lines that vanished or changed hands."""
+def _ways_back(base: str, cluster: ClusterReport) -> Iterator[str]:
+    """Yield how to restore lines that vanished or changed hands, and CIDRs that would not stay published."""
     from ipamc.workspace.plan_base import behind
 
+    lines = cluster.difference.lines if cluster.difference else None
+    vanished, taken = bool(lines and lines.vanished), bool(lines and lines.taken)
+    lost = lines and any(finding.severity is Severity.ERROR for finding in cluster.findings)
+    name = cluster.name
+    if not (vanished or taken or lost):
+        return
     if behind(base):
-        say(
-            f"note: {base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
-        )
-        say(
-            f"note: or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
-        )
-    else:
-        lock = f"{disk.CLUSTERS}/{name}/{disk.LOCK}"
+        yield f"{base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
+        yield f"or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
+        return
+    folder = f"{disk.CLUSTERS}/{name}"
+    if lost:
+        yield f"what is published stays, as nodes may have blocks of it; a compile that sees it says what to write: git checkout {base} -- {folder}/{disk.RENDERED}, then: ipamc compile {name}"
+    if vanished or taken:
         rule = (
             "a line goes only when its addresses are given out again"
             if vanished
             else f"a node moves by consent: ipamc lock {name} --renumber NODE, and --settle NODE once it is drained"
         )
-        say(f"note: {rule}; to restore it: git checkout {base} -- {lock}, then: ipamc compile {name}")
+        yield f"{rule}; to restore it: git checkout {base} -- {folder}/{disk.LOCK}, then: ipamc compile {name}"

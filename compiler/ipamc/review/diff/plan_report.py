@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from ipamc.model.diagnostics import Diagnostic, count, names
+from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import State
 from ipamc.review.diff import Difference
 from ipamc.review.diff.picture import Picture
@@ -74,7 +74,8 @@ class PlanReport(Struct, frozen=True, kw_only=True):
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
     """Yield why the plan is refused, a line each.
 
-    That is deleted clusters, vanished lines, blocks that changed hands, and what `fail_on` names.
+    That is deleted clusters, vanished lines, blocks that changed hands, published CIDRs that would not stay, and
+    what `fail_on` names. Of a cluster that was compiled, only what its base published makes errors.
     """
     for cluster in report.clusters:
         if cluster.status is Status.DELETED and not cluster.agreed:
@@ -85,6 +86,8 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if cluster.difference is None:
             continue
         lines = cluster.difference.lines
+        if lost := sum(finding.severity is Severity.ERROR for finding in cluster.findings):
+            yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
         if lines.vanished:
             vanished = names(f"{line.node} ({line.block})" for line in lines.vanished)
             yield f"{cluster.name}: {count(len(lines.vanished), 'line')} vanished from the lock: {vanished}"
