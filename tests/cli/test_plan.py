@@ -272,6 +272,23 @@ def test_a_revert_of_a_published_range_is_refused(
     assert "IPC0538" in capsys.readouterr().err
 
 
+def test_a_revert_of_a_mode_that_nodes_cannot_leave_is_said(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no error: where the mode was not applied yet, a revert is the way out. But no steps promise that nodes keep their blocks."""
+    edit(repository, "mode: cluster-pool", "mode: multi-pool")
+    assert main(["lock", "blue", "--mode"]) == 0
+    assert main(["compile", "blue"]) == 0
+    commit()
+    git("-c", "user.name=n", "-c", "user.email=e@example.org", "revert", "--no-edit", "HEAD")
+    capsys.readouterr()
+    assert main(["plan", "blue", "--base", "HEAD~1"]) == 0
+    captured = capsys.readouterr()
+    assert "mode multi-pool → cluster-pool" in captured.out
+    assert "steps, in this order" not in captured.out
+    assert "warning[IPC0543]: multi-pool to cluster-pool: 2 nodes cannot keep blocks" in captured.err
+
+
 def test_a_revert_is_refused_after_the_whole_plan(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

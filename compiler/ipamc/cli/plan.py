@@ -275,7 +275,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.diff.picture import picture
     from ipamc.review.diff.plan_report import ClusterReport, Status
-    from ipamc.review.unpublished import unpublished
+    from ipamc.review.taken_back import taken_back
     from ipamc.workspace.neighbours import refuse_overlaps
     from ipamc.workspace.plan_base import cluster_base
     from ipamc.workspace.source import Disk
@@ -296,7 +296,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
         )
     phase("comparing")
     base, plan = before or empty_base(name, compilation.plan.lock.mode), compilation.plan
-    lost = unpublished(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()
+    lost = taken_back(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()
     return ClusterReport(
         name=name,
         status=status,

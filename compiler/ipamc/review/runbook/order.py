@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from ipamc.lock.rules import ONLINE
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Plan
@@ -29,12 +30,14 @@ SAME_BLOCK = "no drain: both modes give addresses out of the same block"
 def order(lock: Lock, before: Cluster | None, plan: Plan, run: Commands) -> tuple[Step, ...]:
     """Return the steps from the base to a plan; () where no order matters.
 
-    `lock` and `before` are of the base; `before` is None if its documents cannot be read.
+    `lock` and `before` are of the base; `before` is None if its documents cannot be read. For modes between
+    which nodes cannot keep their blocks there is no order.
     """
     if not lock.shards:
         return ()
     if lock.mode is not plan.cluster.mode:
-        return tuple(_of_mode(lock.mode, before, plan, run))
+        online = (lock.mode.value, plan.cluster.mode.value) in ONLINE
+        return tuple(_of_mode(lock.mode, before, plan, run)) if online else ()
     return tuple(_of_settings(before, plan, run)) if before else ()
 
 
