@@ -18,4 +18,9 @@ from rooms below its own, and only workspace/ does I/O; a test checks both.
     model/         values that all rooms share. model/selector/; model/cilium/: what each version does
 """
 
-__version__ = "0.1.0"
+try:
+    from ipamc._version import __version__
+except ImportError:  # a checkout that was not installed
+    __version__ = "0.0.0"
+
+__all__ = ["__version__"]

@@ -1,0 +1,29 @@
+"""Keep what a release makes of the examples: later versions must not move anything in it.
+
+    python -m release.keep 0.1.0
+
+Copies the inputs and locks of clusters/ to tests/upgrades/0.1.0/. tests/release/test_upgrades.py compiles every kept cluster with
+its lock: the lock stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def keep(version: str, into: Path = ROOT / "tests/upgrades") -> list[str]:
+    """Copy every example but what it renders to; return their names."""
+    names = []
+    for folder in sorted(path.parent for path in (ROOT / "clusters").glob("*/cluster.yaml")):
+        target = into / version / folder.name
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("rendered"))
+        names.append(folder.name)
+    return names
+
+
+if __name__ == "__main__":
+    print("\n".join(keep(sys.argv[1].removeprefix("v"))))
