@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo recordings site reference test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo dist recordings site reference test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,6 +18,7 @@ help:
 	@echo 'make test    lint, types, import layers, tests'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
+	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
 	@echo 'make fuzz    mutated clusters, merges and command lines, for FUZZ_SECONDS=600, from FUZZ_SEED'
 	@echo 'make crash   kill ipamc before everything that it does to the disk; pairs of runs; full disks'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
@@ -32,6 +33,11 @@ demo: .venv/.made
 
 recordings: .venv/.made-for-tests
 	$(BIN)/python docs/recordings/record.py
+
+dist: .venv/.made-for-tests
+	@$(BIN)/python -m pip install --quiet --group release
+	$(BIN)/python -m release.build
+	$(BIN)/python -m release.sbom dist/ipamc-*.whl
 
 reference: .venv/.made-for-tests
 	$(BIN)/python -m website.reference
