@@ -486,6 +486,8 @@ def test_a_cluster_is_a_name_or_a_folder(
     assert main(["compile", "."]) == 0
     assert capsys.readouterr().err.endswith("; unchanged\n")
     assert main(["compile", "../red"]) == 0
+    (repository / "elsewhere").mkdir()
+    monkeypatch.chdir(repository / "elsewhere")
     assert main(["compile"]) == 1
     assert "there is no folder clusters/ here" in capsys.readouterr().err
 

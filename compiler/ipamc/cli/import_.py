@@ -15,8 +15,8 @@ from ipamc.cli.interrupted import NOTHING, accounted, imported_so_far, refreshed
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.progress import phase
-from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.clusters_folder import folder_of
 from ipamc.workspace.unfinished import begin
 
 if TYPE_CHECKING:
@@ -218,9 +218,7 @@ def new_folder(cluster: str) -> tuple[str, str]:
     """Return the folder of a cluster that may be new, and its name."""
     from ipamc.model.selector.label_syntax import subdomain_problem
 
-    folder = (
-        PurePath(cluster).as_posix() if PurePath(cluster).name != cluster else f"{disk.CLUSTERS}/{cluster}"
-    )
+    folder = PurePath(cluster).as_posix() if PurePath(cluster).name != cluster else folder_of(cluster)
     name = name_of(folder)
     if problem := subdomain_problem(name):
         raise click.UsageError(

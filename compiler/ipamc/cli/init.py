@@ -12,6 +12,7 @@ from ipamc.cli.schema import by_kind, file_name
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters_folder import folder_of
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
@@ -148,9 +149,7 @@ def _start(text: str) -> None:
     from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
     folder = (
-        PurePath(text).as_posix()
-        if PurePath(text).name != text or text in {".", ".."}
-        else f"{disk.CLUSTERS}/{text}"
+        PurePath(text).as_posix() if PurePath(text).name != text or text in {".", ".."} else folder_of(text)
     )
     name = name_of(folder)
     if problem := subdomain_problem(name):

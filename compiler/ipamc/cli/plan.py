@@ -22,6 +22,7 @@ from ipamc.model.progress import phase
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.clusters_folder import clusters_folder, folder_of
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
@@ -201,14 +202,12 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
 
     if base is None:
         return find(given), Base(source=Disk())
-    missing = [
-        text for text in given if not disk.is_folder(text) and not disk.is_folder(f"{disk.CLUSTERS}/{text}")
-    ]
+    missing = [text for text in given if not disk.is_folder(text) and not disk.is_folder(folder_of(text))]
     there = [text for text in given if text not in missing]
     folders = find(there) if there else [] if given else _all()
-    before = look(base, folders, [f"{disk.CLUSTERS}/{name_of(text)}" for text in missing] if given else None)
+    before = look(base, folders, [folder_of(name_of(text)) for text in missing] if given else None)
     known = {*before.deleted, *before.renamed.values()}
-    if unknown := [text for text in missing if f"{disk.CLUSTERS}/{name_of(text)}" not in known]:
+    if unknown := [text for text in missing if folder_of(name_of(text)) not in known]:
         find(unknown)  # raises, with the names that exist
     if not folders and not before.deleted:
         disk.clusters()  # raises: there is none
@@ -216,7 +215,7 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
 
 
 def _all() -> list[str]:
-    refuse_links(disk.CLUSTERS)
+    refuse_links(clusters_folder())
     try:
         return find(())
     except Trouble:  # the last cluster may have been deleted
@@ -333,7 +332,7 @@ def _ways_back(base: str, cluster: ClusterReport) -> Iterator[str]:
         yield f"{base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
         yield f"or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
         return
-    folder = f"{disk.CLUSTERS}/{name}"
+    folder = folder_of(name)
     if lost:
         yield f"what is published stays, as nodes may have blocks of it; a compile that sees it says what to write: git checkout {base} -- {folder}/{disk.RENDERED}, then: ipamc compile {name}"
     if vanished or taken:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from ipamc.workspace import disk
+from ipamc.workspace.clusters_folder import folder_of
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 
@@ -40,7 +41,7 @@ def known_names() -> list[str]:
 
 def _folder(text: str) -> str:
     """Return the folder that TEXT names: clusters/TEXT for a plain name, else TEXT itself."""
-    below = f"{disk.CLUSTERS}/{text}"
+    below = folder_of(text)
     if text not in {"", ".", ".."} and PurePath(text).name == text and disk.is_folder(below):
         return below
     if text and disk.is_folder(text):

@@ -17,11 +17,12 @@ from pathlib import Path, PurePath
 
 from ipamc.model.diagnostics import Diagnostic, Place
 from ipamc.workspace import regular
+from ipamc.workspace.clusters_folder import NAME, clusters_folder
 from ipamc.workspace.held import is_leftover, temporary
 from ipamc.workspace.links import refuse_links, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
-CLUSTERS = "clusters"
+CLUSTERS = NAME
 LOCK = "ipam.lock"
 RENDERED = "rendered"
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -32,9 +33,10 @@ def clusters() -> list[str]:
 
     Raises Trouble where there is none, and where clusters/ is a link itself.
     """
-    refuse_links(CLUSTERS)
+    where = clusters_folder()
+    refuse_links(where)
     try:
-        found = below(CLUSTERS)
+        found = below(where)
     except (FileNotFoundError, NotADirectoryError):
         start = ": name a cluster's folder, or start a cluster with: ipamc init NAME"
         raise Trouble(f"there is no folder {CLUSTERS}/ here{elsewhere() or start}") from None
@@ -72,7 +74,7 @@ def elsewhere() -> str:
 def below(parent: str) -> list[str]:
     """Return the folders and links right below a folder, in order of name; none that starts with a dot."""
     return [
-        f"{parent}/{path.name}"
+        PurePath(parent, path.name).as_posix()
         for path in sorted(Path(parent).iterdir())
         if is_folder(str(path)) and not path.name.startswith(".")
     ]

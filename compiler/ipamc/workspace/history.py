@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.clusters_folder import clusters_folder, folder_of
 from ipamc.workspace.revision import below, folders_at, top_of, unknown
 from ipamc.workspace.source import Commit
 from ipamc.workspace.trouble import Misnamed, Trouble
@@ -105,10 +106,10 @@ def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
     if clusters:
         wanted = [_folder(commit, text) for text in clusters]
     else:
-        today = disk.clusters() if disk.is_folder(disk.CLUSTERS) else []
+        today = disk.clusters() if disk.is_folder(clusters_folder()) else []
         then = [
-            f"{disk.CLUSTERS}/{name}"
-            for name in folders_at(commit.top, commit.commit, below(commit.top, disk.CLUSTERS))
+            folder_of(name)
+            for name in folders_at(commit.top, commit.commit, below(commit.top, clusters_folder()))
             if not name.startswith(".")
         ]
         if not then:
@@ -124,7 +125,7 @@ def _folder(commit: Commit, text: str) -> str:
 
     Raises Misnamed where it is in neither.
     """
-    folder = f"{disk.CLUSTERS}/{text}"
+    folder = folder_of(text)
     if PurePosixPath(text).name == text and _had(commit, folder):
         return folder
     return text if not disk.is_folder(text) and _had(commit, text) else find([text])[0]

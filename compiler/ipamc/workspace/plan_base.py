@@ -11,6 +11,7 @@ from ipamc.lock.file import parse
 from ipamc.model.lock import Lock, State
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters_folder import clusters_folder, folder_of
 from ipamc.workspace.revision import below, is_below, unknown
 from ipamc.workspace.source import Commit, Source
 from ipamc.workspace.trouble import Trouble
@@ -43,12 +44,10 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     commit = git.commit(top, revision)
     if commit is None:
         raise _shallow(revision) if git.is_shallow(top) else unknown(top, revision)
-    where = below(top, disk.CLUSTERS) if is_below(top, disk.CLUSTERS) else None
+    where = below(top, clusters_folder()) if is_below(top, clusters_folder()) else None
     there = git_tree.folders(top, commit, where) if where is not None else []
     gone = [
-        f"{disk.CLUSTERS}/{name}"
-        for name in there
-        if not name.startswith(".") and not disk.is_folder(f"{disk.CLUSTERS}/{name}")
+        folder_of(name) for name in there if not name.startswith(".") and not disk.is_folder(folder_of(name))
     ]
     source = Commit(top=top, revision=revision, commit=commit, folders=tuple(gone))
     files = [(folder, source.lock(folder)) for folder in gone]

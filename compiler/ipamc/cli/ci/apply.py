@@ -21,7 +21,7 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused
 from ipamc.render.parts import is_part
 from ipamc.workspace import disk, git, receipts
-from ipamc.workspace.revision import known
+from ipamc.workspace.revision import known, require_top
 
 DAY = 86_400
 """The longest time to wait, in seconds."""
@@ -118,6 +118,8 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     for target in targets:
         name, _, part = target.partition("/")
         known = is_name(name) and disk.is_folder(f"{disk.CLUSTERS}/{name}")
+        if not known:
+            require_top()
         if not known or (part and not is_part(part)):
             raise click.UsageError(
                 f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000",

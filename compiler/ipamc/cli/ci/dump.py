@@ -9,6 +9,7 @@ from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk
+from ipamc.workspace.clusters_folder import folder_of
 
 
 @click.command(
@@ -46,7 +47,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     from ipamc.workspace.live_dump import dump as read
     from ipamc.workspace.rendered import assumed
 
-    folder = f"{disk.CLUSTERS}/{cluster}"
+    folder = folder_of(cluster)
     if not is_name(cluster) or not disk.is_folder(folder):
         raise click.UsageError(
             f"there is no cluster {cluster!r} below clusters/", click.get_current_context()

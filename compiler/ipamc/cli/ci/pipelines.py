@@ -189,6 +189,7 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     from ipamc.render.parts import FIRST
     from ipamc.workspace.rendered import parts_of
 
+    require_top()
     folders = find(clusters)
     if len(folders) > 1 and not remote:
         raise click.UsageError(
