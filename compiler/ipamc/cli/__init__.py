@@ -60,19 +60,11 @@ class Verbs(Lazy):
         module = name.replace("-", "_")
         return (f"{module}_" if keyword.iskeyword(module) else module), "command"
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Do as click does; name the verb that may be meant."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as problem:
-            from ipamc.model.wording import nearest
-
-            near = nearest(args[0], VERBS)
-            raise click.UsageError(
-                f"No such command '{args[0]}'." + (f" Did you mean '{near}'?" if near else ""), ctx
-            ) from problem
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Do as click does; `help VERB` is `VERB --help`."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete verbs, without importing them, and options."""
@@ -111,7 +103,7 @@ class Verbs(Lazy):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="ipamc", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="ipamc", message="%(prog)s %(version)s")
 def ipamc() -> None:
     """Compile IP pools and a node inventory into a lock and manifests that Cilium accepts."""
 
@@ -132,10 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int | None = ipamc.main(arguments, "ipamc", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as problem:
-        from ipamc.report.terminal_text import harmless
+        from ipamc.cli.usage import tell
 
-        # It quotes arguments, which may be names of folders.
-        click.UsageError(harmless(problem.format_message().replace("\n\t", " ")), problem.ctx).show()
+        tell(problem)
         return USAGE
     except (click.Abort, KeyboardInterrupt) as end:
         if nested:  # a verb called this one, and knows more

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
 
 DONE, REFUSED, CHANGED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 64, 70, 130
+
+
+class NoSuchVerb(click.UsageError):
+    """The first word of a group is none of its commands."""
+
+    def __init__(self, word: str, known: Iterable[str], ctx: click.Context) -> None:
+        super().__init__(f"no command {word!r}", ctx)
+        self.word = word
+        self.known = list(known)
+
+
+class NoVerb(click.UsageError):
+    """A group without one of its commands."""
+
+    def __init__(self, known: Iterable[str], ctx: click.Context) -> None:
+        super().__init__("no command", ctx)
+        self.known = list(known)
+
+
+class NoCluster(click.UsageError):
+    """A word that should be a cluster, and is none."""
+
+    def __init__(self, message: str, word: str, ctx: click.Context) -> None:
+        super().__init__(message, ctx)
+        self.word = word
 
 
 class Verb(click.Command):
@@ -34,19 +60,21 @@ class Verb(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Do as click does; take options by their former names, too."""
-        return super().parse_args(ctx, renamed(args, self.former))
+        with _about(ctx):
+            return super().parse_args(ctx, renamed(args, self.former))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Do as click does; a name that the user got wrong is a usage error."""
         try:
-            return super().invoke(ctx)
+            with _about(ctx):
+                return super().invoke(ctx)
         except click.ClickException:
             raise
         except Exception as problem:
             from ipamc.workspace.trouble import Misnamed
 
             if isinstance(problem, Misnamed):
-                raise click.UsageError(str(problem), ctx) from None
+                raise NoCluster(str(problem), problem.word, ctx) from None
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
@@ -68,6 +96,21 @@ class Lazy(click.Group):
         """Return the module below `ipamc.cli` of a command, and its name there."""
         raise NotImplementedError
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Do as click does; a group alone is a usage error."""
+        if not args and not ctx.resilient_parsing:
+            raise NoVerb(self.lines, ctx)
+        with _about(ctx):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Do as click does; what is no command, is a usage error of ours."""
+        if not ctx.resilient_parsing and args[0] not in self.lines and not args[0].startswith("-"):
+            raise NoSuchVerb(args[0], self.lines, ctx)
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands."""
         return list(self.lines)
@@ -84,6 +127,16 @@ class Lazy(click.Group):
         """Write the commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines.items()))
+
+
+@contextlib.contextmanager
+def _about(ctx: click.Context) -> Iterator[None]:
+    """Let a usage error of the block be about this command, where it is about none."""
+    try:
+        yield
+    except click.UsageError as problem:
+        problem.ctx = problem.ctx or ctx
+        raise
 
 
 def renamed(words: list[str], names: Mapping[str, str]) -> list[str]:

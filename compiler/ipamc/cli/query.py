@@ -44,6 +44,15 @@ def node_name(text: str, problem: str = "not a node's name") -> str:
     return text
 
 
+def is_address(text: str) -> bool:
+    """Tell whether a text is an address or a CIDR, and not only looks like one."""
+    try:
+        parse_block(text if "/" in text else f"{text}/{BITS[6 if ':' in text else 4]}", pods=False)
+    except CidrError as problem:
+        return problem.rule == "host bits"
+    return True
+
+
 def parse_cidr(text: str) -> Block:
     """Read a CIDR, of addresses of pods or not. Raises UsageError, with what may be meant."""
     return _block(text)

@@ -10,7 +10,7 @@ import click
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
-from ipamc.cli.query import node_name
+from ipamc.cli.query import is_address, node_name
 from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import count
 
@@ -52,6 +52,8 @@ def command(
     from ipamc.report import explanation
     from ipamc.report.findings import format_of
 
+    if is_address(node) and ("/" in node or ":" in node):  # four numbers may be the name of a node
+        raise click.UsageError(f"{node!r} is an address and no node: ipamc which {node} tells whose it is")
     node_name(node)
     source = source_of(clusters, at, assume)
     problems = Problems()
@@ -78,7 +80,7 @@ def command(
     else:
         show("\n".join(texts))
     if not records and not problems and not format_of(style).document:
-        meant = _meant(source, node)
+        meant = f"; for an address, ask: ipamc which {node}" if is_address(node) else _meant(source, node)
         say(
             f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned{meant}"
         )

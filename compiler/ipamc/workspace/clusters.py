@@ -47,7 +47,9 @@ def _folder(text: str) -> str:
     if text and disk.is_folder(text):
         _refuse_parent(text)
         return PurePath(text).as_posix()
-    raise Misnamed(f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}")
+    raise Misnamed(
+        f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}", text
+    )
 
 
 def _refuse_parent(folder: str) -> None:
@@ -74,4 +76,4 @@ def _hint(text: str) -> str:
     if not names:
         return disk.elsewhere()
     near = nearest(PurePath(text).name, names)
-    return f". Did you mean {near!r}?" if near else f". There are: {', '.join(names[:10])}"
+    return f"; did you mean {near!r}?" if near else f"; there are: {', '.join(names[:10])}"

@@ -14,6 +14,11 @@ class Trouble(Exception):  # noqa: N818 - a fact about the environment, not a bu
 class Misnamed(Trouble):
     """A cluster or date that does not exist: the command line makes a usage error of it."""
 
+    def __init__(self, text: str, word: str = "") -> None:
+        super().__init__(text)
+        self.word = word
+        """What was typed."""
+
 
 def one_line(problem: BaseException) -> str:
     """Return the line for a failure of the environment; "" for other exceptions, which are bugs of ipamc."""

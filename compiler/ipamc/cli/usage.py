@@ -1,0 +1,255 @@
+"""What is said of a command line that ipamc cannot read: `error:`, the word, what it breaks, and what to run.
+
+click finds the mistake; the sentences are ours, so that these errors look like all others.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import click
+
+from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
+from ipamc.cli.words import OPTIONS, VERBS
+from ipamc.model.wording import listing, near, nearest, shown
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL).fullmatch
+_NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
+_CODE = re.compile(r"(?:IPC)?\d{4}", re.IGNORECASE).fullmatch
+
+
+def tell(problem: click.UsageError) -> None:
+    """Print what is wrong with a command line, and what to do; for `ipamc` alone its help."""
+    from ipamc.cli.terminal import say, show
+
+    if isinstance(problem, NoVerb) and problem.ctx and problem.ctx.parent is None:
+        show(f"{problem.ctx.get_help()}\n", err=True)
+        return
+    width = _terminal_width()
+    say("\n".join(_wrapped(line, width) for line in lines(problem)))
+
+
+def lines(problem: click.UsageError) -> list[str]:
+    """Return the lines for a usage error: what is wrong, then what to do."""
+    path = problem.ctx.command_path if problem.ctx else "ipamc"
+    first, *more = _said(problem, path)
+    if not (more and isinstance(problem, NoSuchVerb)):
+        more.append(f"{path} --help")
+    return [f"error: {first}", *(f"  = help: {line}" for line in more)]
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return a line that a terminal of this width shows without breaking words; commands stay whole."""
+    if len(text) <= width or text.startswith("  = help: "):
+        return text
+    return textwrap.fill(
+        text, width, subsequent_indent="       ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _terminal_width() -> int:
+    """Return the width of stderr where it is a terminal; else what no line reaches."""
+    from shutil import get_terminal_size
+
+    return max(get_terminal_size().columns, 40) if sys.stderr.isatty() else sys.maxsize
+
+
+def _said(problem: click.UsageError, path: str) -> Iterator[str]:
+    match problem:
+        case NoSuchVerb(word=word, known=known):
+            yield from _no_such_verb(word, known, path)
+        case NoVerb(known=known):
+            yield f"{path} needs one of: {', '.join(known)}"
+        case NoCluster(word=word):
+            yield problem.message
+            yield from _no_cluster(word)
+        case click.NoSuchOption(option_name=name):
+            yield from _no_such_option(name, problem.ctx, path)
+        case click.BadOptionUsage(option_name=name):
+            yield from _bad_option(name, problem, path)
+        case click.MissingParameter(param=click.Parameter() as param):
+            yield from _missing(param, problem.ctx, path)
+        case click.BadParameter(param=click.Parameter() as param):
+            yield from _bad_value(problem.message, param, problem.ctx)
+        case _:
+            if extra := _EXTRA(problem.message):
+                yield f"{shown(extra['words'])} is too much: {_line(problem.ctx, path)}"
+            else:
+                yield _lower(problem.format_message())
+
+
+def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
+    if path != "ipamc":
+        meant = nearest(word, known)
+        yield f"{shown(word)} is no command of {path}" + (
+            f": did you mean {meant!r}?" if meant else f": {', '.join(known)}"
+        )
+        return
+    what, run = _meaning(word)
+    meant = "" if what or run else nearest(word, known)
+    yield f"{shown(word)} is {what or 'no verb of ipamc'}" + (f": did you mean {meant!r}?" if meant else "")
+    yield from run
+
+
+def _no_cluster(word: str) -> Iterator[str]:
+    from ipamc.cli.meant import in_locks
+    from ipamc.cli.query import is_address
+
+    name = shlex.quote(word)
+    found = in_locks(word)
+    for kind in sorted({kind for kind, _ in found}):
+        of = next(cluster for each, cluster in found if each == kind)
+        yield f"it is a {kind} of {of}: ipamc show {of} --{kind} {name}" + (
+            f", ipamc why {name}, ipamc which {name}" if kind == "node" else ""
+        )
+    if not found and is_address(word):
+        yield f"it is an address: ipamc which {name}"
+
+
+def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
+    """Return what a word is that is no verb, and what to run."""
+    if found := VERBS.get(word.lower()):
+        return f"no verb of ipamc: {found.says}" if found.says else "", found.run
+    quoted = shlex.quote(word)
+    if _CODE(word):
+        return "a code of findings and no verb", (f"ipamc explain {quoted}",)
+    from ipamc.cli.query import is_address
+
+    if is_address(word):
+        return "an address and no verb", (f"ipamc which {quoted}",)
+    from ipamc.cli.meant import cluster_of
+
+    if cluster := cluster_of(word):
+        name = shlex.quote(cluster)
+        return "a cluster and no verb", (f"ipamc compile {name}", f"ipamc plan {name}", f"ipamc show {name}")
+    return "", ()
+
+
+def _no_such_option(name: str, ctx: click.Context | None, path: str) -> Iterator[str]:
+    ours = _options(ctx)
+    if ctx and ctx.parent is None and (name in OPTIONS or not near(name, ours, 1)):
+        yield f"{name} is no option of {path}" + (
+            ": the version is shown by --version, or -V"
+            if name == "-v"
+            else ": options of a verb stand behind it"
+        )
+        return
+    instead = OPTIONS.get(name)
+    mine = [ours[option] for option in instead.ours if option in ours] if instead else []
+    text = instead.says if instead and not mine else ""
+    meant = [] if mine or text else near(name, ours, 1)
+    yield f"{name} is no option of {path}" + (
+        f": {text}" if text else f": did you mean {' or '.join(meant)}?" if meant else ""
+    )
+    for option in mine[:1]:
+        yield f"{_spelled(option)}: {option.help}"
+
+
+def _options(ctx: click.Context | None) -> dict[str, click.Option]:
+    """Return the options of a command by each of their names."""
+    params = ctx.command.get_params(ctx) if ctx else []
+    return {
+        name: param
+        for param in params
+        if isinstance(param, click.Option) and not param.hidden
+        for name in (*param.opts, *param.secondary_opts)
+        if name.startswith("--")
+    }
+
+
+def _bad_option(name: str, problem: click.UsageError, path: str) -> Iterator[str]:
+    option = _options(problem.ctx).get(name)
+    if option is None or "requires" in problem.message:
+        yield f"{name} needs a value: {path} {_spelled(option) if option else f'{name} VALUE'}"
+    else:
+        yield f"{name} takes no value: {path} {name}"
+
+
+def _missing(param: click.Parameter, ctx: click.Context | None, path: str) -> Iterator[str]:
+    if isinstance(param, click.Option):
+        yield f"{path} needs {_spelled(param)}"
+        yield f"{_spelled(param)}: {param.help}"
+    else:
+        some = isinstance(param.type, click.Choice) and f" ({listing(map(str, param.type.choices))})"
+        yield f"{path} needs {_name(param)}{some or ''}: {_line(ctx, path)}"
+
+
+def _bad_value(message: str, param: click.Parameter, ctx: click.Context | None) -> Iterator[str]:
+    name = _name(param)
+    if isinstance(param.type, click.Choice) and (value := _quoted(message)) is not None:
+        yield from _no_choice(value, name, [str(choice) for choice in param.type.choices], ctx)
+    elif isinstance(param.type, click.IntRange | click.FloatRange) and (
+        found := re.match(r"(-?[\d.]+) is not in the range", message)
+    ):
+        yield f"{found[1].removesuffix('.0')} is no value of {name}, which is {_range(param.type)}"
+    elif isinstance(param.type, _NUMBERS) and (value := _quoted(message)) is not None:
+        yield f"{shown(value)} is no value of {name}, which is a number"
+    else:
+        text = _lower(message)
+        yield text if name in text else f"{name}: {text}"
+
+
+def _no_choice(value: str, name: str, choices: list[str], ctx: click.Context | None) -> Iterator[str]:
+    other = {"--format": "--output", "--output": "--format"}.get(name, "")
+    option = _options(ctx).get(other)
+    if option and isinstance(option.type, click.Choice) and value in option.type.choices:
+        what = "findings" if name == "--format" else "data"
+        yield f"{shown(value)} is no value of {name}, which is for {what}: {other} {value}"
+        return
+    meant = nearest(value, choices) or (
+        "text" if value in {"table", "human", "plain"} and "text" in choices else ""
+    )
+    yield f"{shown(value)} is no value of {name}: {f'did you mean {meant}?' if meant else listing(choices)}"
+    if meant:
+        yield f"{name}: {listing(choices)}"
+
+
+def _quoted(message: str) -> str | None:
+    """Return the value that click quotes at the start of a message."""
+    found = re.match(r"(?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") is not ", message)
+    return found["value"][1:-1] if found else None
+
+
+def _range(number: click.IntRange | click.FloatRange) -> str:
+    return f"{number.min} or more" if number.max is None else f"from {number.min} to {number.max}"
+
+
+def _name(param: click.Parameter) -> str:
+    return max(param.opts, key=len) if isinstance(param, click.Option) else _metavar(param)
+
+
+def _metavar(param: click.Parameter) -> str:
+    return (param.metavar or (param.name or "").upper()).strip("[].")
+
+
+def _spelled(option: click.Option) -> str:
+    """Return an option with what its value is called."""
+    name = max(option.opts, key=len)
+    if option.is_flag or option.count:
+        return name
+    if option.metavar:
+        return f"{name} {option.metavar}"
+    if isinstance(option.type, click.Choice):
+        return f"{name} {'|'.join(map(str, option.type.choices))}"
+    return f"{name} {'N' if isinstance(option.type, click.types.IntParamType) else 'VALUE'}"
+
+
+def _line(ctx: click.Context | None, path: str) -> str:
+    """Return how a command is called."""
+    arguments = [param for param in ctx.command.params if isinstance(param, click.Argument)] if ctx else []
+    words = [
+        param.metavar or (_metavar(param) if param.required else f"[{_metavar(param)}]")
+        for param in arguments
+    ]
+    return " ".join((path, *words))
+
+
+def _lower(text: str) -> str:
+    """Return a message that begins in lower case, unless it begins with a name, and ends without a full stop."""
+    head = text.split(" ", 1)[0]
+    whole = text[:1].lower() + text[1:] if head.istitle() and head.isalpha() else text
+    return whole.removesuffix(".")
