@@ -49,7 +49,7 @@ test: .venv/.made-for-tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	build="$$(.ci/kustomize)"; chromium="$$(.ci/chromium)"; \
+	.ci/shells; build="$$(.ci/kustomize)"; chromium="$$(.ci/chromium)"; \
 	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m pytest -n 3 --dist worksteal
 
 # Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.

@@ -455,7 +455,7 @@ def test_odd_yaml_is_one_line(cluster: Cluster, place: str, text: str) -> None:
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e9", "9" * 5000, "-1", "x"])
 def test_an_odd_time_to_wait_is_a_usage_error(cluster: Cluster, value: str) -> None:
     said = refused(cluster, 64, IPAMC_WAIT=value)
-    assert "Invalid value for '--wait'" in said
+    assert "--wait" in said.splitlines()[0]
 
 
 def test_what_a_server_says_is_no_command_and_no_line_of_ours(cluster: Cluster) -> None:

@@ -205,8 +205,8 @@ def test_a_path_with_the_working_directory_finds_no_git_there(
         ("HEAD~1..HEAD", "error: git knows no revision"),
         ("HEAD~1:clusters", "error: git knows no revision"),
         ("--all", "error: git knows no revision '--all' here"),
-        ("", "Error: Invalid value for '--base': the revision is empty: name one, or omit --base"),
-        (" ", "Error: Invalid value for '--base': the revision is empty: name one, or omit --base"),
+        ("", "error: the revision is empty: name one, or omit --base"),
+        (" ", "error: the revision is empty: name one, or omit --base"),
     ],
 )
 @pytest.mark.usefixtures("repository")

@@ -63,6 +63,15 @@ class Verb(click.Command):
         with _about(ctx):
             return super().parse_args(ctx, renamed(args, self.former))
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters; where a shell completes them, with what it is to offer."""
+        params = super().get_params(ctx)
+        if ctx.resilient_parsing:
+            from ipamc.cli.completion_words import prepare
+
+            prepare(params)
+        return params
+
     def invoke(self, ctx: click.Context) -> Any:
         """Do as click does; a name that the user got wrong is a usage error."""
         try:

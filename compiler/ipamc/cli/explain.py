@@ -1,49 +1,121 @@
-"""`ipamc explain`: the catalogue of rules, and the table of Cilium versions."""
+"""`ipamc explain`: codes, concepts, fields, verbs, and the table of Cilium versions."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
 
 import click
 
 from ipamc.cli.command import DONE, Verb
+
+_NUMBER = re.compile(r"(?:IPC)?\d{1,4}", re.IGNORECASE).fullmatch
 
 
 @click.command(
     cls=Verb,
     examples=(
         ("ipamc explain IPC0207", "why this is refused, and what to do"),
+        ("ipamc explain quarantine", "what a word means here; 'ipamc explain concepts' lists them"),
+        ("ipamc explain IPPool.spec.nodeSelector", "a field of a document"),
         ("ipamc explain", "every code and its rule"),
         ("ipamc explain versions", "what each Cilium minor does, and how that is known"),
     ),
     refused="an I/O or environment error",
 )
-@click.argument("code", required=False)
-def command(*, code: str | None) -> int:
-    """Explain the rule behind a finding's code: why it matters and what to do.
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+def command(*, words: tuple[str, ...]) -> int:
+    """Explain a code, a concept, a field or a verb.
 
-    Without CODE, list all rules.
+    Of a code, shows why it matters and what to do. Without WORD, lists all codes.
     """
-    if code == "versions":
+    word = " ".join(words)
+    if word == "versions":
         from ipamc.report.support_table import markdown
 
         click.echo(markdown(), nl=False)
-        return DONE
-    from ipamc.catalogue import catalogue
+    elif not word:
+        from ipamc.catalogue import catalogue
 
-    entries = catalogue()
-    if code is None:
-        for entry in entries.values():
+        for entry in catalogue().values():
             click.echo(f"{entry.code}  {entry.title}")
-        return DONE
-    wanted = code.upper() if code.upper().startswith("IPC") else f"IPC{code.zfill(4)}"
-    if wanted not in entries:
-        from ipamc.model.wording import near
+    elif word == "concepts":
+        from ipamc.report.concepts import CONCEPTS
 
-        meant = near(wanted, entries, 3)
-        hint = f" Did you mean {' or '.join(meant)}?" if meant else " 'ipamc explain' lists all codes."
-        raise click.UsageError(f"there is no code {code!r}.{hint}", click.get_current_context())
+        for concept in CONCEPTS:
+            click.echo(f"{concept.name:<16}{' '.join(concept.text.split()).split('. ')[0].rstrip('.')}")
+    elif not (_code(word) or _meaning(word)):
+        raise click.UsageError(_unknown(word))
+    return DONE
+
+
+def _code(word: str) -> bool:
+    """Print the rule of a code; tell whether there is one."""
+    if not _NUMBER(word):
+        return False
+    from ipamc.catalogue import catalogue
     from ipamc.catalogue.examples import examples
     from ipamc.report import rule
     from ipamc.workspace.disk import assets
 
-    click.echo(rule.text(entries[wanted], examples(assets("examples")).get(wanted)), nl=False)
-    return DONE
+    entry = catalogue().get(f"IPC{word.upper().removeprefix('IPC').zfill(4)}")
+    if entry is None:
+        return False
+    click.echo(rule.text(entry, examples(assets("examples")).get(entry.code)), nl=False)
+    return True
+
+
+def _meaning(word: str) -> bool:
+    """Print the concept, the verb and the fields of a name; tell whether there is something."""
+    from ipamc.cli.schema import by_kind
+    from ipamc.report import concepts, fields
+
+    name = " ".join(word.lower().replace("-", " ").replace("_", " ").split())
+    shown = [concepts.text(each) for each in concepts.CONCEPTS if name in {each.name, *each.also}]
+    every = fields.fields_of(by_kind())
+    found = fields.matching(word, every)
+    exact = [field for field in found if field.path.lower() == word.lower()]
+    found = exact or found
+    if len(found) == 1 and not shown:
+        shown.append(fields.text(found[0]))
+    elif found:
+        shown.append("Fields:\n" + "".join(f"  ipamc explain {field.path}\n" for field in found))
+    elif children := [path for path in every if path.lower().rpartition(".")[0] == word.lower()]:
+        shown.append("Fields:\n" + "".join(f"  ipamc explain {path}\n" for path in children))
+    if verb := _verbs().get(word.lower().removeprefix("ipamc ")):
+        shown.append(
+            f"ipamc {word.lower().removeprefix('ipamc ')}: {verb}\n\n  ipamc {word.lower().removeprefix('ipamc ')} --help\n"
+        )
+    click.echo("\n".join(shown), nl=False)
+    return bool(shown)
+
+
+def _verbs() -> Mapping[str, str]:
+    from ipamc.cli import VERBS
+    from ipamc.cli.ci import STEPS
+
+    return {**VERBS, **{f"ci {name}": line for name, (_, line) in STEPS.items()}}
+
+
+def _unknown(word: str) -> str:
+    """Return what is said of a word that nothing explains, with those that may be meant."""
+    from ipamc.catalogue import catalogue
+    from ipamc.cli.schema import by_kind
+    from ipamc.model.wording import listing, near
+    from ipamc.report.concepts import CONCEPTS
+    from ipamc.report.fields import fields_of
+
+    if _NUMBER(word) or word.upper().startswith("IPC"):
+        meant = near(f"IPC{word.upper().removeprefix('IPC').zfill(4)}", catalogue(), 3)
+        return f"there is no code {word!r}: " + (
+            f"did you mean {listing(meant)}?" if meant else "'ipamc explain' lists all codes"
+        )
+    paths = fields_of(by_kind())
+    names = {path.rpartition(".")[2] for path in paths} | set(paths)
+    names |= {each for concept in CONCEPTS for each in (concept.name, *concept.also)} | set(_verbs())
+    meant = near(word, names, 3)
+    return f"there is nothing about {word!r}: " + (
+        f"did you mean {listing(meant)}?"
+        if meant
+        else "'ipamc explain' lists codes, 'ipamc explain concepts' words"
+    )

@@ -13,8 +13,6 @@ import click
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from ipamc.model.cluster import Version
     from ipamc.workspace.source import Source
 
@@ -23,24 +21,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def clusters_argument(function: Function) -> Function:
     """Add the argument [CLUSTER]..., as `clusters`."""
-    return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...", shell_complete=cluster_completion)(
-        function
-    )
+    return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")(function)
 
 
 def cluster_argument(function: Function) -> Function:
     """Add the argument CLUSTER, as `cluster`."""
-    return click.argument("cluster", metavar="CLUSTER", shell_complete=cluster_completion)(function)
-
-
-def cluster_completion(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
-    """Complete the name of a cluster, or a folder."""
-    from click.shell_completion import CompletionItem
-
-    from ipamc.workspace.clusters import known_names
-
-    found = [CompletionItem(name) for name in known_names() if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="dir")]
+    return click.argument("cluster", metavar="CLUSTER")(function)
 
 
 class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click

@@ -9,7 +9,7 @@ import click
 
 from ipamc.cli.command import REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option
-from ipamc.cli.options import cluster_completion, output_option
+from ipamc.cli.options import output_option
 from ipamc.cli.query import parse_cidr
 from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.cidr import BITS, Block
@@ -39,7 +39,7 @@ MOST = 100
     done="suggested",
     refused="no such space is free, an input or a lock was refused, or an I/O or environment error",
 )
-@click.argument("cluster", metavar="[CLUSTER]", required=False, shell_complete=cluster_completion)
+@click.argument("cluster", metavar="[CLUSTER]", required=False)
 @click.option(
     "--size", type=click.IntRange(1, 128), required=True, metavar="PREFIX", help="The prefix length."
 )

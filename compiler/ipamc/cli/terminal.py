@@ -38,12 +38,12 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def columns() -> int:
-    """Return how wide a line of stdout may be: COLUMNS, else what the terminal tells, else COLUMNS of this module."""
+def columns(stream: TextIO | None = None) -> int:
+    """Return how wide a line of a stream may be, stdout by default: COLUMNS, else what the terminal tells, else COLUMNS of this module."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdecimal() and int(said[:6]):
         return int(said[:6])
-    return _columns(sys.stdout)
+    return _columns(stream or sys.stdout)
 
 
 def has_blocks() -> bool:

@@ -53,9 +53,9 @@ def _wrapped(text: str, width: int) -> str:
 
 def _terminal_width() -> int:
     """Return the width of stderr where it is a terminal; else what no line reaches."""
-    from shutil import get_terminal_size
+    from ipamc.cli.terminal import columns
 
-    return max(get_terminal_size().columns, 40) if sys.stderr.isatty() else sys.maxsize
+    return max(columns(sys.stderr), 40) if sys.stderr.isatty() else sys.maxsize
 
 
 def _said(problem: click.UsageError, path: str) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _bad_value(message: str, param: click.Parameter, ctx: click.Context | None) 
     if isinstance(param.type, click.Choice) and (value := _quoted(message)) is not None:
         yield from _no_choice(value, name, [str(choice) for choice in param.type.choices], ctx)
     elif isinstance(param.type, click.IntRange | click.FloatRange) and (
-        found := re.match(r"(-?[\d.]+) is not in the range", message)
+        found := re.match(r"(-?(?:[\d.]+|inf)) is not in the range", message)
     ):
         yield f"{found[1].removesuffix('.0')} is no value of {name}, which is {_range(param.type)}"
     elif isinstance(param.type, _NUMBERS) and (value := _quoted(message)) is not None:

@@ -38,6 +38,14 @@ def get(folder: str, key: str) -> str | None:
     return found.text.rstrip("\n") if found.code == 0 else None
 
 
+def names_of_revisions(folder: str) -> list[str]:
+    """Return the names of the branches, also those of remotes, and of the tags of a folder's repository."""
+    found = run(
+        folder, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags"
+    )
+    return found.text.split("\n") if found.code == 0 else []
+
+
 def trunk(folder: str) -> str:
     """Return the revision whose locks are published: `git config ipamc.trunk`, else origin/HEAD."""
     found = run(folder, "config", "--get", "ipamc.trunk")
