@@ -82,7 +82,7 @@ def test_a_miss_names_near_words(word: str, near: str, capsys: pytest.CaptureFix
 def test_concepts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     found = explained(capsys, "concepts").splitlines()
     assert len(found) == len(CONCEPTS)
-    assert all(len(line) <= 200 for line in found)
+    assert all(len(line) <= 140 for line in found)
 
 
 @pytest.mark.parametrize("concept", CONCEPTS, ids=lambda concept: concept.name)

@@ -43,7 +43,8 @@ VERBS = {
     "fn": "Compile as a KRM function, for kpt and kustomize.",
     "init": "Start a cluster and prepare the repository.",
     "schema": "Print the JSON Schemas, for editors.",
-    "explain": "Explain a finding by its code.",
+    "explain": "Explain a code, a concept or a field.",
+    "version": "Show the versions of ipamc and of its parts.",
     "completion": "Print the completion script of a shell.",
     "merge-driver": "Merge two versions of a lock; called by git.",
 }
@@ -92,6 +93,8 @@ class Verbs(Lazy):
                     ("ipamc which 10.0.0.7", "which node has an address, in all clusters"),
                     ("ipamc why node-7", "why a node has its blocks"),
                     ("ipamc explain IPC0207", "what a finding means and what to do"),
+                    ("ipamc explain quarantine", "what a word means; so are fields explained"),
+                    ("ipamc help plan", "the options of a verb, examples, exit codes"),
                 ]
             )
         write_exits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 
 import click
@@ -43,7 +44,8 @@ def command(*, words: tuple[str, ...]) -> int:
         from ipamc.report.concepts import CONCEPTS
 
         for concept in CONCEPTS:
-            click.echo(f"{concept.name:<16}{' '.join(concept.text.split()).split('. ')[0].rstrip('.')}")
+            first = " ".join(concept.text.split()).split(". ")[0].rstrip(".")
+            click.echo(f"{concept.name:<16}{textwrap.shorten(first, 120, placeholder=' …')}")
     elif not (_code(word) or _meaning(word)):
         raise click.UsageError(_unknown(word))
     return DONE

@@ -1,0 +1,61 @@
+"""`ipamc version`: what a report of a problem needs."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from ipamc.cli.command import DONE, Verb
+from ipamc.cli.options import output_option
+from ipamc.cli.terminal import show, show_json
+
+VERSION = 1
+"""Of the JSON: it grows when a field changes its meaning or is removed."""
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        ("ipamc version", "ipamc, Python and the libraries, and the minors of Cilium that it knows"),
+        ("ipamc version --json", "the same, for programs"),
+        ("ipamc --version", "ipamc alone"),
+    ),
+    refused="an I/O or environment error",
+)
+@output_option("text", "json")
+@click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
+def command(*, output: str, as_json: bool) -> int:
+    """Show the versions of ipamc, of Python and of the libraries, the minors of Cilium, and the lock's format.
+
+    Two runs on one machine print the same: there is no time in it.
+    """
+    from ipamc import __version__
+    from ipamc.lock.rules import FORMAT
+    from ipamc.model.cilium.versions import minors, text
+    from ipamc.workspace import installed
+
+    libraries = installed.libraries()
+    known = [text(minor) for minor in minors()]
+    if as_json or output == "json":
+        found = {
+            "version": VERSION,
+            "ipamc": __version__,
+            "python": installed.python(),
+            "platform": installed.machine(),
+            "dependencies": libraries,
+            "cilium": known,
+            "lock": FORMAT,
+        }
+        show_json(json.dumps(found, indent=2))
+        return DONE
+    rows = {
+        "ipamc": __version__,
+        "python": installed.python(),
+        "platform": installed.machine(),
+        **libraries,
+        "cilium": f"{known[0]} to {known[-1]}",
+        "lock": f"format {FORMAT}",
+    }
+    show("".join(f"{name:<16}{value}\n" for name, value in rows.items()))
+    return DONE
