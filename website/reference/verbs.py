@@ -46,7 +46,7 @@ EXPLAINED = {
 def pages() -> dict[str, str]:
     """Return the pages by path."""
     made: dict[str, str] = {}
-    context = click.Context(ipamc, info_name="ipamc")
+    context = click.Context(ipamc, info_name="ipamc", help_option_names=["-h", "--help"])
     for name in ipamc.list_commands(context):
         for words, command in _commands(context, ipamc, name):
             made[f"{FOLDER}{'-'.join(words)}.md"] = page(*_verb(words, command))
@@ -78,7 +78,8 @@ def _commands(
 
 def _verb(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
     called = " ".join(("ipamc", *words))
-    context = click.Context(command, info_name=called)
+    # As in a run; click keeps what it made of these names first.
+    context = click.Context(command, info_name=called, help_option_names=["-h", "--help"])
     first, *rest = inspect.cleandoc(command.help or "").replace("\b\n", "").split("\n\n")
     yield f"# {called}"
     yield prose(first)
