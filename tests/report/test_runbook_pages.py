@@ -122,9 +122,12 @@ def test_the_index_lists_every_page(*, update: bool) -> None:
 
 
 def commands(text: str) -> list[str]:
-    """Return the lines of all shell blocks."""
-    blocks = re.findall(r"^ *```(?:sh|console)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
-    return [line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    """Return the commands of all shell blocks."""
+    found = re.findall(r"^ *```(sh|console)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    lines = [
+        (kind, line.strip()) for kind, block in found for line in block.replace("\\\n", " ").splitlines()
+    ]
+    return [line.removeprefix("$ ") for kind, line in lines if kind == "sh" or line.startswith("$ ")]
 
 
 def calls(line: str) -> list[list[str]]:
@@ -173,7 +176,11 @@ SOON = {"audit"} - set(VERBS)
 """Verbs that the pages name, and that this version does not have yet."""
 
 
-@pytest.mark.parametrize("file", [*FOLDER.glob("*.md"), ROOT / "README.md"], ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [*FOLDER.glob("*.md"), ROOT / "README.md", *(ROOT / "docs/how-to").glob("*.md")],
+    ids=lambda file: file.stem,
+)
 def test_commands_are_verbs_and_options_that_exist(file: Path) -> None:
     found = [call for line in commands(file.read_text(encoding="utf-8")) for call in calls(line)]
     assert [call for call in found if call[0] not in SOON and unknown(call)] == []
