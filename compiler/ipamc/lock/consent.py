@@ -73,12 +73,14 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
                 else line
                 for line in lines
             )
+    present = frozenset(node.name for node in cluster.nodes) if consent.release else frozenset()
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
-        refused = list(release_refused(cluster, lock, lines, chosen, scope))
+        held = [line for line in chosen if line.state is State.HELD and not _left(line, scope, present)]
+        refused = list(release_refused(lock, lines, chosen, held, scope, present))
         found += refused
         if not refused:
-            freed = {line.block for line in chosen if line.state is not State.HELD}
+            freed = {line.block for line in chosen if line not in held}
             lines = tuple(_released(line) if line.block in freed else line for line in lines)
     shards = lock.shards
     if consent.reshard:
@@ -110,6 +112,11 @@ def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
         one = Block(family, number, BITS[family])
         meant = next((str(line.block) for line in lines if line.block.overlaps(one)), "")
     return f"did you mean {meant}? " if meant else ""
+
+
+def _left(line: Line, scope: Scope, present: frozenset[str]) -> bool:
+    """Return whether the node of a held line has left, and is itself named: it need not be quarantined first."""
+    return line.node not in present and scope.cidr in {None, line.block}
 
 
 def _released(line: Line) -> Line:
@@ -159,7 +166,12 @@ def rename_refused(
 
 
 def release_refused(
-    cluster: Cluster, lock: Lock, lines: Sequence[Line], chosen: list[Line], scope: Scope
+    lock: Lock,
+    lines: Sequence[Line],
+    chosen: Sequence[Line],
+    held: Sequence[Line],
+    scope: Scope,
+    present: frozenset[str],
 ) -> Iterator[Diagnostic]:
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels.
 
@@ -170,11 +182,8 @@ def release_refused(
     two nodes would have its addresses.
 
     Run: `ipamc show CLUSTER --state quarantined --show-blocks` shows what can be released. To free a held
-    block, take its node out of the inventory and run `ipamc lock CLUSTER`, which quarantines it; then
-    `ipamc lock CLUSTER --release CIDR`.
+    block, take its node out of the inventory; then `ipamc lock CLUSTER --release NODE`.
     """
-    held = [line for line in chosen if line.state is State.HELD]
-    others = [line for line in chosen if line.state is not State.HELD]
     if not chosen:
         yield error(
             "IPC0429",
@@ -182,13 +191,17 @@ def release_refused(
             f"{scope.text} has no line in the lock that could be released",
             help=f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; ipamc show {lock.cluster} --show-blocks lists them",
         )
-    elif held and (scope.cidr is not None or not others):
+    elif held and (scope.cidr is not None or len(held) == len(chosen)):
+        staying = sorted({line.node for line in held} & present)
+        stay = f"take {names(staying)} out of the inventory, and " if staying else ""
+        move = (
+            f"; to move a node that stays: ipamc lock {lock.cluster} --renumber {scope.text}"
+            if staying
+            else ""
+        )
         yield error(
             "IPC0429",
             line_at(lock, held[0]),
             f"{scope.text} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in held)}",
-            help=f"take {names(sorted({line.node for line in held}))} out of the inventory and run ipamc lock {lock.cluster}, which quarantines "
-            f"the lines; then release them; to move a node that stays: ipamc lock {lock.cluster} --renumber {scope.text}"
-            if held[0].node in {node.name for node in cluster.nodes}
-            else f"quarantine them first: ipamc lock {lock.cluster} --leave {held[0].node}",
+            help=f"{stay}release each by its name: ipamc lock {lock.cluster} --release {held[0].node}{move}",
         )
