@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from ipamc.catalogue import Entry, catalogue
-from ipamc.catalogue.examples import DELETED, Example, examples
+from ipamc.catalogue.examples import Example, examples, what_it_is
 from ipamc.workspace.disk import assets
 from website.reference.markdown import anchor, code, fence, page, paragraphs, prose, sentence, table
 
@@ -67,23 +67,22 @@ def _code(entry: Entry, example: Example | None) -> Iterator[str]:
 
 def _shown(example: Example) -> Iterator[str]:
     yield "## Wrong"
-    yield prose(example.sentence)
-    if example.compiled:
-        yield "The cluster was compiled before" + (", with:" if example.before else ".")
+    if example.beside:
+        before = f" It was compiled before{', with:' if example.before else '.'}" if example.compiled else ""
+        yield prose(f"{example.beside}{before}")
         yield from _files(example.before, "utf-8")
+    yield prose(example.sentence)
     yield from _files(example.wrong.files, example.wrong.encoding)
     yield fence(f"$ {example.wrong.command}\n{example.said}", "text")
     yield "## Right"
     yield from _files(example.right.files, example.right.encoding)
     yield fence(f"$ {example.right.command}", "text")
-    if example.beside:
-        yield f"Beside it: {prose(example.beside)}"
 
 
 def _files(files: Mapping[str, str], encoding: str) -> Iterator[str]:
     for path, body in files.items():
-        if body == DELETED or not body:
-            yield f"{code(path)} {'is deleted' if body else 'is empty'}."
+        if is_ := what_it_is(body):
+            yield f"{code(path)} {is_}."
         else:
             yield code(path) + ("" if encoding == "utf-8" else f" in {encoding}") + ":"
             yield fence(body, _LANGUAGES.get(PurePosixPath(path).suffix, "text"))
