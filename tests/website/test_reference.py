@@ -15,6 +15,7 @@ from ipamc.catalogue import catalogue
 from ipamc.cli import VERBS
 from ipamc.model.cilium.versions import since, text
 from ipamc.read.kinds import KINDS, OURS
+from ipamc.report.findings import NAMES
 from ipamc.workspace.disk import assets
 from website import reference
 from website.reference import codes, fields, outputs
@@ -101,6 +102,10 @@ def test_versions_of_fields_are_those_of_the_table() -> None:
 def test_every_output_has_a_command_and_a_schema() -> None:
     names = {name.removesuffix(".output.json") for name in assets("schemas") if name.endswith(".output.json")}
     assert names == outputs.PRINTED.keys()
+
+
+def test_every_format_of_findings_is_told() -> None:
+    assert tuple(outputs.FINDINGS) == NAMES
 
 
 @pytest.mark.parametrize("name", outputs.PRINTED)

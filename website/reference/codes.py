@@ -53,7 +53,7 @@ def pages() -> dict[str, str]:
 
 def _code(entry: Entry, example: Example | None) -> Iterator[str]:
     yield f"# {entry.code}: {prose(entry.title).removesuffix('.')}"
-    yield paragraphs(entry.body, HERE)
+    yield paragraphs(entry.body or f"A finding of ipamc: {entry.title}", HERE)
     if entry.why:
         yield "## Why"
         yield paragraphs(sentence(entry.why), HERE)

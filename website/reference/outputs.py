@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
+from ipamc.report.findings import LIMIT
 from ipamc.workspace.disk import assets
-from website.reference.markdown import code, page, prose, table
+from website.reference.markdown import code, fence, page, prose, table
 from website.reference.schema import Schema, fields, type_of
 
 FOLDER = "outputs/"
@@ -23,6 +24,33 @@ PRINTED = {
     "test": "ipamc test --output json",
 }
 """The command of each schema of an output."""
+
+FINDINGS = {
+    "full": f"people: the place, the line, the way out. The first {LIMIT} findings of a code, and how many more",
+    "concise": "editors and grep: a line a finding, as few of a code",
+    "json": "programs: every finding",
+    "github": "annotations of a pull request. GitHub keeps 10 errors and 10 warnings of a step: the tenth says how many more the log has",
+    "gitlab": "Code Quality (`artifacts:reports:codequality`); fingerprints stay when lines move",
+    "sarif": "code scanning, SARIF 2.1.0, with both ends of a conflict; at most 25,000 results, GitHub's limit, the worst first",
+    "junit": "test reports: errors are failures, warnings are cases that pass; `ipamc test` has a case for each test",
+}
+"""The formats of findings, and whom each is for."""
+
+EXITS = (
+    ("0", "done"),
+    (
+        "1",
+        "refused: an input, the policy, a stale lock; or an error of the disk, the network or another program",
+    ),
+    ("2", "only where an option asks for it, as `plan --detailed-exitcode`: something changes"),
+    ("64", "usage: an unknown option, cluster, kind or code"),
+    ("70", "a bug in ipamc; what became of the other clusters is written and printed all the same"),
+    (
+        "130, 143, 129",
+        "interrupted, or ended by SIGTERM or SIGHUP: no unfinished file is left, and a line says what is on the disk and what to run",
+    ),
+)
+"""Exit codes of all verbs; the page of a verb has its own reasons."""
 
 FILES = (
     (
@@ -122,9 +150,17 @@ def pages() -> dict[str, str]:
             ],
         ),
         "Other verbs that have `--output json` have no schema yet.",
+        "## Findings",
+        "Findings go to stderr, each with a code that [a page](../codes/README.md) and `ipamc explain CODE` explain. `--format` chooses how they look; "
+        "`--report FORMAT=FILE`, as often as you like, writes them to files as well: also where there are none, where the compile was refused, and where "
+        "the disk failed. Paths in `github`, `gitlab`, `sarif` and `junit` are relative to the root of the repository. A cluster whose folder cannot be "
+        "read is in every report: none passes for a clean one. A stage of a compile stops at its 10,000th error ([IPC0013](../codes/IPC0013.md)).",
+        table(["format", "for"], [[code(name), whom] for name, whom in FINDINGS.items()]),
+        fence("ipamc compile --locked --check --format github --report sarif=ipamc.sarif", "sh"),
         "## Exit codes",
-        "[Each verb](../verbs/README.md#exit-codes) has the same: 0 done, 1 refused or an error of the environment, 2 only where an option asks for it, "
-        "64 usage, 70 a bug in ipamc, 130 interrupted, and 128 and its number for another signal.",
+        table(["code", "when"], [[code(number), when] for number, when in EXITS]),
+        "[Each verb](../verbs/README.md) says what it refuses. A cluster that fails, by a bug or because the kernel killed its process, hides no other: it is "
+        "a failure in the plan and in every report.",
         "## Files that are written",
         table(
             ["file", "by", "what is in it"],
