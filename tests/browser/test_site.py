@@ -109,7 +109,7 @@ CONTRAST = """() => {
         ("autoscaler", "how-to/autoscalers.html"),
         ("blocksPerNode", "reference/fields/ippool.html"),
         ("managedBy", "reference/fields/cluster.html"),
-        ("why", "reference/verbs/why.html"),
+        ("ipamc why", "reference/verbs/why.html"),
     ],
 )
 def test_search_finds_without_a_server(visit: Visit, words: str, wanted: str) -> None:

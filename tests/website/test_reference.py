@@ -18,7 +18,7 @@ from ipamc.read.kinds import KINDS, OURS
 from ipamc.report.findings import NAMES
 from ipamc.workspace.disk import assets
 from website import reference
-from website.reference import codes, fields, outputs
+from website.reference import codes, fields, outputs, verbs
 from website.reference.markdown import anchor, prose
 from website.reference.schema import Field, example, in_place, resolve
 from website.reference.schema import fields as fields_of
@@ -46,6 +46,7 @@ def test_every_verb_code_and_kind_has_a_page() -> None:
     assert {f"verbs/{name}.md" for name in VERBS} <= made.keys()
     assert {f"codes/{code}.md" for code in catalogue()} <= made.keys()
     assert {f"fields/{name}.md" for name in KIND} <= made.keys()
+    assert verbs.EXPLAINED.keys() <= VERBS.keys()
     assert {code[3:5] for code in catalogue()} == codes.SUBJECTS.keys()
 
 

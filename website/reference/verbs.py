@@ -38,9 +38,8 @@ EXPLAINED = {
     "explain": ("reference/codes/README.md",),
     "merge-driver": ("concepts/lock.md",),
     "fn": ("how-to/kpt-and-kustomize.md",),
-    "version": ("reference/versions.md",),
 }
-"""By verb: the pages below docs/ that explain its use. One that does not exist is left out."""
+"""By verb: the pages below docs/ that explain its use."""
 
 
 def pages() -> dict[str, str]:
@@ -85,7 +84,7 @@ def _verb(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
     yield prose(first)
     yield f"```text\n{' '.join(command.collect_usage_pieces(context)).join((called + ' ', ''))}\n```"
     yield paragraphs("\n\n".join(rest), CODES)
-    if pages := [path for path in EXPLAINED.get(words[0], ()) if (DOCS / path).exists()]:
+    if pages := EXPLAINED.get(words[0]):
         yield (
             "Its use is explained in " + ", ".join(f"[{heading(path)}](../../{path})" for path in pages) + "."
         )
