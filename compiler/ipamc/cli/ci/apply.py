@@ -106,7 +106,8 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     pods still use it, or give a node a block that another CiliumNode has.
 
     At the end no CiliumNode may have an error of the operator that this apply caused: of a shard none of its
-    nodes, of a whole cluster none at all. For a whole cluster, objects that ipamc applied once and that left
+    nodes, of a whole cluster none at all. One watch tells of them; a role without the verb watch does, too,
+    but then CiliumNodes are listed again. For a whole cluster, objects that ipamc applied once and that left
     the tree are named; --prune deletes those that nothing uses.
 
     With --repair only what is missing or differs is applied, and one object that is refused stops no other.
