@@ -119,8 +119,6 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
         "merge": {"contents": "write"},
     }
     steps = [step for job in found["jobs"].values() for step in job["steps"]]
-    uses = {step["uses"] for step in steps if "uses" in step}
-    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", used) for used in uses)  # tags can be moved
     checkouts = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout@")]
     assert {found["persist-credentials"] for found in checkouts} == {"false"}
     assert not any("pull_request_target" in event for event in found["on"])
@@ -144,6 +142,156 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
     scripts = [step["run"] for job in found["jobs"].values() for step in job["steps"] if "run" in step]
     # What people may choose reaches a shell by its environment alone
     assert not [script for script in scripts if "${{" in script]
+
+
+def written(*options: str) -> str:
+    """Return the workflow for GitHub."""
+    return main_prints("github", *options)
+
+
+def test_every_action_is_named_by_commit_with_its_tag_beside() -> None:
+    text = written("--refresh")
+    found = re.findall(r"uses: (.*)$", text, re.MULTILINE)
+    assert len(found) == text.count("uses:") == 17
+    assert all(
+        re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v[0-9]+\.[0-9]+\.[0-9]+", each) for each in found
+    )
+    assert len(set(found)) == len({each.partition("@")[0] for each in found})  # of each action one version
+
+
+EVENTS = {
+    "pull_request": {"changes", "compile", "plan", "done"},
+    "merge_group": {"changes", "compile", "done"},
+    "push": {"changes", "apply", "applied", "done"},
+    "schedule": {"changes", "apply", "refresh", "done"},
+    "workflow_dispatch": {"changes", "apply", "applied", "done"},
+    "workflow_dispatch of another branch": {"merge"},
+}
+"""The jobs that run where there is something to do."""
+
+
+class Names(dict[str, Any]):
+    """Values by names with dots; a name that is not there is empty, as for GitHub."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self.get(name, Names())
+
+
+def runs_for(job: dict[str, Any], event: str, ran: set[str]) -> bool:
+    """Evaluate the `if` of a job, after the jobs `ran`. A job does not run where one that it needs does not, unless it says so."""
+    name, _, other = event.partition(" of ")
+    condition = str(job.get("if", "true")).removeprefix("${{").removesuffix("}}")
+    needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
+    if "cancelled()" not in condition and not ran.issuperset(needs):
+        return False
+    text = re.sub("!(?!=)", " not ", condition.replace("&&", " and ").replace("||", " or ")).strip()
+    outputs = Names(has_work="true", has_plan="true")
+    results = {
+        each: Names(result="success", outputs=outputs) if each in ran else Names(result="skipped")
+        for each in needs
+    }
+    repository = Names(default_branch="main")
+    github = Names(event_name=name, ref_name="topic" if other else "main", event=Names(repository=repository))
+    names = {"github": github, "needs": Names(results), "cancelled": lambda: False, "true": True}
+    return bool(eval(text, {"__builtins__": {}}, names))  # noqa: S307 - what ipamc wrote
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_the_jobs_of_each_event_and_no_secret_for_what_is_not_merged(event: str) -> None:
+    jobs = workflow(written("--refresh"))["jobs"]
+    ran: set[str] = set()
+    for name, job in jobs.items():
+        if runs_for(job, event, ran):
+            ran.add(name)
+    assert ran == EVENTS[event]
+    secrets = {name for name in ran if "secrets." in str(jobs[name])}
+    assert secrets == ran & {"apply", "refresh", "merge"}
+    assert not secrets or event not in {"pull_request", "merge_group"}
+    assert all("environment" in jobs[name] for name in secrets - {"merge"})
+
+
+def test_a_merge_group_is_compared_with_what_it_is_merged_into() -> None:
+    found = workflow(written())
+    assert found["on"]["merge_group"] == {"types": ["checks_requested"]}
+    assert "'merge_group' && github.event.merge_group.base_sha ||" in found["env"]["BASE"]
+
+
+def child(repository: Repository, stage: str, *options: str) -> dict[str, Any]:
+    """Return GitLab's child pipeline of a stage."""
+    repository.run(
+        *("ipamc", "ci", "matrix", "--output", "gitlab", "--stage", stage, *options, "--write", "child.yml")
+    )
+    return workflow((repository.folder / "child.yml").read_text())
+
+
+def test_a_merge_train_has_no_comment_and_no_button(repository: Repository) -> None:
+    button = workflow((repository.folder / FILES["gitlab"]).read_text())["ipamc-merge-target"]
+    assert button["rules"][0] == {"if": '$CI_MERGE_REQUEST_EVENT_TYPE == "merge_train"', "when": "never"}
+    (script,) = child(repository, "compile")["plan"]["script"]
+    comment = next(line for line in script.splitlines() if "ci comment" in line)
+    for kind, commented in (("merge_train", False), ("merged_result", True)):
+        said = repository.run(
+            *bash(comment.replace("ipamc ci comment", "echo commented")), CI_MERGE_REQUEST_EVENT_TYPE=kind
+        )
+        assert ("commented" in said) == commented
+
+
+@pytest.mark.parametrize(("stage", "jobs"), [("apply", {".job"}), ("repair", {".job", ".refresh"})])
+def test_the_jobs_of_gitlab_that_need_kubectl_look_for_it(
+    repository: Repository, stage: str, jobs: set[str]
+) -> None:
+    found = child(repository, stage, *(["--refresh"] if stage == "repair" else []))
+    needing = {
+        name
+        for name, job in found.items()
+        if isinstance(job, dict) and "kubectl" in str(job.get("variables"))
+    }
+    assert needing == jobs
+    assert all(found[name]["before_script"][0] == found[".ready"] for name in jobs)
+
+
+def test_a_token_that_may_write_is_in_the_scope_of_the_jobs_of_the_default_branch(
+    repository: Repository,
+) -> None:
+    jobs = {**child(repository, "repair", "--refresh"), **child(repository, "apply")}
+    for name in (".job", ".refresh", "applied"):
+        assert jobs[name]["environment"]["name"].startswith("ipamc/"), name
+    text = (repository.folder / FILES["gitlab"]).read_text()
+    assert "protected, masked and hidden, in the environment scope ipamc/*" in text
+    assert not [
+        job for job in child(repository, "compile").values() if isinstance(job, dict) and "environment" in job
+    ]
+
+
+WITHOUT = {
+    "kubectl": "error: the image of this job has no kubectl: let the CI/CD variable IPAMC_IMAGE name one",
+    "git": "error: the image of this job has no git",
+    "ipamc": "error: the image of this job has neither ipamc nor Python 3.11 or newer with pip",
+    "another ipamc": f"error: the image of this job has ipamc 0.0.9, and the pipeline is of ipamc {__version__}",
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT)
+def test_an_image_that_lacks_something_fails_with_one_line(
+    repository: Repository, tmp_path: Path, what: str
+) -> None:
+    found = workflow((repository.folder / FILES["gitlab"]).read_text())
+    image = tmp_path / "image"
+    image.mkdir()
+    for name in ("git", "kubectl", "ipamc"):
+        if name != what:
+            version = "0.0.9" if what == "another ipamc" else __version__
+            (image / name).write_text(f"#!/bin/sh\necho ipamc {version}\n")
+            (image / name).chmod(0o755)
+    variables = {
+        "PATH": str(image),
+        "IPAMC_NEEDS": "kubectl",
+        "IPAMC_VERSION": found["variables"]["IPAMC_VERSION"],
+    }
+    shell = str(shutil.which("sh"))
+    said = repository.run(shell, "-ec", found[".ready"][0], code=1, **variables)
+    (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert WITHOUT[what] in line
 
 
 def test_argocd_prunes_and_deletes_nothing() -> None:
@@ -219,12 +367,15 @@ def test_every_dependency_is_installed_by_hash(repository: Repository, forge: st
         for entry in text.replace("\\\n", "").splitlines()
         if not entry.startswith("#")
     }
+    assert installed.pop("ipamc") == 0  # its own hash is not in its own wheel: pip refuses what has none
     assert all(installed.values())
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert {re.split("[<>=]", entry)[0] for entry in needed} <= installed.keys()
-    assert "ipamc" not in installed  # its own hash is not in its own wheel
     assert "# MISSING: the hash of ipamc itself" in text
-    repository.run("ipamc", "ci", forge, "--sha256", HASH)
+    said = repository.run("ipamc", "ci", forge)
+    assert f"the hash of ipamc {__version__} is missing, so the jobs fail" in said
+    assert f"'ipamc ci {forge} --sha256 HASH'" in said
+    assert "missing" not in repository.run("ipamc", "ci", forge, "--sha256", HASH)
     given = (repository.folder / path).read_text()
     assert f"ipamc=={__version__} \\\n    --hash=sha256:{HASH}\n" in given
     assert "MISSING" not in given
@@ -240,11 +391,10 @@ def test_jobs_install_wheels_by_hash_and_run_no_module_of_the_checkout(
     if forge == "child":
         repository.run("ipamc", "ci", "matrix", "--output", "gitlab", "--write", "child.yml")
     text = (repository.folder / FILES.get(forge, "child.yml")).read_text()
-    lines = [line.strip() for line in text.splitlines() if "pip install" in line]
+    lines = [line.partition("-m ")[2] or line for line in text.splitlines() if "pip install" in line]
     folder = "github" if forge == "github" else "gitlab"
-    assert set(lines) == {
+    assert {line.strip().removeprefix("- run: ") for line in lines} == {
         f"pip install --quiet --only-binary :all: --require-hashes -r .{folder}/ipamc-requirements.txt",
-        'pip install --quiet --only-binary :all: --no-deps "ipamc==$IPAMC_VERSION"',
     }
     found = workflow(text)
     variables = found["env" if forge == "github" else "variables"]

@@ -24,8 +24,8 @@ from ipamc.workspace.trouble import Trouble
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""
 NO_HASH = """\
-# MISSING: the hash of ipamc itself, which is installed by its version alone. A release tells it, and so does
-# 'pip download --no-deps ipamc==VERSION && sha256sum ipamc-*.whl' on a machine that you trust: give it with --sha256.
+# MISSING: the hash of ipamc itself, so the jobs fail. A release tells it, and so does 'pip download --no-deps ipamc==VERSION && sha256sum ipamc-*.whl' on a
+# machine that you trust: give it with --sha256.
 """
 
 REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/ipamc-requirements.txt"}
@@ -45,7 +45,7 @@ sha256_option = click.option(
     multiple=True,
     callback=_hashes,
     metavar="HASH",
-    help="The SHA-256 of ipamc's own wheel, as the release tells it: then the jobs install no other file. Repeatable.",
+    help="The SHA-256 of ipamc's own wheel, as the release tells it: jobs install no other file, and fail without it. Repeatable.",
 )
 
 
@@ -117,7 +117,7 @@ def github(*, branch: str, schedule: str, refresh: bool, path: str | None, hashe
     # A schedule runs on the default branch, whichever branch is applied.
     quoted = branch.replace("'", "''")
     condition = (
-        "github.event_name == 'pull_request' || github.event_name == 'push'"
+        "github.event_name == 'pull_request' || github.event_name == 'merge_group' || github.event_name == 'push'"
         f" || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
         " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
     )
@@ -222,7 +222,12 @@ def _pipeline(forge: str, output: str, hashes: tuple[str, ...], values: dict[str
     code = write(forge, output, {**values, "version": __version__})
     if output != "-":
         path = REQUIREMENTS[forge]
-        put(path, requirements(disk.read_text(path), hashes, forge), f"ipamc ci {forge}")
+        text = requirements(disk.read_text(path), hashes, forge)
+        put(path, text, f"ipamc ci {forge}")
+        if NO_HASH in text:
+            say(
+                f"{path}: the hash of ipamc {__version__} is missing, so the jobs fail: give it with 'ipamc ci {forge} --sha256 HASH'"
+            )
     return code
 
 
@@ -237,7 +242,7 @@ def requirements(before: str, hashes: Sequence[str], forge: str) -> str:
         re.MULTILINE,
     )
     listed = "".join(f" \\\n    --hash=sha256:{text}" for text in hashes) or (known[1] if known else "")
-    own = f"ipamc=={__version__}{listed}\n" if listed else NO_HASH
+    own = f"{'' if listed else NO_HASH}ipamc=={__version__}{listed}\n"
     return f"{MARK}{forge}'. pip takes no file with another hash.\n{own}{disk.assets('templates/ci')['requirements.txt']}"
 
 
