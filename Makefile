@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dist recordings site reference test e2e ci-lab fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo dist recordings site reference test e2e ci-lab container fuzz crash growth bench profile soak soak-e2e clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,6 +19,7 @@ help:
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
+	@echo 'make container  the steps of the Containerfile in a scratch folder, and its image where docker, podman or buildah is: needs the network'
 	@echo 'make fuzz    mutated clusters, merges and command lines, for FUZZ_SECONDS=600, from FUZZ_SEED'
 	@echo 'make crash   kill ipamc before everything that it does to the disk; pairs of runs; full disks'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
@@ -63,6 +64,9 @@ e2e: .venv/.made-for-tests
 
 ci-lab: .venv/.made-for-tests
 	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py
+
+container: .venv/.made-for-tests
+	IPAMC_CONTAINER=yes $(BIN)/python -m pytest -rs tests/test_container.py
 
 FUZZ_SECONDS ?= 600
 FUZZ_SEED ?= $(shell date +%s)
