@@ -373,7 +373,7 @@ def test_every_dependency_is_installed_by_hash(repository: Repository, forge: st
     assert {re.split("[<>=]", entry)[0] for entry in needed} <= installed.keys()
     assert "# MISSING: the hash of ipamc itself" in text
     said = repository.run("ipamc", "ci", forge)
-    assert f"the hash of ipamc {__version__} is missing, so the jobs fail" in said
+    assert "the hash of ipamc is missing, so the jobs fail" in said
     assert f"'ipamc ci {forge} --sha256 HASH'" in said
     assert "missing" not in repository.run("ipamc", "ci", forge, "--sha256", HASH)
     given = (repository.folder / path).read_text()

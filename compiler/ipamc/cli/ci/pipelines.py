@@ -226,7 +226,7 @@ def _pipeline(forge: str, output: str, hashes: tuple[str, ...], values: dict[str
         put(path, text, f"ipamc ci {forge}")
         if NO_HASH in text:
             say(
-                f"{path}: the hash of ipamc {__version__} is missing, so the jobs fail: give it with 'ipamc ci {forge} --sha256 HASH'"
+                f"{path}: the hash of ipamc is missing, so the jobs fail: give it with 'ipamc ci {forge} --sha256 HASH'"
             )
     return code
 
