@@ -194,3 +194,58 @@ def test_a_cluster_in_a_folder_of_another_name(stand: Stand) -> None:
         "help: write name: west, or (git mv clusters/west clusters/lab)", stand.run("ipamc compile", 1)
     )
     assert "lab: 2 nodes" in stand.run(f"{command} && ipamc compile")
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("cidrs: [10.244.0.0/16]", "10.244.0.0"),
+        ("cidrs: [10.244.0.0/16, 10.99.7.64/26]", "10.99.7.64"),
+        ("reserved: [10.244.9.0/24]", "10.244.9.0"),
+        ("pins: {n1: [10.244.3.0/24]}", "10.244.3.0"),
+        ("excludedCIDRs: [10.96.0.0/16]", "10.96.0.0"),
+        ("nativeRoutingCIDR: 10.0.0.0/8", "10.0.0.0"),
+    ],
+)
+def test_a_cidr_without_its_length(stand: Stand, field: str, text: str) -> None:
+    written = re.sub(f"{re.escape(text)}/[0-9]+", text, field)
+    name = field.partition(":")[0]
+    if name in {"reserved", "pins"}:
+        stand.write("ippools.yaml", f"{POOLS}  {written}\n")
+    elif name == "cidrs":
+        stand.change("ippools.yaml", "cidrs: [10.244.0.0/16]", written)
+    elif name == "excludedCIDRs":
+        stand.write("cluster.yaml", f"{CLUSTER}  {written}\n")
+    else:
+        stand.change("cluster.yaml", "managedBy: helm", f"managedBy: helm, {written}")
+    better = found("help: write ([0-9./]+)", stand.run("ipamc compile", 1))
+    for path in stand.lab.iterdir():
+        path.write_text(re.sub(f"{re.escape(text)}(?!/)", better, path.read_text()))
+    assert "lock written" in stand.run("ipamc compile")
+
+
+def test_a_pool_that_is_full_on_a_first_compile(stand: Stand) -> None:
+    stand.change("ippools.yaml", "10.244.0.0/16], blockSize: 24", "10.244.0.0/24], blockSize: 25")
+    stand.write("nodes.yaml", NODES + "".join(f"- {{name: n{number}}}\n" for number in range(3, 10)))
+    told = stand.run("ipamc compile", 1)
+    assert "pool p has no room for 7 nodes" in told
+    assert "7 more are needed (896 addresses)" in told
+    pools = (stand.lab / "ippools.yaml").read_text()
+    size = found(r"smaller blocks \((blockSize: \d+)\)", told)
+    stand.change("ippools.yaml", "blockSize: 25", size)
+    assert "9 nodes, 9 blocks added" in stand.run("ipamc compile")
+    (stand.lab / "ipam.lock").unlink()
+    stand.run("rm -r clusters/lab/rendered")
+    suggested = stand.run(found("(ipamc suggest pool lab --pool p --size 22) finds a free one", told))
+    line = found("(cidrs: .*)", suggested)
+    stand.write("ippools.yaml", re.sub(r"cidrs: \[[^]]*\]", line, pools))
+    assert "9 nodes, 9 blocks added" in stand.run("ipamc compile")
+
+
+def test_a_pool_that_is_nearly_full(stand: Stand) -> None:
+    stand.change("ippools.yaml", "10.244.0.0/16", "10.244.0.0/23")
+    told = stand.run("ipamc compile")
+    assert "has 0 % of its IPv4 addresses free" in told
+    suggested = stand.run(found("(ipamc suggest pool lab --pool p --size 23) finds a free one", told))
+    stand.change("ippools.yaml", "cidrs: [10.244.0.0/23]", found("(cidrs: .*)", suggested))
+    assert "IPC0215" not in stand.run("ipamc compile")

@@ -21,7 +21,7 @@ from ipamc.model.diagnostics import Related
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
-from ipamc.model.pool_words import more_room
+from ipamc.model.pool_words import more_room, range_for
 from ipamc.model.wording import cut, nearest, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers, never
@@ -95,7 +95,7 @@ class Rooms:
             found = self._room(kind.offers, asserts.nodes)
             if found.room < asserts.nodes:
                 also = [*_places(found.pools), kind.at]
-                way_out = self._way_out(found.pools)
+                way_out = self._way_out(found.pools, asserts.nodes - found.room)
                 lack = Lack(asserts.nodes, found.room, kind.who, found.why, also, way_out)
                 findings.append(rules.no_room_for(test, lack))
         return Judgement(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
@@ -206,7 +206,11 @@ class Rooms:
         if room >= asserts.nodes:
             return Judgement(1, "pool", "pools", ())
         why = f"pool {pool.name} {never(pool)}" if pool.disabled else f"pool {pool.name} is full then"
-        way_out = "let it give out blocks again: disabled: false" if pool.disabled else self._way_out((pool,))
+        way_out = (
+            "let it give out blocks again: disabled: false"
+            if pool.disabled
+            else self._way_out((pool,), asserts.nodes - room)
+        )
         lack = Lack(asserts.nodes, room, "", why, _places((pool,)), way_out)
         finding = rules.no_room_for(test, lack)
         return Judgement(1, "pool", "pools", (finding,))
@@ -222,10 +226,17 @@ class Rooms:
             space.take(place)
         return wanted
 
-    def _way_out(self, pools: Sequence[Pool]) -> str:
+    def _way_out(self, pools: Sequence[Pool], lack: int) -> str:
+        """Return where room for `lack` more nodes could come from."""
         if not pools:
             return "select such nodes with a pool"
-        return more_room(pools[0], one_block=self._plan.cluster.mode.one_block)
+        pool, cluster = pools[0], self._plan.cluster
+        blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
+        ways = [
+            more_room(cluster, pool, family, range_for(part.block_size, blocks))
+            for family, part in sorted(pool.families.items())
+        ]
+        return "; and ".join(ways)
 
 
 def _places(pools: Sequence[Pool]) -> list[Related]:

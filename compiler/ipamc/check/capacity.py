@@ -46,7 +46,7 @@ def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
                 part.at / "cidrs" if pool.dialect is Dialect.NATIVE else part.ranges[0].at,
                 f'pool "{pool.name}" has {use.available * 100 / use.total:.2g} % of its IPv{part.family} addresses free '
                 f"({count(use.blocks_free, 'block')} of /{part.block_size})",
-                help=more_room(pool, one_block=cluster.mode.one_block),
+                help=more_room(cluster, pool, part.family, min(cidr.block.prefix for cidr in part.ranges)),
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Dialect, Pool
+from ipamc.model.cluster import Cluster, Dialect, Pool
 
 FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
 """Fields of a CiliumPodIPPool as `auto-create-cilium-pod-ip-pools` calls them, in Helm's order."""
@@ -97,14 +97,27 @@ def other_family(pool: Pool, family: int) -> str:
     return f"a {pool.dialect} has one family; write pool {pool.name} in the native form and add ipv{family}: {native_form(pool, {})}"
 
 
-def more_room(pool: Pool, *, one_block: bool) -> str:
-    """Return how to give a pool more addresses.
+def range_for(prefix: int, blocks: int) -> int:
+    """Return the prefix length of a range with so many blocks of a prefix length, or with a few more."""
+    return max(prefix - max(blocks - 1, 0).bit_length(), 1)
+
+
+def suggest_pool(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
+    """Return the command that finds free space for a pool, as it is typed."""
+    of = "" if len(cluster.families) == 1 else f" --family IPv{family}"
+    grown = f" --pool {pool.name}" if pool.dialect is Dialect.NATIVE else ""
+    return f"ipamc suggest pool {cluster.name}{grown} --size {size}{of}"
+
+
+def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
+    """Return how to give a pool more addresses, a range of a prefix length of them.
 
     Pools of other dialects have one CIDR of a family. Where a node has one block, another pool with the same
     selector takes the place of a full one; elsewhere it would give every node more blocks.
     """
+    search = f"{suggest_pool(cluster, pool, family, size)} finds a free one"
     if pool.dialect is Dialect.NATIVE:
-        return f"add a CIDR to the end of cidrs of pool {pool.name}"
-    if one_block:
-        return f"add a {pool.dialect} with the nodeSelector of {pool.name}, which takes its place when it is full"
-    return f"a {pool.dialect} has one CIDR; write pool {pool.name} in the native form and add one: {native_form(pool, {})}"
+        return f"add a /{size} to the end of cidrs of pool {pool.name}: {search}"
+    if cluster.mode.one_block:
+        return f"add a {pool.dialect} with a /{size} and the nodeSelector of {pool.name}, which takes its place when it is full: {search}"
+    return f"a {pool.dialect} has one CIDR; write pool {pool.name} in the native form and add a /{size}: {native_form(pool, {})}; {search}"

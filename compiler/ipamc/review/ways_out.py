@@ -8,23 +8,19 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.lock.utilisation import utilisation
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Pool
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Lock, State
-from ipamc.model.pool_words import block_size
+from ipamc.model.pool_words import range_for, suggest_pool
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.reuse import first_day
 from ipamc.place.allocate.shortage import Shortage
+from ipamc.place.allocate.smaller_blocks import free_blocks, smaller_blocks, words
 from ipamc.place.released import released
 
 MOST_POOLS = 3
 """How many other pools are named."""
-SMALLER = 2
-"""How many smaller blocks are tried, bit by bit."""
-LEAST_HOST_BITS = 4
-"""Of a ClusterCIDR (IPC0212)."""
 
 
 class Way(Struct, frozen=True, kw_only=True):
@@ -59,12 +55,9 @@ def ways_out(after: After, shortage: Shortage, lack: int) -> Iterator[Way]:
         full = _Full(pool=pool, family=family, prefix=prefix, blocks=blocks)
         yield from _quarantine(after, full)
         yield from _smaller_blocks(after, full)
-        size = max(prefix - (blocks - 1).bit_length(), 1)
-        of = "" if len(cluster.families) == 1 else f" --family IPv{family}"
-        yield Way(
-            text=f"add a range of /{size} to pool {pool.name}: ipamc suggest pool {cluster.name} --pool {pool.name} --size {size}{of}",
-            enough=True,
-        )
+        size = range_for(prefix, blocks)
+        search = suggest_pool(cluster, pool, family, size)
+        yield Way(text=f"add a range of /{size} to pool {pool.name}: {search}", enough=True)
 
 
 class _Full(Struct, frozen=True, kw_only=True):
@@ -77,9 +70,7 @@ class _Full(Struct, frozen=True, kw_only=True):
 
     def free(self, cluster: Cluster, lock: Lock, prefix: int) -> int:
         """Count the blocks of a prefix length that newcomers could get of the pool."""
-        part = replace(self.pool.families[self.family], block_size=prefix)
-        alone = replace(cluster, pools=(replace(self.pool, families={self.family: part}),))
-        return utilisation(alone, lock)[0].use.blocks_free
+        return free_blocks(cluster, lock, self.pool, self.family, prefix)
 
 
 def _other_pools(after: After, shortage: Shortage, full: Pool, lack: int) -> Iterator[Way]:
@@ -129,23 +120,8 @@ def _quarantine(after: After, full: _Full) -> Iterator[Way]:
 
 def _smaller_blocks(after: After, full: _Full) -> Iterator[Way]:
     """Yield the largest smaller block that makes room for all. Nodes that have a block keep it."""
-    pool, cluster = full.pool, after.cluster
-    if full.prefix != pool.families[full.family].block_size or cluster.shared_pools:
-        return  # a size of `blockSizes`; or an operator whose maskSize is fixed
-    before = replace(
-        after.lock, lines=tuple(line for line in after.lock.lines if line.block not in after.new)
-    )
-    wanted = full.blocks + sum(
-        line.block in after.new and line.pool == pool.name and line.block.family == full.family
-        for line in after.lock.lines
-    )
-    longest = BITS[full.family] - (LEAST_HOST_BITS if pool.dialect is Dialect.CLUSTER_CIDR else 0)
-    for size in range(full.prefix + 1, min(full.prefix + SMALLER, longest) + 1):
-        room = full.free(cluster, before, size)
-        if room >= wanted:
-            yield Way(
-                text=f"give all newcomers of pool {pool.name} smaller blocks ({block_size(pool, full.family, size)}): "
-                f"{room:,} are free of /{size}, {1 << (BITS[full.family] - size)} addresses each, and {wanted:,} needed",
-                enough=True,
-            )
-            return
+    lines = after.lock.lines
+    before = replace(after.lock, lines=tuple(line for line in lines if line.block not in after.new))
+    one = full.family, full.prefix
+    if found := smaller_blocks(after.cluster, full.pool, one, before, lines, full.blocks):
+        yield Way(text=words(full.pool, full.family, found), enough=True)

@@ -60,8 +60,8 @@ def allocate(
     made = place(cluster, wants, reconciled, today)
     return made.plan, [
         *pin_conflicts(cluster, made.plan.lock, made.conflicts),
-        *no_room(cluster, made.short, made.after),
-        *half_room(cluster, made.short, made.after),
+        *no_room(cluster, made.short, made.after, reconciled.lock),
+        *half_room(cluster, made.short, made.after, reconciled.lock),
         *no_family(made.unserved),
         *no_room_to_grow(cluster, made.stunted, made.after),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -11,13 +11,15 @@ from msgspec import Struct
 
 from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Node, PoolFamily
+from ipamc.model.cluster import Cluster, Dialect, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
+from ipamc.model.lock import Lock
 from ipamc.model.plan import Offer
-from ipamc.model.pool_words import more_room
+from ipamc.model.pool_words import more_room, range_for
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.reuse import Reuse, first_day
+from ipamc.place.allocate.smaller_blocks import smaller_blocks, words
 
 _LAST_DAY = "9999-12-31"
 """When every quarantine is over."""
@@ -53,7 +55,9 @@ class Unserved(msgspec.Struct, frozen=True):
     passed: tuple[Passed, ...]
 
 
-def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
+def no_room(
+    cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
+) -> Iterator[Diagnostic]:
     """IPC0303: the pool that serves a node has room for it.
 
     Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the
@@ -66,8 +70,9 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
     another pool in its `overflow`, or release what is in quarantine and no longer used: `ipamc lock CLUSTER
     --release CIDR`. Then `ipamc compile CLUSTER`.
     """
-    full = _FullPools(cluster, after)
-    for shortage, nodes in grouped(short for short in shorts if not short.room):
+    groups = grouped(short for short in shorts if not short.room)
+    full = _FullPools(cluster, after, groups, before)
+    for shortage, nodes in groups:
         pool = full.of(shortage)
         yield error(
             "IPC0303",
@@ -78,7 +83,9 @@ def no_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iter
         )
 
 
-def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
+def half_room(
+    cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
+) -> Iterator[Diagnostic]:
     """IPC0305: a dual-stack pool serves all the families that a node still needs, or none.
 
     The pool has room in one family but not in the other, and no other pool may take its place. It gives
@@ -90,8 +97,9 @@ def half_room(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> It
     Run: add a CIDR of the family that is full (`ipamc suggest pool CLUSTER --pool POOL --size 20` finds
     one), or name another pool in `overflow`. Then `ipamc compile CLUSTER`.
     """
-    full = _FullPools(cluster, after)
-    for shortage, nodes in grouped(short for short in shorts if short.room):
+    groups = grouped(short for short in shorts if short.room)
+    full = _FullPools(cluster, after, groups, before)
+    for shortage, nodes in groups:
         pool = full.of(shortage)
         yield error(
             "IPC0305",
@@ -109,8 +117,9 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
     They have what they need, and use most of it, so this is a warning: when all of it is used, pods get no
     address. Add a CIDR to the pool.
     """
-    full = _FullPools(cluster, after)
-    for shortage, nodes in grouped(shorts):
+    groups = grouped(shorts)
+    full = _FullPools(cluster, after, groups)
+    for shortage, nodes in groups:
         pool = full.of(shortage)
         yield warning(
             "IPC0616",
@@ -191,6 +200,10 @@ def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]
     return groups
 
 
+Sizes = tuple[tuple[int, int], ...]
+"""Families without room, and the prefix length that was asked for."""
+
+
 class _FullPool(Struct, frozen=True, kw_only=True):
     """What a pool has in the families that are full, in words; and what can be done."""
 
@@ -200,39 +213,58 @@ class _FullPool(Struct, frozen=True, kw_only=True):
 
 
 class _FullPools:
-    """Looks at each full pool once."""
+    """Looks at each full pool once. `before` has the lines that stay whatever newcomers get; None: they are not known."""
 
-    def __init__(self, cluster: Cluster, after: Occupancy) -> None:
-        self._cluster, self._after = cluster, after
-        self._known: dict[tuple[str, tuple[tuple[int, int], ...]], _FullPool] = {}
+    def __init__(
+        self,
+        cluster: Cluster,
+        after: Occupancy,
+        groups: Iterable[tuple[Shortage, list[Node]]],
+        before: Lock | None = None,
+    ) -> None:
+        self._cluster, self._after, self._before = cluster, after, before
+        self._lack: Counter[tuple[str, Sizes]] = Counter()
+        """How many nodes each full pool has no block for."""
+        for shortage, nodes in groups:
+            self._lack[shortage.pool, shortage.full] += len(nodes)
+        self._known: dict[tuple[str, Sizes], _FullPool] = {}
 
     def of(self, shortage: Shortage) -> _FullPool:
         """Return what the pool of a shortage has in the families that are full."""
         key = shortage.pool, shortage.full
         if key not in self._known:
-            self._known[key] = _full_pool(self._cluster, shortage, self._after)
+            self._known[key] = self._look(
+                self._cluster.pools_by_name[shortage.pool], shortage.full, self._lack[key]
+            )
         return self._known[key]
 
-
-def _full_pool(cluster: Cluster, shortage: Shortage, after: Occupancy) -> _FullPool:
-    pool = cluster.pools_by_name[shortage.pool]
-    parts = [(pool.families[family], prefix) for family, prefix in shortage.full]
-    first = parts[0][0]
-    contents, release = [], ""
-    for part, prefix in parts:
-        use = _use(part, after)
-        reuse = _next_reuse(part, prefix, after) if use.quarantined else None
-        contents.append(_contents(cluster, part, prefix, use, reuse))
-        if reuse:
-            block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
-            release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
-    one_block = cluster.mode.one_block
-    overflow = "name a pool in its overflow" if one_block and pool.dialect is Dialect.NATIVE else ""
-    return _FullPool(
-        at=first.ranges[0].at if first.ranges else first.at,
-        contents="; ".join(contents),
-        ways_out="; or ".join(filter(None, (more_room(pool, one_block=one_block), overflow, release))),
-    )
+    def _look(self, pool: Pool, full: Sizes, lack: int) -> _FullPool:
+        cluster, after = self._cluster, self._after
+        blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
+        contents, ways = list[str](), list[str]()
+        release = ""
+        for family, prefix in full:
+            part = pool.families[family]
+            use = _use(part, after)
+            reuse = _next_reuse(part, prefix, after) if use.quarantined else None
+            needed = f"{count(blocks, 'more is', 'more are')} needed ({blocks << (BITS[family] - prefix):,} addresses)"
+            contents.append(f"{_contents(cluster, part, prefix, use, reuse)}; {needed}")
+            ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
+            if reuse:
+                block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
+                release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
+            if self._before and (
+                found := smaller_blocks(cluster, pool, (family, prefix), self._before, after.lines, blocks)
+            ):
+                ways.append(words(pool, family, found))
+        if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
+            ways.append("name a pool with room in its overflow")
+        first = pool.families[full[0][0]]
+        return _FullPool(
+            at=first.ranges[0].at if first.ranges else first.at,
+            contents="; ".join(contents),
+            ways_out="; or ".join(filter(None, (*ways, release))),
+        )
 
 
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:
