@@ -278,7 +278,7 @@ def test_a_full_pool_is_replaced_by_those_that_may_and_by_no_other() -> None:
         cluster(full, twin, stranger),
         reconciled([*lines, "10.0.1.0/29 y"], [demand(name, *offers) for name in "ab"]),
     ) == [
-        "IPC0303 pool full has no room for 2 nodes: a, b; IPv4 /28: 1 block, 1 held; passed over: pool twin is full, pool stranger may not take its place"
+        "IPC0303 pool full has no room for 2 nodes: a, b; IPv4 /28: 1 block, 1 held; 2 more are needed (32 addresses); passed over: pool twin is full, pool stranger may not take its place"
     ]
 
 
@@ -321,7 +321,7 @@ def test_a_dual_stack_pool_gives_both_or_none() -> None:
     assert refusal(
         cluster(dual, families=(4, 6)), reconciled(lines, [demand("a", offer(dual), families=(4, 6))])
     ) == [
-        "IPC0305 pool dual has room in IPv4 but not in IPv6 for 1 node: a; IPv6 /124: 1 block, less than 0.1 held, 0.9 free in pieces that are too small"
+        "IPC0305 pool dual has room in IPv4 but not in IPv6 for 1 node: a; IPv6 /124: 1 block, less than 0.1 held, 0.9 free in pieces that are too small; 1 more is needed (16 addresses)"
     ]
 
 
@@ -334,7 +334,9 @@ def test_multi_pool_gives_every_block_that_is_missing() -> None:
         "a": ["10.0.0.16/28 first fit", "10.0.0.32/28 pin", "10.0.0.48/28 first fit"]
     }
     given = reconciled(["10.0.0.0/28 x"], [Demand(want("a", needs), (4,), needs, {4: 4})])
-    assert refusal(made, given) == ["IPC0303 pool rack has no room for 1 node: a; IPv4 /28: 4 blocks, 4 held"]
+    assert refusal(made, given) == [
+        "IPC0303 pool rack has no room for 1 node: a; IPv4 /28: 4 blocks, 4 held; 1 more is needed (16 addresses)"
+    ]
 
 
 @pytest.mark.parametrize("closed", ["disabled", "unlisted"])
@@ -455,10 +457,12 @@ def test_five_hundred_nodes_without_room_are_one_finding() -> None:
     )
     assert found.message == (
         "pool rack has no room for 500 nodes: n0, n1, n10, n100, n101 and 495 more; IPv4 /28: 16 blocks, 9 held, "
-        "2 quarantined (the next is free on 2026-11-25), 4 reserved, excluded or pinned, 1 free in pieces that are too small"
+        "2 quarantined (the next is free on 2026-11-25), 4 reserved, excluded or pinned, 1 free in pieces that are too small; "
+        "500 more are needed (8,000 addresses)"
     )
     assert found.help == (
-        "add a CIDR to the end of cidrs of pool rack; or name a pool in its overflow; or if nothing uses it any more: ipamc lock lab --release 10.0.0.144/28"
+        "add a /19 to the end of cidrs of pool rack: ipamc suggest pool lab --pool rack --size 19 finds a free one; "
+        "or if nothing uses it any more: ipamc lock lab --release 10.0.0.144/28"
     )
     assert found.at == AT / "10.0.0.0/24"
 
@@ -468,7 +472,7 @@ def test_quarantine_without_end_is_told() -> None:
     (found,) = refusal(
         cluster(rack, days=None), reconciled(["10.0.0.0/27 x 2020-01-01"], [demand("a", offer(rack))])
     )
-    assert found.endswith("IPv4 /28: 1 block, 1 quarantined for ever")
+    assert "IPv4 /28: 1 block, 1 quarantined for ever; 1 more is needed" in found
 
 
 def test_what_is_reconciled_stays_in_the_plan() -> None:

@@ -247,8 +247,10 @@ class _FullPools:
             part = pool.families[family]
             use = _use(part, after)
             reuse = _next_reuse(part, prefix, after) if use.quarantined else None
-            needed = f"{count(blocks, 'more is', 'more are')} needed ({blocks << (BITS[family] - prefix):,} addresses)"
-            contents.append(f"{_contents(cluster, part, prefix, use, reuse)}; {needed}")
+            contents.append(_contents(cluster, part, prefix, use, reuse))
+            if self._before:
+                size = blocks << (BITS[family] - prefix)
+                contents.append(f"{count(blocks, 'more is', 'more are')} needed ({size:,} addresses)")
             ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
             if reuse:
                 block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)

@@ -13,8 +13,10 @@ from ipamc.model.cluster import Cluster, Dialect, Pool
 from ipamc.model.lock import Line, Lock
 from ipamc.model.pool_words import block_size
 
-SMALLER = 4
+SMALLER = 2
 """How many smaller blocks are tried, bit by bit."""
+SMALLER_AT_FIRST = 6
+"""The same before any node has a block: a blockSize may be much too large then."""
 LEAST_HOST_BITS = 4
 """Of a ClusterCIDR (IPC0212)."""
 LEAST_BITS = 2
@@ -52,7 +54,8 @@ def smaller_blocks(
     new = [line.block for line in after if line.pool == pool.name and line.block.family == family]
     wanted = lack + sum(block not in old for block in new)
     least = LEAST_HOST_BITS if pool.dialect is Dialect.CLUSTER_CIDR else LEAST_BITS
-    for size in range(prefix + 1, min(prefix + SMALLER, BITS[family] - least) + 1):
+    most = prefix + (SMALLER if old else SMALLER_AT_FIRST)
+    for size in range(prefix + 1, min(most, BITS[family] - least) + 1):
         if (room := free_blocks(cluster, before, pool, family, size)) >= wanted:
             return Smaller(size, room, wanted)
     return None
