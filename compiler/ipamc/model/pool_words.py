@@ -105,8 +105,7 @@ def range_for(prefix: int, blocks: int) -> int:
 def suggest_pool(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     """Return the command that finds free space for a pool, as it is typed."""
     of = "" if len(cluster.families) == 1 else f" --family IPv{family}"
-    grown = f" --pool {pool.name}" if pool.dialect is Dialect.NATIVE else ""
-    return f"ipamc suggest pool {cluster.name}{grown} --size {size}{of}"
+    return f"ipamc suggest pool {cluster.name} --pool {pool.name} --size {size}{of}"
 
 
 def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
