@@ -249,3 +249,21 @@ def test_a_pool_that_is_nearly_full(stand: Stand) -> None:
     suggested = stand.run(found("(ipamc suggest pool lab --pool p --size 23) finds a free one", told))
     stand.change("ippools.yaml", "cidrs: [10.244.0.0/23]", found("(cidrs: .*)", suggested))
     assert "IPC0215" not in stand.run("ipamc compile")
+
+
+@pytest.mark.parametrize("dump", [False, True])
+def test_the_same_nodes_in_two_files(stand: Stand, dump: bool) -> None:  # noqa: FBT001 - a parameter of the table
+    names = [f"n{number}" for number in range(1, 2001)]
+    stand.change("ippools.yaml", "blockSize: 24", "blockSize: 28")
+    stand.write("nodes.yaml", "\n".join((NODES, *(f"- {{name: {name}}}" for name in names[2:]))))
+    if dump:
+        nodes = ", ".join(f'{{"metadata": {{"name": "{name}"}}}}' for name in names)
+        stand.write("dump.json", f'{{"apiVersion": "v1", "kind": "NodeList", "items": [{nodes}]}}')
+    else:
+        stand.run("cp clusters/lab/nodes.yaml clusters/lab/copy.yaml")
+    stand.commit()
+    told = stand.run("ipamc compile", 1)
+    assert "2,000 nodes are defined twice: n1, n2, n3, n4, n5 and 1,995 more" in told
+    assert told.count("error[") == 1
+    stand.run(found(": (git rm clusters/lab/nodes.yaml), or remove them from", told))
+    assert "lab: 2000 nodes" in stand.run("ipamc compile").replace(",", "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -11,13 +11,34 @@ from msgspec.structs import replace
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
-from ipamc.model.diagnostics import Findings, Place, Span
+from ipamc.model.diagnostics import Diagnostic, Findings, Place, Span
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules
 from ipamc.read.kinds import Value
 
 Named = Cluster | Pool | Node | CiliumNode
 T = TypeVar("T", Cluster, Pool, CiliumNode)
+
+
+class Twice(NamedTuple):
+    """A value that has the name of another one before it."""
+
+    name: str
+    at: Place
+    first: Place
+    plain: bool
+    """It is an entry of an inventory, which has no metadata."""
+    first_plain: bool
+
+    @property
+    def name_at(self) -> Place:
+        """The place of its name."""
+        return _name_at(self.at, plain=self.plain)
+
+    @property
+    def first_name_at(self) -> Place:
+        """The place of the name of the other one."""
+        return _name_at(self.first, plain=self.first_plain)
 
 
 class Assembly(Struct):
@@ -34,6 +55,8 @@ class Assembly(Struct):
     excluded: list[Range] = field(default_factory=list)
     tests: list[Assertion] = field(default_factory=list)
     truncated: Place | None = None
+    twice: dict[tuple[str, str, str], list[Twice]] = field(default_factory=dict)
+    """What has the name of something before it, by what it is and the two files: a copied file is one finding."""
 
     def add(self, values: Iterable[Value]) -> None:
         """Add values; of two with the same name the first is kept and the second is reported. Raises Enough."""
@@ -59,7 +82,21 @@ class Assembly(Struct):
             self._twice(first, value, what)
 
     def _twice(self, first: Named, value: Named, what: str) -> None:
-        self.found.append(rules.same_name(what, value.name, _name_at(value), _name_at(first)))
+        same = self.twice.setdefault((what, value.at.path, first.at.path), [])
+        same.append(
+            Twice(value.name, value.at, first.at, plain=_is_entry(value), first_plain=_is_entry(first))
+        )
+
+    def _same_names(self) -> Iterator[Diagnostic]:
+        for (what, path, first), same in self.twice.items():
+            names = [one.name for one in same]
+            copied = path != first and not self._has_others(path)
+            yield rules.same_name(what, names, same[0].name_at, same[0].first_name_at, copied=copied)
+
+    def _has_others(self, path: str) -> bool:
+        """Tell whether a file has values of names that no file before it has."""
+        named = (self.nodes, self.planned, self.pools, self.cilium_nodes, self.clusters)
+        return any(value.at.path == path for known in named for value in known.values())
 
     def cluster(self, name: str, folder: str, *, complete: bool) -> Cluster | None:
         """Return the Cluster called `name` with everything that was added. Raises Enough.
@@ -70,7 +107,8 @@ class Assembly(Struct):
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
             if node is not plan and not node.live:  # a v1 Node replaces its planned entry
-                self.found.append(rules.same_name("node", plan.name, _name_at(plan), _name_at(node)))
+                self._twice(node, plan, "node")
+        self.found.extend(self._same_names())
         for other in self.clusters.values():
             at = other.at / "metadata" / "name"
             if problem := subdomain_problem(other.name) or subdomain_problem(name):
@@ -94,8 +132,13 @@ class Assembly(Struct):
         )
 
 
-def _name_at(value: Named) -> Place:
-    return value.at / "name" if isinstance(value, Node) and not value.live else value.at / "metadata" / "name"
+def _is_entry(value: Named) -> bool:
+    """Tell whether a value is an entry of an inventory, which has no metadata."""
+    return isinstance(value, Node) and not value.live
+
+
+def _name_at(at: Place, *, plain: bool) -> Place:
+    return at / "name" if plain else at / "metadata" / "name"
 
 
 def _range_order(excluded: Range) -> tuple[Block, str, int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from ipamc.model.diagnostics import At, Diagnostic, Place, Related, error, warning
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.wording import listing, shown, typed
 
@@ -73,7 +73,7 @@ def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     )
 
 
-def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
+def same_name(what: str, twice: Sequence[str], at: Place, first: Place, *, copied: bool) -> Diagnostic:
     """IPC0103: no two nodes, pools, CiliumNodes or Clusters of a folder have the same name.
 
     A `v1 Node` may have the name of a `planned` entry of an inventory, and replaces it. Pools of all
@@ -84,13 +84,17 @@ def same_name(what: str, name: str, at: At, first: At) -> Diagnostic:
 
     Run: remove or rename one of the two; the finding names both places. Then `ipamc compile CLUSTER`.
     """
-    return error(
-        "IPC0103",
-        at,
-        f"{what} {shown(name)} is defined twice",
-        also=[Related(first, "first here")],
-        help="remove or rename one of the two",
-    )
+    if len(twice) == 1:
+        message, way_out = f"{what} {shown(twice[0])} is defined twice", "remove or rename one of the two"
+    else:
+        message = f"{count(len(twice), what)} are defined twice: {', '.join(twice[:5])}"
+        message += f" and {len(twice) - 5:,} more" if len(twice) > 5 else ""
+        way_out = "keep each of them once"
+    if copied:
+        way_out = (
+            f"there is nothing else in {at.path}: git rm {typed(at.path)}, or remove them from {first.path}"
+        )
+    return error("IPC0103", at, message, also=[Related(first, "first here")], help=way_out)
 
 
 def bad_cluster_name(at: At, named: str, problem: str, name: str, folder: str) -> Diagnostic:
