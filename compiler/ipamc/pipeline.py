@@ -51,6 +51,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Documents of kind Tests that stand beside the clusters, likewise."""
     not_shared: tuple[Diagnostic, ...] = ()
     """Findings about such files that are no inputs."""
+    passed_over: tuple[Diagnostic, ...] = ()
+    """Findings about files of the folder that are no inputs by their names."""
     untested: bool = False
     """The tests are not made: for who looks at a plan, and writes nothing of it."""
     lock_path: str
@@ -104,6 +106,7 @@ def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
+    log.add(inputs.passed_over)
     # Text -> model, whatever dialect it came in.
     read_cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, tests=tests))
     # A Cilium that is newer than what is known is taken for another by consent alone.

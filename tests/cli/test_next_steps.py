@@ -267,3 +267,68 @@ def test_the_same_nodes_in_two_files(stand: Stand, dump: bool) -> None:  # noqa:
     assert told.count("error[") == 1
     stand.run(found(": (git rm clusters/lab/nodes.yaml), or remove them from", told))
     assert "lab: 2000 nodes" in stand.run("ipamc compile").replace(",", "")
+
+
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n3, uid: u-3}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("n3.txt", "n3.yaml"),
+        ("n3", "n3.yaml"),
+        ("n3.YAML", "n3.yaml"),
+        ("n3.yml.bak", "n3.yml"),
+        ("n3.yaml~", "n3.yaml"),
+        ("n3.json.tmpl", "n3.json"),
+        ("with space;.txt", "with space;.yaml"),
+    ],
+)
+def test_a_node_in_a_file_of_another_name(stand: Stand, name: str, better: str) -> None:
+    text = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n3"}}' if "json" in name else NODE
+    stand.write(name, text)
+    stand.commit()
+    told = stand.run("ipamc compile")
+    assert f"warning[IPC0108]: '{name}' has a Node, and is passed over" in told
+    assert "lab: 2 nodes" in told
+    stand.run(found("help: (git mv .*) if it counts", told))
+    assert (stand.lab / better).exists()
+    told = stand.run("ipamc compile")
+    assert "lab: 3 nodes" in told
+    assert "IPC0108" not in told
+
+
+def test_what_is_beside_inputs_and_no_object_is_not_told_of(stand: Stand) -> None:
+    stand.write("README.md", f"# lab\n\n```yaml\n{NODE}```\n")
+    stand.write("notes.txt", "apiVersion and kind are to be looked at\nkind: Node\n")
+    stand.write("values.tmpl", "apiVersion: apps/v1\nkind: Deployment\n")
+    stand.write("make.sh", "#!/bin/sh\nkubectl get nodes\n")
+    stand.write("empty", "")
+    stand.write(".nodes.txt", NODE)
+    stand.run(
+        "mkfifo clusters/lab/pipe.txt && ln -s notes.txt clusters/lab/link && ln -s gone clusters/lab/other"
+    )
+    assert "IPC0108" not in stand.run("ipamc compile && ipamc compile --check")
+
+
+def test_packed_files_and_links_of_other_names_are_told_of_and_not_read(stand: Stand) -> None:
+    stand.write("n3.yaml", NODE)
+    stand.run(
+        "gzip clusters/lab/n3.yaml && echo secret > secret.yaml && ln -s ../../secret.yaml clusters/lab/more"
+    )
+    told = stand.run("ipamc compile")
+    assert "'n3.yaml.gz' is packed, and is passed over" in told
+    assert "'more' is a link to secret.yaml, and is passed over" in told
+    assert "lab: 2 nodes" in told
+    stand.run("gunzip clusters/lab/n3.yaml.gz && rm clusters/lab/more")
+    assert "lab: 3 nodes" in stand.run("ipamc compile")
+    stand.run("cp clusters/lab/nodes.yaml nodes.yaml && ln -sf ../../nodes.yaml clusters/lab/nodes.yaml")
+    assert "'nodes.yaml' is a link that leaves the cluster's folder" in stand.run("ipamc compile", 1)
+
+
+def test_a_copy_beside_its_original_is_to_be_removed(stand: Stand) -> None:
+    stand.run("cp clusters/lab/nodes.yaml clusters/lab/nodes.yaml.orig")
+    told = stand.run("ipamc compile")
+    assert "'nodes.yaml.orig' has a NodeInventory, and is passed over" in told
+    stand.run(found("; or remove it: (rm .*)", told))
+    assert "IPC0108" not in stand.run("ipamc compile")

@@ -171,6 +171,26 @@ def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
     return error("IPC0107", at, f"{name!r} {problem}", help=fix)
 
 
+def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
+    """IPC0108: a file with objects that ipamc reads has the name of an input.
+
+    Inputs end in .yaml, .yml or .json, in lower case. A Node in nodes.txt, in nodes.yaml.gz, in a copy that a
+    merge left behind, or behind a link of another name would be passed over in silence. Give the file such a
+    name, or take it out of the cluster's folder; names that start with a dot are never looked at. `better` is
+    the name that it could have.
+    """
+    if better:
+        way_out = f"git mv {typed(at.path)} {typed(better)} if it counts, else git rm {typed(at.path)}"
+    else:
+        way_out = f"put the file itself there, unpacked, with a name that ends in .yaml or .json; or remove it: rm {typed(at.path)}"
+    return warning(
+        "IPC0108",
+        at,
+        f"{shown(name)} {what}, and is passed over: inputs end in .yaml, .yml or .json",
+        help=way_out,
+    )
+
+
 def not_tests(at: At, kind: str) -> Diagnostic:
     """IPC1011: a file beside the clusters has documents of kind Tests alone.
 

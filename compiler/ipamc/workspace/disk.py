@@ -142,7 +142,22 @@ def source_paths(folder: str) -> list[str]:
     return [path.as_posix() for path in sorted(_candidates(Path(folder)), key=Path.as_posix)]
 
 
+def other_files(folder: str) -> list[Path]:
+    """Return what in a cluster's folder is no input by its name, sorted; no folders, and not what ipamc writes."""
+    files = (path for path in _files(Path(folder)) if not _is_candidate(path) and path != Path(folder, LOCK))
+    return sorted(path for path in files if not is_leftover(path))
+
+
 def _candidates(folder: Path) -> Iterator[Path]:
+    return filter(_is_candidate, _files(folder))
+
+
+def _is_candidate(path: Path) -> bool:
+    return path.suffix in SUFFIXES or path.is_dir()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield what is below a cluster's folder and may be its input, links to folders too."""
     waiting = [folder]
     while waiting:
         for path in waiting.pop().iterdir():
@@ -150,7 +165,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
                 continue
             if path.is_dir() and not path.is_symlink():
                 waiting.append(path)
-            elif path.suffix in SUFFIXES or path.is_dir():
+            else:
                 yield path
 
 

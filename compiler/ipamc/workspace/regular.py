@@ -71,6 +71,15 @@ def read_signed(path: str, most: int | None = None) -> tuple[bytes, Signature] |
     return data, signature(now)
 
 
+def head(path: str, most: int) -> bytes:
+    """Return the first bytes of a regular file; none of anything else, and of a file that cannot be read."""
+    try:
+        with _opened(path) as file:
+            return file.read(most) if file else b""
+    except (Irregular, OSError):
+        return b""
+
+
 def has(path: str, data: bytes) -> bool:
     """Tell whether a file has these bytes, without another copy of them. Raises Irregular."""
     with _opened(path) as file:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ipamc.workspace import disk, shared_tests, tree
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.passed_over import passed_over
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Disk(Struct, frozen=True):
             sources=sources,
             shared=shared,
             not_shared=not_shared,
+            passed_over=passed_over(folder) if rendered else (),
             lock_path=lock.path,
             lock=lock.text,
             rendered=is_rendered,
