@@ -12,6 +12,9 @@ from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offer, Offers, Want
 
+MOST_NAMED = 20
+"""How many nodes are named in a command."""
+
 
 class Fault(Struct, frozen=True):
     """What is wrong with a block: a rule that it breaks. Lines with equal faults are one finding."""
@@ -44,6 +47,15 @@ class Faulty(Struct, frozen=True, kw_only=True):
         """Return the nodes, and their blocks."""
         nodes = count(len({line.node for line in self.lines}), "node")
         return f"{nodes}: {names(f'{line.node} ({line.block})' for line in self.lines)}"
+
+    def move(self, cluster: Cluster, where: str) -> str:
+        """Return how to move the nodes; "" where they move already, or Cilium's operator gives them their blocks."""
+        if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
+            return ""
+        nodes = sorted({line.node for line in self.lines})
+        more = f", and likewise the other {len(nodes) - MOST_NAMED:,}" if len(nodes) > MOST_NAMED else ""
+        named = ",".join(nodes[:MOST_NAMED])
+        return f"they keep what they hold; to move them {where}: ipamc lock {cluster.name} --renumber {named}{more}"
 
     def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), help: str) -> Diagnostic:  # noqa: A002 - the word that users see
         """Make a finding about blocks that may not stay where they are."""
@@ -228,7 +240,8 @@ def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
-    yield warning("IPC0304", group.at, message, also=also)
+    way_out = group.move(cluster, "to a pool that selects them")
+    yield warning("IPC0304", group.at, message, also=also, help=way_out)
 
 
 def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -245,7 +258,8 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     family = pool.families[group.fault.family]
     message = f"pool {pool.name} now hands out /{size}, and a /{have} is kept by {group.held_by}"
     also = [Related(family.at / "blockSize", "the size is set here")]
-    yield warning("IPC0415", group.at, message, also=also)
+    way_out = group.move(cluster, f"to blocks of /{size}")
+    yield warning("IPC0415", group.at, message, also=also, help=way_out)
     sizes = {family.block_size, *(other.sizes.get(family.family) for other in pool.block_sizes)}
     if cluster.shared_pools and have not in sizes:
         held = Related(group.at, f"held by {group.held_by}")

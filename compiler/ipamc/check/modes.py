@@ -227,7 +227,9 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0504: in kubernetes mode kube-controller-manager must not set podCIDRs.
+    """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them.
+
+    These are kubernetes mode, and `patchNodes: podCIDRs` in any other.
 
     With `--allocate-node-cidrs=true` it sets the field, which is immutable, within a second of a Node's
     creation: other podCIDRs are refused. It keeps what a Node has, but knows no lock: blocks of planned nodes,
@@ -241,10 +243,12 @@ def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
           extraArgs:
           - {name: allocate-node-cidrs, value: "false"}
     """
-    if cluster.mode is Mode.KUBERNETES:
+    if cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs":
         yield note(
             "IPC0504",
-            cluster.field("spec", "ipam", "mode"),
+            cluster.field(
+                *(("spec", "ipam", "mode") if cluster.mode is Mode.KUBERNETES else ("spec", "patchNodes"))
+            ),
             "kube-controller-manager must run with --allocate-node-cidrs=false",
             help='with kubeadm write controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}',
         )

@@ -247,6 +247,8 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
     Run: correct the selector; `ipamc why NODE` shows which pools select a node. Then `ipamc compile
     CLUSTER`.
     """
+    if pool.disabled:
+        return
     if why := pool.selector.impossible():
         yield warning(
             "IPC0214",

@@ -62,7 +62,7 @@ TARGETED = ("renumber", "settle", "release", "rename")
     "--renumber",
     multiple=True,
     metavar="NODE|CIDR|pool/NAME",
-    help="Reserve a pending block for these nodes; nothing is rendered for it until --settle. Repeatable.",
+    help="Reserve a pending block for these nodes; nothing is rendered for it until --settle. Repeatable, or with commas: n1,n2.",
 )
 @click.option(
     "--settle",
@@ -159,13 +159,18 @@ def _consent(given: dict[str, Any]) -> Consent:
             raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}", click.get_current_context())
         pairs.append((old, new))
     return parse_consent(
-        leave=given["leave"],
-        no_pods=given["no_pods"],
-        renumber=given["renumber"],
-        settle=given["settle"],
-        release=given["release"],
+        leave=_each(given["leave"]),
+        no_pods=_each(given["no_pods"]),
+        renumber=_each(given["renumber"]),
+        settle=_each(given["settle"]),
+        release=_each(given["release"]),
         rename=pairs,
         follow=given["follow"],
         mode=given["mode"],
         reshard=given["reshard"],
     )
+
+
+def _each(given: Iterable[str]) -> list[str]:
+    """Return what an option names: it may be repeated, and name several with commas. No name has one."""
+    return [part for text in given for part in text.split(",")]

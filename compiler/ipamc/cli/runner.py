@@ -126,7 +126,7 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     files = compilation.files if task.render else None
     changes = output.write(held, lock, files, read) if held else output.compare(task.folder, lock, files)
     if task.check:
-        line = summary.outdated(changes) if changes else "up to date"
+        line = summary.outdated(changes, task.folder, name) if changes else "up to date"
     else:
         line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
     steps: tuple[str, ...] = ()
@@ -134,6 +134,10 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
         from ipamc.review.after_settle import after_settle
 
         steps = after_settle(compilation.plan, sorted(task.consent.settle))
+    if task.consent.renumber and not task.check:
+        from ipamc.review.after_renumber import after_renumber
+
+        steps += after_renumber(compilation.plan)
     return Outcome(
         name=name,
         folder=task.folder,

@@ -10,6 +10,7 @@ from ipamc.lock.record import decode
 from ipamc.model.diagnostics import count, names
 from ipamc.model.lock import Line
 from ipamc.model.plan import Origin, Plan, StaleReason
+from ipamc.model.wording import typed
 from ipamc.review.renumbered import renumbered
 
 if TYPE_CHECKING:
@@ -71,10 +72,11 @@ def written(changes: Changes) -> str:
     return ", ".join(filter(None, parts))
 
 
-def outdated(changes: Changes) -> str:
-    """Say which files on the disk are out of date."""
+def outdated(changes: Changes, folder: str, name: str) -> str:
+    """Say which files of a cluster are out of date on the disk, and what to run."""
     paths = [
         *(["ipam.lock"] if changes.lock else []),
         *(f"rendered/{path}" for path in (*changes.written, *changes.removed)),
     ]
-    return f"out of date: {names(paths, LISTED)}"
+    cluster = name if folder == f"clusters/{name}" else typed(folder)
+    return f"out of date: {names(paths, LISTED)}\n  next: ipamc compile {cluster} && git add {typed(folder)}"
