@@ -332,3 +332,270 @@ def test_a_copy_beside_its_original_is_to_be_removed(stand: Stand) -> None:
     assert "'nodes.yaml.orig' has a NodeInventory, and is passed over" in told
     stand.run(found("; or remove it: (rm .*)", told))
     assert "IPC0108" not in stand.run("ipamc compile")
+
+
+GOOD = """\
+apiVersion: v1
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n1, uid: u-1, labels: {rack: a}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n2, uid: u-2, labels: {rack: a}}
+kind: List
+metadata: {resourceVersion: ''}
+"""
+GOOD_JSON = (
+    '{"apiVersion": "v1", "kind": "List", "items": [\n'
+    '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u-1"}},\n'
+    '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "uid": "u-2"}}\n]}\n'
+)
+TABLE = "NAME   STATUS   ROLES    AGE   VERSION\nn1     Ready    <none>   10d   v1.30.1\n"
+NOT_YAML = {
+    "a table": (TABLE, "this is kubectl's table for people"),
+    "a wide table": (
+        "NAME   STATUS   ROLES   AGE   VERSION   INTERNAL-IP\nn1   Ready  <none>  1d  v1.30.1  10.0.0.1\n",
+        "this is kubectl's table for people",
+    ),
+    "a table without its head": (TABLE.partition("\n")[2], "this is kubectl's table for people"),
+    "names": ("node/n1\nnode/n2\n", "these are names alone, as kubectl -o name prints them"),
+    "described": (
+        "Name:               n1\nRoles:              <none>\nAnnotations:        ttl: 0\n",
+        "this is what kubectl describe prints for people",
+    ),
+    "not logged in": (
+        "error: You must be logged in to the server (Unauthorized)\n",
+        "this is an error of kubectl, in the place of its objects",
+    ),
+    "forbidden": (
+        'Error from server (Forbidden): nodes is forbidden: User "x" cannot list resource "nodes"\n',
+        "this is an error of kubectl, in the place of its objects",
+    ),
+    "no server": (
+        "The connection to the server localhost:8080 was refused - did you specify the right host or port?\n",
+        "this is an error of kubectl, in the place of its objects",
+    ),
+    "nothing there": ("No resources found\n", "this is an error of kubectl, in the place of its objects"),
+    "a log line alone": (
+        'E1122 12:00:00.000000   12345 memcache.go:265] couldn\'t get: Get "https://1.2.3.4:6443": timeout\n',
+        "this is an error of kubectl, in the place of its objects",
+    ),
+    "a warning before it": (
+        "Warning: v1 ComponentStatus is deprecated in v1.19+\n" + GOOD,
+        "this is a message of kubectl, beside its objects",
+    ),
+    "a web page": ("<!DOCTYPE html>\n<html><body>Log in</body></html>\n", "this is a web page"),
+    "cut off between items": (GOOD.partition("kind: List")[0], "the file ends inside items, after item 2"),
+    "cut off in an item": (GOOD[:130], "the file ends inside items, after item 1"),
+    "cut off in a bracket": (GOOD[:190], "the file ends inside a value"),
+}
+
+
+@pytest.fixture
+def kubectl(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kubectl that prints two nodes, in the format that is asked for."""
+    folder = stand.folder / "bin"
+    folder.mkdir()
+    (folder / "good.yaml").write_text(GOOD)
+    (folder / "good.json").write_text(GOOD_JSON)
+    program = folder / "kubectl"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *"-o json"*) cat {folder}/good.json;; *) cat {folder}/good.yaml;; esac\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+@pytest.mark.usefixtures("kubectl")
+@pytest.mark.parametrize(("text", "message"), NOT_YAML.values(), ids=NOT_YAML)
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_what_kubectl_did_not_print_as_yaml(stand: Stand, text: str, message: str, suffix: str) -> None:
+    (stand.lab / "nodes.yaml").unlink()
+    if "cut off" in message or "ends inside" in message:
+        if suffix == "json":
+            text, message = GOOD_JSON[:150], "the file ends inside a value: it was cut off"
+    stand.write(f"nodes.{suffix}", text)
+    told = stand.run("ipamc compile", 1)
+    assert message in told
+    assert told.count("error[") == 1
+    if message == "the file ends inside a value":
+        return
+    stand.run(found(f"(kubectl get nodes,ciliumnodes -o {suffix} > clusters/lab/nodes.{suffix})", told))
+    assert "lab: 2 nodes, 2 blocks added" in stand.run("ipamc compile")
+
+
+@pytest.mark.usefixtures("kubectl")
+@pytest.mark.parametrize(("text", "message"), NOT_YAML.values(), ids=NOT_YAML)
+def test_a_dump_that_is_none(stand: Stand, text: str, message: str) -> None:
+    (stand.folder / "nodes.txt").write_text(text)
+    told = stand.run(
+        "ipamc import new --mode kubernetes --cilium-version 1.18 --managed-by helm nodes.txt", 1
+    )
+    assert message.partition(" items,")[0] in told
+    assert told.count("error[") == 1
+    assert re.search(r"--> nodes.txt:\d+:1", told)
+
+
+def test_a_merge_that_was_not_finished(stand: Stand) -> None:
+    stand.commit()
+    stand.run("git switch -q -c other")
+    stand.change("cluster.yaml", '"1.18"', '"1.17"')
+    stand.change("nodes.yaml", "n2,", "n3,")
+    stand.commit()
+    stand.run("git switch -q main")
+    stand.change("cluster.yaml", '"1.18"', '"1.19"')
+    stand.change("nodes.yaml", "n2,", "n4,")
+    stand.commit()
+    stand.run("git merge -q other", 1)
+    told = stand.run("ipamc compile", 1)
+    assert told.count("error[IPC0001]") == 2
+    assert "line 5 is a conflict marker of git" in told
+    assert "--> clusters/lab/cluster.yaml:5:1" in told
+    stand.run("sed -i '/^<<<<<<< /d; /^=======$/,/^>>>>>>> /d' clusters/lab/*.yaml")
+    stand.run(" && ".join(re.findall("then run: (git add .*)", told)))
+    assert "lab: 2 nodes" in stand.run("ipamc compile")
+
+
+def test_a_dump_in_another_encoding_and_a_packed_one(stand: Stand) -> None:
+    (stand.lab / "nodes.yaml").write_bytes(GOOD.encode("utf-16"))
+    told = stand.run("ipamc compile", 1)
+    assert "the file is UTF-16, as > of Windows PowerShell writes it" in told
+    stand.run(found("(iconv .*); in PowerShell", told))
+    assert "lab: 2 nodes" in stand.run("ipamc compile")
+    (stand.lab / "nodes.yaml").write_bytes(GOOD.encode("utf-16-le"))
+    assert "the file is UTF-16" in stand.run("ipamc compile", 1)
+    stand.write("nodes.yaml", GOOD)
+    stand.run("gzip clusters/lab/nodes.yaml && mv clusters/lab/nodes.yaml.gz clusters/lab/nodes.yaml")
+    told = stand.run("ipamc compile", 1)
+    assert "the file is compressed by gzip" in told
+    stand.run(found("help: unpack it: (.*)", told))
+    assert "lab: 2 nodes" in stand.run("ipamc compile")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "column"),
+    [
+        ("cluster.yaml", "  ipam:", "\tipam:", 1),
+        ("ippools.yaml", "  ipv4:", "  \tipv4:", 3),
+        ("nodes.yaml", "- {name: n2", "-\t{name: n2", 2),
+        ("nodes.yaml", "- {name: n2", "\t- {name: n2", 1),
+        ("nodes.yaml", "- {name: n2, labels: {rack: a}}", "- name: n2\n\tlabels: {rack: a}", 1),
+    ],
+)
+def test_a_tab(stand: Stand, name: str, old: str, new: str, column: int) -> None:
+    stand.change(name, old, new)
+    told = stand.run("ipamc compile", 1)
+    assert "error[IPC0001]: a tab" in told
+    assert re.search(f"{name}:\\d+:{column}\\n", told)
+    assert "help: write spaces in its place" in told
+    path = stand.lab / name
+    blanks = "  " if new.startswith("\t") and old[0] == " " or "\n\t" in new else " " if "-\t" in new else ""
+    path.write_text(path.read_text().replace("\t", blanks))
+    assert "lock written" in stand.run("ipamc compile")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{rack: a}",
+        "{matchLabels: {rack: a}, zone: z}",
+        "{rack: [a, b]}",
+        "{nodeSelectorTerms: [{matchLabels: {rack: a}}]}",
+        "{matchLabels: [rack, a]}",
+        "[rack, a]",
+        "true",
+        "5",
+        "rack=a",
+        "rack = a",
+        "rack == a",
+        "rack: a",
+        "rack in (a, b)",
+        "rack=a,zone!=y",
+        "rack",
+        '"!gpu"',
+        "rack == 'a' and zone == z",
+    ],
+)
+def test_a_selector_in_another_language(stand: Stand, written: str) -> None:
+    stand.write("nodes.yaml", NODES.replace("{rack: a}", "{rack: a, zone: z}"))
+    stand.write("ippools.yaml", f"{POOLS}  nodeSelector: {written}\n")
+    told = stand.run("ipamc compile", 1)
+    assert told.count("error[") == 1
+    better = found("help: .*write (?:for example )?(.*)", told).partition(", or {")[0]
+    if better.startswith("matchExpressions"):
+        better = f"{{nodeSelectorTerms: [{{{better}}}]}}"
+    elif better.startswith("matchLabels"):
+        better = f"{{{better}}}"
+    stand.write("ippools.yaml", f"{POOLS}  nodeSelector: {better.removeprefix('nodeSelector: ')}\n")
+    assert "2 nodes, 2 blocks added" in stand.run("ipamc compile")
+
+
+def test_what_to_run_after_a_renumber(stand: Stand) -> None:
+    stand.run("ipamc compile")
+    stand.commit()
+    told = stand.run("ipamc lock lab --renumber n1,n2")
+    assert "2 renumbered" in told
+    assert "then for each of n1, n2:" in told
+    assert "# Renumber 2 nodes of lab" in stand.run(found("(ipamc runbook lab) has all steps", told))
+    stand.run(found("(ipamc lock lab --release NODE) cancels", told).replace("NODE", "n2"))
+    told = stand.run("ipamc lock lab --renumber n1")
+    assert "1. kubectl --context=lab drain n1 " in told
+    told = stand.run(found(r"2\. (ipamc lock lab --settle n1)", told))
+    assert "1 renumbered" in told
+    assert "ipamc runbook lab has all steps" in told
+
+
+@pytest.mark.parametrize("folder", ["clusters/lab", "else/lab"])
+def test_what_to_run_after_a_check_that_failed(stand: Stand, folder: str) -> None:
+    stand.run(f"mkdir -p else; mv clusters/lab {folder}" if folder != "clusters/lab" else "true")
+    stand.run(f"ipamc compile {folder}")
+    stand.commit()
+    with (stand.folder / folder / "nodes.yaml").open("a") as file:
+        file.write("- {name: n3, labels: {rack: a}}\n")
+    told = stand.run(f"ipamc compile {folder} --check", 1)
+    stand.run(found("next: (ipamc compile .*)", told))
+    assert "up to date" in stand.run(f"ipamc compile {folder} --check")
+    assert "rendered" in stand.run("git diff --cached --name-only")
+
+
+def test_warnings_about_held_blocks_name_the_renumber(stand: Stand) -> None:
+    stand.run("ipamc compile")
+    other = POOLS.replace("name: p", "name: q").replace("10.244", "10.245")
+    stand.write(
+        "ippools.yaml", f'{POOLS}  nodeSelector: rack == "b"\n---\n{other}  nodeSelector: rack == "a"\n'
+    )
+    told = stand.run("ipamc compile")
+    assert "IPC0304" in told
+    assert "2 renumbered" in stand.run(
+        found("to a pool that selects them: (ipamc lock lab --renumber n1,n2)", told)
+    )
+    stand.run("ipamc lock lab --settle n1,n2")
+    assert "IPC0304" not in stand.run("ipamc compile")
+    stand.change("ippools.yaml", "blockSize: 24", "blockSize: 26")
+    told = stand.run("ipamc compile")
+    assert "IPC0415" in told
+    stand.run(found("to blocks of /26: (ipamc lock lab --renumber n1,n2)", told))
+    stand.run("ipamc lock lab --settle n1 --settle n2")
+    assert "IPC0415" not in stand.run("ipamc compile")
+
+
+def test_nobody_is_told_to_disable_a_disabled_pool(stand: Stand) -> None:
+    impossible = POOLS.replace("name: p", "name: q").replace("10.244", "10.245")
+    impossible += '  nodeSelector: rack == "a" && rack == "b"\n'
+    stand.write("ippools.yaml", f"{POOLS}---\n{impossible}")
+    assert "IPC0214" in stand.run("ipamc compile")
+    stand.write("ippools.yaml", f"{POOLS}---\n{impossible}  disabled: true\n")
+    assert "IPC0214" not in stand.run("ipamc compile")
+
+
+def test_nodes_that_are_patched_are_those_of_kube_controller_manager_too(stand: Stand) -> None:
+    stand.write("nodes.yaml", GOOD)
+    assert "IPC0504" not in stand.run("ipamc compile")
+    stand.write("cluster.yaml", f"{CLUSTER}  patchNodes: annotations\n")
+    assert "IPC0504" not in stand.run("ipamc compile")
+    stand.write("cluster.yaml", f"{CLUSTER}  patchNodes: podCIDRs\n")
+    told = stand.run("ipamc compile")
+    assert "note[IPC0504]: kube-controller-manager must run with --allocate-node-cidrs=false" in told
+    assert "--> clusters/lab/cluster.yaml:7:15" in told

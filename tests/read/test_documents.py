@@ -159,7 +159,7 @@ def test_json_values(source: str | bytes, expected: object) -> None:
     ("source", "expected"),
     [
         ("", [("IPC0010", 1, 1)]),
-        ('{"a":\n  [1, ', [("IPC0002", 2, 7)]),
+        ('{"a":\n  [1, ', [("IPC0002", 2, 6)]),
         ('{"kind": "List", "items": [{"a": 1}, {"b"', [("IPC0002", 1, 42)]),
         ('{"a": 1}\n{"b": 2}', [("IPC0002", 2, 1)]),
         ('{\n  // why\n  "a": 1}', [("IPC0002", 2, 3)]),

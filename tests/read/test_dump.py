@@ -115,12 +115,16 @@ REFUSED = {
     "empty": ("", "IPC0801", "the file is empty"),
     "a table": ("NAME   STATUS\nn1   Ready\n", "IPC0801", "this is kubectl's table for people"),
     "a word": ("hello", "IPC0801", "neither JSON nor YAML of kubectl"),
-    "cut off in JSON": (LIST[: len(LIST) // 2], "IPC0801", "the file ends inside its list"),
+    "cut off in JSON": (
+        LIST[: len(LIST) // 2],
+        "IPC0801",
+        "the file ends inside its list: it was cut off in the item that begins here",
+    ),
     "cut off after the items": (LIST[:-5], "IPC0801", "the file ends inside a value: it was cut off"),
     "cut off in YAML": (
         yaml.safe_dump(json.loads(LIST)).split("kind: List")[0],
         "IPC0801",
-        "the file ends inside its list",
+        "the file ends inside its list: it was cut off",
     ),
     "one page": (
         LIST.replace('"resourceVersion": ""', '"continue": "abc"'),

@@ -515,7 +515,7 @@ def test_cidrs(text: str, code: str) -> None:
         ),
         (
             pool("{ipv4: {cidrs: [10.0.0.0/8], blockSize: 24}, nodeSelector: rack = 'a'}"),
-            ["IPC0301 1.yaml:4 ^= 'a'}"],
+            ["IPC0301 1.yaml:4 ="],
         ),
         (
             pool(
@@ -541,7 +541,7 @@ def test_cidrs(text: str, code: str) -> None:
         ),
         (
             calico(f"{{cidr: 10.0.0.0/8, nodeSelector: {'has(a) && ' * 110}has(b)}}"),
-            ["IPC0301 1.yaml:4 ^a) && "],
+            ["IPC0301 1.yaml:4 a"],
         ),
         (calico("{cidr: 10.0.0.0/8, nodeSelector: global()}"), ["IPC0301 1.yaml:4 global()"]),
         (
@@ -596,13 +596,13 @@ def test_findings(source: str, expected: list[str]) -> None:
     [
         ("", ["IPC0105 c:0 ^"]),
         (CLUSTER.replace("name: c", "name: d"), ["IPC0104 0.yaml:3 d"]),
-        (CLUSTER.replace("name: c", "name: C"), ["IPC0101 0.yaml:3 C", "IPC0104 0.yaml:3 C"]),
+        (CLUSTER.replace("name: c", "name: C"), ["IPC0101 0.yaml:3 C"]),
         (CLUSTER.replace("helm", "helm, namespace: a.b"), ["IPC0101 0.yaml:5 a.b"]),
         # where the Cluster may have been lost, nobody is told to write one
         (CLUSTER.replace("mode:", "mod:"), ["IPC0006 0.yaml:6 mod", "IPC0007 0.yaml:6 mod"]),
         (CLUSTER.replace("kind: Cluster", "kind: Clutser"), ["IPC0009 0.yaml:2 Clutser"]),
         (CLUSTER.replace("v1alpha1", "v1"), ["IPC0009 0.yaml:2 Cluster"]),
-        (CLUSTER.replace("{mode", "mode"), ["IPC0001 0.yaml:6 ^: clus"]),
+        (CLUSTER.replace("{mode", "mode"), ["IPC0001 0.yaml:6 :"]),
     ],
 )
 def test_findings_about_the_cluster(cluster: str, expected: list[str]) -> None:

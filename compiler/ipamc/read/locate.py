@@ -15,6 +15,9 @@ from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import Spot, scan_cut_yaml, scan_json, scan_yaml
 from ipamc.read.syntax.yaml_cut import cut
 
+_TOKEN = re.compile(r"[\w./-]+|[^\w\s]")
+"""What is underlined where a mistake inside a text begins: a word, or one other character."""
+_QUOTES = frozenset({'"', "'"})
 _ESCAPES = {"x": 4, "u": 6, "U": 10}
 _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
@@ -76,7 +79,9 @@ class Texts:
             key = at.path, spot.start
             if key not in self._scalars:
                 self._scalars[key] = _Scalar(self._texts[at.path], spot)
-            start = end = self._scalars[key].at(at.offset)
+            start = self._scalars[key].at(at.offset)
+            token = _TOKEN.match(self._texts[at.path], start, max(start, spot.end - (spot.style in _QUOTES)))
+            end = token.end() if token else start
         return self._lines[at.path].span(start, end)
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from ipamc.model.cidr import Block, CidrError, network_of, parse_address, parse_block
 from ipamc.model.cluster import Range
 from ipamc.model.diagnostics import Diagnostic, Findings, Place
+from ipamc.model.selector.calico_hints import from_kubectl
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import (
     LONGEST_VALUE,
@@ -157,6 +158,8 @@ class Reading(Struct):
         try:
             return parse_calico(text)
         except SelectorError as problem:
+            if better := from_kubectl(text):
+                problem.help = f"write {better}"
             return self.bad_selector(problem, at)
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:

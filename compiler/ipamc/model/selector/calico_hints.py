@@ -7,6 +7,16 @@ import re
 from ipamc.model.selector.calico_tokens import Cursor
 from ipamc.model.selector.error import SelectorError, shown
 
+_LONGEST = 1000
+"""Characters of a text that is written anew."""
+_KEY = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
+_VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_REQUIREMENT = re.compile(
+    rf"""\s*(?:(?P<key>{_KEY})\s*(?:(?P<operator>==?|!=|:\s)\s*(?P<quote>["']?)(?P<value>{_VALUE})(?P=quote)"""
+    rf"""|\s(?P<set>in|notin|not\ in)\s*[({{\[]\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*[)}}\]])?"""
+    rf"""|!\s*(?P<without>{_KEY}))\s*(?P<end>,|&&?|and\b|AND\b|$)"""
+).match
+
 _CONNECTIVES = {"&": "&&", "and": "&&", "AND": "&&", ",": "&&", "|": "||", "or": "||", "OR": "||"}
 _ENDS = frozenset({"", ")", *_CONNECTIVES, *_CONNECTIVES.values()})
 _FANCY_QUOTES = "`\u00b4\u2018\u2019\u201c\u201d\u201e"
@@ -16,6 +26,34 @@ _LOWER = frozenset({"in", "not", "notin", "contains", "starts", "startswith", "e
 _LITERAL = r"[\"']?[-A-Za-z0-9_.]{1,63}[\"']?"
 _BRACKETED = re.compile(rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]").match
 """A set as kubectl or SQL has it: (a, b)."""
+
+
+def from_kubectl(text: str) -> str:
+    """Return what a text in kubectl's language of labels (`rack=a,zone in (b,c),!gpu`) is in Calico's; "" for others.
+
+    It is as it is typed in YAML.
+    """
+    conditions, at = [], 0
+    while at < len(text) <= _LONGEST:
+        match = _REQUIREMENT(text, at)
+        if match is None:
+            return ""
+        conditions.append(_condition(match))
+        at = match.end()
+    written = " && ".join(conditions)
+    return f"'{written}'" if written.startswith("!") else written
+
+
+def _condition(match: re.Match[str]) -> str:
+    key = match["key"]
+    if match["without"]:
+        return f"!has({match['without']})"
+    if match["set"]:
+        values = ", ".join(f'"{value.strip()}"' for value in match["values"].split(","))
+        return f"{key} {'in' if match['set'] == 'in' else 'not in'} {{{values}}}"
+    if match["value"]:
+        return f'{key} {"!=" if match["operator"] == "!=" else "=="} "{match["value"]}"'
+    return f"has({key})"
 
 
 def instead_of_operand(cursor: Cursor) -> SelectorError:

@@ -275,10 +275,11 @@ class _Builder:
 
     def refuse_tag(self, event: Any) -> None:
         tag = event.tag.replace(_CORE, "!!", 1)[:100]
+        way_out = "remove the tag"
+        if tag.startswith("!") and not tag.startswith("!!"):
+            way_out += "; a text that begins with ! is put in quotes, such as '!has(gpu)'"
         self.unsound(
-            rules.not_plain_yaml(
-                self.span(event), f"{tag} is a tag that readers take differently", "remove the tag"
-            )
+            rules.not_plain_yaml(self.span(event), f"{tag} is a tag that readers take differently", way_out)
         )
 
     def alias(self, event: Any) -> Any:

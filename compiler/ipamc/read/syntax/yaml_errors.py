@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import yaml
 
 from ipamc.model.diagnostics import Diagnostic, Place, Related
@@ -20,6 +22,12 @@ _WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose th
 )
 
 
+_SELECTOR = re.compile(
+    r"""[\s{-]*([a-zA-Z]*[sS]elector): ([\w./-]{1,317}): ["']?([\w.-]{1,63})["']?\s*(?:#.*)?$"""
+)
+"""A label that is written as a mapping in the line of its selector."""
+
+
 def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     """Return the finding for an error of the parser, with its context if that is on another line."""
     lines = Lines(path, text)
@@ -36,6 +44,9 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     if index >= len(text.rstrip()):
         return _at_the_end(lines, problem, message, len(text.rstrip()))
     at = lines.span(index, index + 1)
+    if selector := _SELECTOR.match(at.source):
+        better = f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
+        return rules.yaml_syntax(at, message, way_out=better)
     also: tuple[Related, ...] = ()
     if problem.context_mark is not None and problem.context_mark.line != problem.problem_mark.line:
         also = (
