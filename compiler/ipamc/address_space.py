@@ -172,7 +172,7 @@ def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Itera
     }
     for block, line in held:
         number = numbers.get(str(block))
-        at = row_at(path, number, rows[number - 1]) if number else Span(path)
+        at = row_at(path, number, rows[number - 1], str(block)) if number else Span(path)
         yield Prefix(block=block, at=at, owner=line.node, state=str(line.state))
 
 

@@ -219,7 +219,7 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """
     index = bisect.bisect_left(lock.written, line.block, key=_by_address)
     if index < len(lock.written) and lock.written[index].block == line.block:
-        return row_at(lock.path, index + 2, encode(lock.written[index]))
+        return row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
     return otherwise or Span(lock.path)
 
 

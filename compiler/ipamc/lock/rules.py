@@ -17,14 +17,22 @@ FORMAT = 1
 
 _CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
-MERGE_AGAIN = "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is committed already"
+MERGE_AGAIN = (
+    "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is committed already; "
+    "after ipamc init git does it by itself in this clone"
+)
 """The way out where git merged two locks as text."""
 
 
-def row_at(path: str, number: int, row: bytes) -> Span:
-    """Return the place of a line of the lock; `number` counts from 1."""
+def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
+    """Return the place of a value in a line of the lock, or of the whole line; `number` counts from 1."""
     text = row.decode(errors="replace")
-    return Span(path, number, 1, len(text) + 1, text)
+    word = f'"{value}"' if isinstance(value, str) else f":{value}"
+    start = text.find(word) if value else -1
+    if start < 0:
+        return Span(path, number, 1, len(text) + 1, text)
+    start += not isinstance(value, str)
+    return Span(path, number, start + 1, text.find(word) + len(word) + 1, text)
 
 
 def lock_missing(path: str) -> Diagnostic:
@@ -100,7 +108,7 @@ def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
     """
     return error(
         "IPC0404",
-        row_at(path, 1, row),
+        row_at(path, 1, row, found),
         f"lock format {found} is not {FORMAT}, the one that this version reads",
         help=f"install the ipamc that wrote it; git log -1 -- {quote(path)} tells who did, and when",
     )
@@ -123,7 +131,7 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnos
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     return error(
         "IPC0405",
-        row_at(path, 1, row),
+        row_at(path, 1, row, found),
         f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}",
         also=[Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")],
         help=f"if the folder is a copy for another cluster, delete {path} and rendered/; if the cluster got another name, write {ours} in place of {theirs} in line 1, and compile",
@@ -156,7 +164,7 @@ def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnosti
     way_out = f", or ipamc lock {cluster.name} --mode" if possible else "; ipamc explain IPC0543 tells why"
     return error(
         "IPC0406",
-        row_at(path, 1, row),
+        row_at(path, 1, row, found),
         f"the lock was made for mode {found}, and the Cluster says {cluster.mode}",
         also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
         help=f"set mode: {found} again{way_out}",
@@ -178,7 +186,7 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
     for (outer_number, outer), (number, line) in overlaps(lines, lambda numbered: numbered[1].block):
         yield error(
             "IPC0407",
-            row_at(path, number, rows[number - 1]),
+            row_at(path, number, rows[number - 1], str(line.block)),
             f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}",
             also=[Related(row_at(path, outer_number, rows[outer_number - 1]), f"{outer.block} is here")],
             help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
@@ -208,7 +216,7 @@ def two_held(
         if before[1] is not line:
             yield error(
                 "IPC0408",
-                row_at(path, number, rows[number - 1]),
+                row_at(path, number, rows[number - 1], str(line.block)),
                 f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and {line.block}",
                 also=[Related(row_at(path, before[0], rows[before[0] - 1]), f"{before[1].block} is here")],
                 help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",

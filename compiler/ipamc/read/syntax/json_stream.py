@@ -163,7 +163,7 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
             return rules.json_syntax(at, "more than one value in a JSON file", way_out)
     except json.JSONDecodeError as known:
         at = lines.span(known.pos, known.pos + 1)
-        if known.pos >= len(text.rstrip()):
+        if known.pos >= len(text.rstrip()) or known.msg.startswith("Unterminated string"):
             return rules.json_syntax(
                 lines.span(end := len(text.rstrip()), end),
                 "the file ends inside a value: it was cut off",
