@@ -25,7 +25,7 @@ from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import Document, Unreadable
 from ipamc.read.syntax.encoding import check
 from ipamc.read.syntax.json_stream import json_documents
-from ipamc.read.syntax.other_text import other_text
+from ipamc.read.syntax.other_text import conflict_marker, other_text
 from ipamc.read.syntax.yaml_file import documents_of
 from ipamc.read.values import Reading
 
@@ -109,7 +109,8 @@ def _read_file(
             if len(late) >= MOST:
                 break
     except Unreadable as broken:
-        reading.found.extend(broken.diagnostics)
+        marker = conflict_marker(path, data)  # its neighbours may be gone
+        reading.found.extend((marker,) if marker else broken.diagnostics)
         reading.complete = False
     if late:
         texts = Texts({path: data}, [value.at for value in late[:MOST]])
