@@ -188,7 +188,12 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
             "IPC0407",
             row_at(path, number, rows[number - 1], str(line.block)),
             f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}",
-            also=[Related(row_at(path, outer_number, rows[outer_number - 1]), f"{outer.block} is here")],
+            also=[
+                Related(
+                    row_at(path, outer_number, rows[outer_number - 1], str(outer.block)),
+                    f"{outer.block} is here",
+                )
+            ],
             help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
         )
 
@@ -218,7 +223,12 @@ def two_held(
                 "IPC0408",
                 row_at(path, number, rows[number - 1], str(line.block)),
                 f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and {line.block}",
-                also=[Related(row_at(path, before[0], rows[before[0] - 1]), f"{before[1].block} is here")],
+                also=[
+                    Related(
+                        row_at(path, before[0], rows[before[0] - 1], str(before[1].block)),
+                        f"{before[1].block} is here",
+                    )
+                ],
                 help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
             )
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from ipamc.model.diagnostics import MOST, Diagnostic, Place
 from ipamc.model.wording import listing, shown
 from ipamc.read import shape_hints
+from ipamc.read.label_hints import as_selector, is_selector, of_a_term, other_shape
 from ipamc.read.schema import Schema, at, types
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Keys
@@ -67,7 +68,8 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
                 here,
                 wrong.value,
                 wanted,
-                shape_hints.mistyped(name, wrong.value, wanted, wrong.schema, schema),
+                other_shape(path, wrong.value)
+                or shape_hints.mistyped(name, wrong.value, wanted, wrong.schema, schema),
             )
             continue
         # The validator reports `required` for each missing name; `_findings` names them all.
@@ -102,12 +104,7 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
     example = shape_hints.example(_name(path), schema, root)
     match refusal.keyword:
         case "additionalProperties":
-            known = schema.get("properties", {})
-            for key in value:
-                if key not in known:
-                    place = Place(here.path, here.document, (*here.keys, key), key=True)
-                    better = shape_hints.unknown(key, value[key], str(root.get("title")), path, schema, root)
-                    yield rules.unknown_field(place, key, _owner(root, path), known, better)
+            yield from _unknown_fields(value, schema, root, here, path)
         case "required":
             for key in bound:
                 if key not in value:
@@ -137,6 +134,20 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
             yield rules.wrong_shape(here, f"{field} has an item twice", "remove one of the two")
         case _:
             yield rules.wrong_shape(here, f"{text} is not {schema.get('title', 'a ' + field)}", example)
+
+
+def _unknown_fields(
+    value: Mapping[str, Any], schema: Schema, root: Schema, here: Place, path: Keys
+) -> Iterator[Diagnostic]:
+    """Yield a finding for each unknown field; one for labels that stand right in a selector."""
+    known, kind = schema.get("properties", {}), str(root.get("title"))
+    unknown = [key for key in value if key not in known]
+    labels = as_selector(value, known, _field(path)) if is_selector(known) else ""
+    for key in unknown[:1] if labels else unknown:
+        in_term = of_a_term(value) if key == "matchLabels" and "matchFields" in known else ""
+        better = labels or in_term or shape_hints.unknown(key, value[key], kind, path, schema, root)
+        place = Place(here.path, here.document, (*here.keys, key), key=True)
+        yield rules.unknown_field(place, key, _owner(root, path), known, better)
 
 
 def _missing(here: Place, owner: str, key: str, schema: Schema | None, root: Schema) -> Diagnostic:
