@@ -216,13 +216,15 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 def new_folder(cluster: str) -> tuple[str, str]:
     """Return the folder of a cluster that may be new, and its name."""
-    from ipamc.model.selector.label_syntax import subdomain_problem
+    from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
     folder = PurePath(cluster).as_posix() if PurePath(cluster).name != cluster else folder_of(cluster)
     name = name_of(folder)
     if problem := subdomain_problem(name):
+        better = as_subdomain(name)
+        instead = f"; write {PurePath(cluster).with_name(better).as_posix()}" if better else ""
         raise click.UsageError(
-            f"{name!r} cannot be the name of a cluster: it {problem}", click.get_current_context()
+            f"{name!r} cannot be the name of a cluster: it {problem}{instead}", click.get_current_context()
         )
     return folder, name
 

@@ -46,11 +46,13 @@ def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> D
 
     Run: take the names from the cluster: `kubectl get nodes -o name`. Then `ipamc compile CLUSTER`.
     """
+    better = as_subdomain(name)
+    write = f"write {better}: " if better not in {"", name} else ""
     return error(
         "IPC0101",
         at,
         f"{shown(name)} is not {what}: it {problem}",
-        help=way_out or "use lower-case letters, digits, - and . only",
+        help=way_out or f"{write}use lower-case letters, digits, - and . only",
     )
 
 
@@ -174,10 +176,14 @@ def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
 def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
     """IPC0108: a file with objects that ipamc reads has the name of an input.
 
-    Inputs end in .yaml, .yml or .json, in lower case. A Node in nodes.txt, in nodes.yaml.gz, in a copy that a
-    merge left behind, or behind a link of another name would be passed over in silence. Give the file such a
-    name, or take it out of the cluster's folder; names that start with a dot are never looked at. `better` is
-    the name that it could have.
+    Inputs end in .yaml, .yml or .json, in lower case. `better` is the name that the file could have. Files
+    without such objects are not named, and files whose names start with a dot are never looked at.
+
+    Why: a Node in nodes.txt, in nodes.yaml.gz, in a copy that a merge left behind, or behind a link of another
+    name gets no block, and nothing says so.
+
+    Run: `git mv` the file to the name that the finding shows, or take it out of the cluster's folder. Then
+    `ipamc compile CLUSTER`.
     """
     if better:
         way_out = f"git mv {typed(at.path)} {typed(better)} if it counts, else git rm {typed(at.path)}"
