@@ -36,10 +36,19 @@ def test_selectors_take_five_million_tests_of_labels() -> None:
     )
 
 
-def test_tests_of_room_place_two_million_nodes() -> None:
+def test_tests_of_room_place_two_million_blocks() -> None:
     entries = [{"room": {"nodes": 100_000 - number, "pool": "a"}} for number in range(21)]
     ((code, message),) = refused(fleet.inventory([{"name": "n"}]), fleet.assertions(*entries))
-    assert (code, message) == ("IPC1008", "tests of room place more than 2,000,000 nodes and lines")
+    assert (code, message) == ("IPC1008", "tests of room place more than 2,000,000 blocks")
+
+
+@pytest.mark.parametrize("asked", [{"pool": "a"}, {"like": {"rack": "r1"}}], ids=["a pool", "nodes"])
+def test_a_node_of_several_blocks_counts_as_often(asked: fleet.Document) -> None:
+    pool = fleet.pool("a", ipv4={"cidrs": ["10.0.0.0/8"], "blockSize": 30}, blocksPerNode=21)
+    documents = [fleet.cluster("crd"), pool, fleet.assertions({"room": {"nodes": 100_000, **asked}})]
+    with pytest.raises(Refused) as problem:
+        fleet.compiled(fleet.as_json([*documents, fleet.inventory([{"name": "n"}])]))
+    assert [each.code for each in problem.value.diagnostics] == ["IPC1008"]
 
 
 def test_a_ticket_has_256_characters() -> None:

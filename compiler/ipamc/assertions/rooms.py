@@ -32,7 +32,7 @@ from ipamc.place.candidates import rank
 from ipamc.place.choose import Chooser
 
 MOST_WORK = 2_000_000
-"""Nodes that are placed for all tests together, and lines that lie in their pools."""
+"""Blocks that are placed for all tests together, and lines that lie in their pools; one for both families of a node."""
 
 
 class _Kind(NamedTuple):
@@ -146,19 +146,20 @@ class Rooms:
             self._known[key] = self._place(offers, wanted)
         return self._known[key]
 
-    def _spend(self, nodes: int, pools: Sequence[Pool]) -> None:
+    def _spend(self, blocks: int, pools: Sequence[Pool]) -> None:
         """Count the work before it is done. Raises TooMany."""
         ranges = [cidr.block for pool in pools for part in pool.families.values() for cidr in part.ranges]
         lines = self._subjects.lines_in(ranges)
-        self._work += nodes + lines // 10
+        self._work += blocks + lines // 10
         if self._work > MOST_WORK:
-            raise TooMany(f"tests of room place more than {MOST_WORK:,} nodes and lines")
+            raise TooMany(f"tests of room place more than {MOST_WORK:,} blocks")
 
     def _place(self, offers: tuple[Offer, ...], wanted: int) -> _Found:
         cluster = self._plan.cluster
         if not offers:
             return _Found(0, "no pool selects a node with these labels", ())
-        self._spend(wanted, [offer.pool for offer in offers[:1]])
+        several = 1 if cluster.mode.one_block else sum(offer.pool.blocks_per_node for offer in offers)
+        self._spend(wanted * several, [offer.pool for offer in offers[:1]])
         newcomers = Newcomers(self._occupancy())
         want = Want(Node("", {}, cluster.at), offers)
         if cluster.mode.one_block:
@@ -198,8 +199,8 @@ class Rooms:
             fix = f"did you mean {near!r}?" if near else "correct it, or remove the test"
             finding = rules.no_subject(test, at / "pool", f"there is no pool {shown(asserts.pool)}", fix)
             return Judgement(0, "pool", "pools", (finding,), empty=True)
-        self._spend(asserts.nodes, [pool])
         wanted = asserts.nodes * pool.blocks_per_node
+        self._spend(wanted, [pool])
         families = [family for family in pool.families if family in cluster.families]
         blocks = [0 if pool.disabled else self._blocks(pool, family, wanted) for family in families]
         room = min(blocks, default=0) // pool.blocks_per_node
