@@ -135,7 +135,7 @@ def test_docstrings_are_well_formed() -> None:
         assert re.search(r"[a-z]{2,}.*\.", " ".join(body)), title
 
 
-NO_WHY_YET = {code for code in CODES if code >= "IPC0500" and not catalogue()[code].why}
+NO_WHY_YET = {code for code in CODES if "IPC0800" <= code < "IPC1000" and not catalogue()[code].why}
 """Codes whose text does not yet say apart why, and what to run."""
 
 COMMAND = re.compile(r"`(ipamc [^`]+)`")

@@ -52,13 +52,15 @@ def check_adopt(plan: Plan, files: Mapping[str, bytes], folder: str) -> Iterator
 def known_in_part(plan: Plan, before: Before) -> Iterator[Diagnostic]:
     """IPC0517: the operator's list changes so that the operator books every node as a whole.
 
-    It books all blocks of a node, or none: if it lacks the IPv4 block, it gives the IPv6 block to another node.
-    It books a block in one CIDR of its list only, and with a mask shorter than the block it takes the block
-    away from its node (from 1.19 on), or no longer books it. Blocks that would be booked in part are left out
-    of the list, if CiliumNodes in the input show them. So this is refused without any CiliumNode in the input:
-    in a cluster of two families, a list that loses some addresses (`reserved`, a smaller range) or gets back
-    some; in any cluster, a shorter mask, and a CIDR that is smaller than the blocks that the operator gave out.
-    Dump the CiliumNodes when no node is joining, and keep the file as long as these nodes have their blocks.
+    Refused without any CiliumNode in the input: in a cluster of two families, a list that loses some
+    addresses or gets some back; in any cluster, a shorter mask, and a CIDR that is smaller than the blocks
+    that were given out. Blocks that would be booked in part leave the list, if CiliumNodes show them.
+
+    Why: the operator books all blocks of a node, or none. If it lacks the IPv4 block of a node, it gives
+    the IPv6 block to another one: two nodes with one address.
+
+    Run: `kubectl get ciliumnodes -o json > clusters/CLUSTER/ciliumnodes.json` when no node is joining, and
+    keep the file as long as these nodes have their blocks. Then `ipamc compile CLUSTER`.
     """
     cluster = plan.cluster
     masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
@@ -117,9 +119,14 @@ def taken_from_the_operator(
 ) -> Iterator[Diagnostic]:
     """IPC0518: what the operator gave out goes to another pool only with the nodes that have it.
 
-    The operator may have given blocks of a range to nodes that are in no inventory. If a pool that is not
-    `unlisted` takes the range over, ipamc would give the same blocks to other nodes. Add the CiliumNodes to the
-    input, and the nodes that have blocks there to the inventory: they keep them.
+    The operator may have given blocks of its range to nodes that are in no inventory.
+
+    Why: a pool that is not `unlisted` takes the range over, and ipamc gives the next block of it to a
+    newcomer, which a node outside the inventory has: two nodes with one address.
+
+    Run: `kubectl get ciliumnodes -o json > clusters/CLUSTER/ciliumnodes.json`, and add the nodes that have
+    blocks there to the inventory: they keep them. `kubectl get nodes -o yaml` is an inventory, too. Then
+    `ipamc compile CLUSTER`.
     """
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
@@ -151,9 +158,14 @@ def taken_from_the_operator(
 def still_given_out(plan: Plan, before: Before) -> Iterator[Diagnostic]:
     """IPC0519: no new block lies in what the operator still gives out.
 
-    Until it restarts, the operator gives out blocks of the list that was rendered before. If ipamc gives a node
-    such a block in the same change, another node may get it before the node's CiliumNode is applied. Change the
-    pools first, without new nodes, apply that, restart cilium-operator, then add the nodes.
+    It concerns `operator: adopt`, and a change of pools in which a range of the operator goes to ipamc.
+
+    Why: until it restarts, the operator gives out blocks of the list that was rendered before. Between the
+    apply of the list and that of the new node's CiliumNode another node may join, and get the same block.
+
+    Run: in two steps. Take the new nodes out of the inventory, `ipamc compile CLUSTER`, merge, apply, and
+    `kubectl -n kube-system rollout restart deployment cilium-operator`. Then add the nodes, and compile
+    again.
     """
     unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
     found = [

@@ -53,9 +53,16 @@ def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0551: a node's blocks have an address for each of its `maxPods`.
 
-    The kubelet accepts up to `maxPods` pods; those that get no address stay in ContainerCreating. Pods on the
-    host network need none, so this is a warning. Two or three addresses of the blocks are Cilium's own. Where
-    the pool has `usage`, blocks up to its `maxBlocks` count: `ipamc resize` gives them when they are needed.
+    Pods on the host network need none, so this is a warning. Two or three addresses of the blocks are
+    Cilium's own. Where the pool has `usage`, blocks up to its `maxBlocks` count: `ipamc resize` gives them
+    when they are needed.
+
+    Why: the kubelet accepts up to `maxPods` pods, whatever the network has. Those that get no address stay
+    in ContainerCreating, and the scheduler goes on sending pods there.
+
+    Run: use a larger block for these nodes, such as `blockSizes: [{nodeSelector: 'rack == "a"', ipv4: 25}]`
+    in the pool, and renumber those that hold one; or lower `maxPods` of the kubelet, and export the nodes
+    again. `ipamc show CLUSTER` shows how much room larger blocks leave.
     """
     rooms = _rooms(plan)
     if min(rooms.values(), default=0) >= max((node.max_pods for node in plan.cluster.nodes), default=0):
@@ -96,9 +103,15 @@ def _rooms(plan: Plan) -> dict[tuple[str, int, int], int]:
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0555: the shard count keeps up with `output.shardSize`.
 
-    This warns where `shardSize` would make at least four times as many shards: the time of `kustomize build`
-    grows with the square of the number of objects. The shard count stands in the lock's header and never
-    changes by itself, because every object's file would move.
+    It warns where `shardSize` would make at least four times as many shards as there are.
+
+    Why: the time of `kustomize build` grows with the square of the number of objects in a folder: with
+    shards that are too large each plan and each apply takes longer. The count stands in the lock's header
+    and never changes by itself, because every object's file would move.
+
+    Run: `ipamc lock CLUSTER --reshard`, once, in a change of its own, then `ipamc compile CLUSTER`. Objects
+    stay the same; only their files move. A pipeline that names shards is written anew by `ipamc ci github`
+    or `gitlab`.
     """
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
     if wanted >= plan.lock.shards * 4:
@@ -113,9 +126,16 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
 def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0531: a CiliumNode of crd mode has at most 4,096 addresses.
 
-    `spec.ipam.pool` has an entry for every single address, and the agent rewrites the object's status for
-    each pod. The apiserver accepts a whole /17 of entries, but then refuses the status with the pods that use
-    them: the object has become too large.
+    `spec.ipam.pool` has an entry for every single address of all blocks of a node, in both families
+    together.
+
+    Why: the agent rewrites the object's status for each pod. The apiserver accepts a whole /17 of entries,
+    but then refuses the status with the pods that use them: the object has become too large. What is in use
+    is no longer written down.
+
+    Run: use a smaller block: a /20 has 4,094 usable addresses; with `usage` and `maxBlocks` in the pool
+    `ipamc resize` gives further ones only where they are used. Or use cluster-pool mode, in which blocks
+    are CIDRs. Then `ipamc compile CLUSTER`.
     """
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):
@@ -140,9 +160,15 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0516: how many blocks the operator has for nodes outside the inventory.
 
-    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. When that is full, or
-    disabled, such a node gets no block: its operator-status says `allocator full`, and its pods wait. Add a
-    CIDR before that. Nodes whose CiliumNodes are not in the input are not counted.
+    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. Nodes whose
+    CiliumNodes are not in the input are not counted.
+
+    Why: when the pool is full, or disabled, such a node gets no block: its operator-status says `allocator
+    full`, and its pods wait.
+
+    Run: before that, append a CIDR to the pool: `ipamc suggest pool CLUSTER --size 20` finds a free one; or
+    write the nodes into the inventory: they get blocks of other pools. `ipamc show CLUSTER` shows how full
+    the pools are. After a change of the list restart cilium-operator.
     """
     if not plan.cluster.operator_adopts:
         return
@@ -165,9 +191,14 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
 def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1.
 
-    The agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and
-    ingress addresses, 4 of the default pool in each family. A node with smaller blocks waits for ever for
-    addresses that the operator cannot give.
+    An agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and
+    ingress addresses, for 4 of the default pool in each family.
+
+    Why: with `pinning: node` there are only the node's own blocks. The operator writes `pool empty` into
+    operator-status, and the agent waits for ever for the fourth address.
+
+    Run: use a larger block: a /29 has 6 addresses that pods can use, a /30 has 2. Or set `pinning: pool`:
+    then the operator gives such a node a second block. Then `ipamc compile CLUSTER`.
     """
     tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
     pools = {pool.name: pool for pool in plan.cluster.pools}

@@ -33,13 +33,16 @@ def pod_cidrs_count(cluster: Cluster) -> bool:
 def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iterator[Diagnostic]:
     """IPC0506: a Node and its CiliumNode show the same blocks.
 
-    Where the podCIDRs of Nodes count (kubernetes mode, `patchNodes: podCIDRs`, a BGP speaker that announces
-    them), one of the two is wrong: pods have addresses of one block, and routes lead to the other. ipamc does
-    not guess which one the pods of a node use. Compare the addresses of its pods (`kubectl get pods -A -o
-    wide`): drain a node whose pods use the other block, delete its Node and CiliumNode, and let it join again.
-    Of a node that the lock moved, one of the two may still show the block from which it was moved.
-    Where kube-controller-manager sets podCIDRs that nothing uses, a node gets other ones when it joins again,
-    too: `patchNodes: none`.
+    It matters where podCIDRs of Nodes count: in kubernetes mode, with `patchNodes: podCIDRs`, for a BGP
+    speaker that announces them. Of a node that the lock moved, one of the two may still show the old block.
+
+    Why: pods have addresses of one block, and routes lead to the other. ipamc does not guess which one is
+    right.
+
+    Run: compare with the addresses of its pods: `kubectl get pods -A -o wide --field-selector
+    spec.nodeName=NODE`. If they are of the CiliumNode's block, and nothing reads the podCIDRs of Nodes, set
+    `patchNodes: none`: kube-controller-manager may have set them. Else drain the node, delete its Node and
+    CiliumNode, and let it join again.
     """
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return

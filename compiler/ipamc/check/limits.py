@@ -14,8 +14,14 @@ CONFIG_MAP = 1 << 20
 def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
     """IPC0529: cilium-config is at most 1 MiB.
 
-    The apiserver refuses a larger ConfigMap. Only `auto-create-cilium-pod-ip-pools` can grow so large: remove
-    pools from `autoCreate`, and they are rendered as manifests.
+    All values together count. Only `auto-create-cilium-pod-ip-pools` can grow so large: a pool with many
+    CIDRs after `reserved` was taken out of them, or very many pools.
+
+    Why: the apiserver refuses a larger ConfigMap (`Too long: may not be more than 1048576 bytes`): the
+    apply fails, and agents and operator go on with the old flags.
+
+    Run: take pools out of `autoCreate` in the Cluster: they are rendered as manifests, each an object of
+    its own. Then `ipamc compile CLUSTER`.
     """
     size = len(files.get("cilium/configmap.yaml", "").encode())
     if size > CONFIG_MAP:

@@ -57,13 +57,16 @@ def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
 def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks.
 
-    From kubernetes and cluster-pool mode to each other and to multi-pool mode that is possible, in the order
-    that `ipamc plan` shows. From multi-pool mode Cilium knows no way back: nodes may have several blocks, and
-    the operator gives away what leaves `pools.allocated` while pods still use it. Out of crd mode, agents
-    lose their addresses with the entries of `spec.ipam.pool`; into crd mode, nothing shows that running pods
-    keep theirs. Set the mode again; or build a new cluster and move
-    the workloads. If nothing of the old mode was applied yet, bring back `ipam.lock` and `rendered/` from before; in
-    a cluster without nodes that run, delete both, and compile.
+    From kubernetes and cluster-pool mode to each other and to multi-pool mode it is possible, in the order
+    that `ipamc plan` shows.
+
+    Why: from multi-pool mode Cilium knows no way back: nodes may have several blocks, and the operator
+    gives away what leaves `pools.allocated` while pods use it. Out of crd mode agents lose their addresses
+    with the entries of `spec.ipam.pool`; into it, nothing shows that running pods keep theirs.
+
+    Run: set the mode again; or build a new cluster, and move the workloads. If nothing of the old mode was
+    applied yet, `git rm -r clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`, and `ipamc compile
+    CLUSTER`.
     """
     nodes = sorted({line.node for line in held})
     return error(
@@ -78,8 +81,14 @@ def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -
 def held_outside_pools_of_mode(cluster: Cluster, lock: Lock, held: list[Line]) -> Iterator[Diagnostic]:
     """IPC0544: while the mode changes, every held block lies in a pool.
 
-    With `unpooled: hold` a block outside every pool is not rendered. In the old mode its node has it all the
-    same; in the new one the node would start without a block, or get another one.
+    With `unpooled: hold` a node keeps a block that no pool has, and nothing is rendered for it.
+
+    Why: in the old mode its node has the block all the same, because it stands in the node's own object.
+    The new mode reads another field, and there is nothing in it: the node would start without a block, or
+    get another one while its pods use this one.
+
+    Run: write a pool with these ranges, `disabled: true` if it is to give out nothing new, and `ipamc lock
+    CLUSTER --mode` again. Or renumber these nodes before the mode changes.
     """
     outside = [line for line in held if not line.pool]
     if outside:
@@ -96,8 +105,14 @@ def held_outside_pools_of_mode(cluster: Cluster, lock: Lock, held: list[Line]) -
 def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
     """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory.
 
-    A node that the operator served in cluster-pool mode has its block in `podCIDRs` only. No other mode reads
-    them there: in multi-pool mode the operator gives the same addresses to another node.
+    It reads the CiliumNodes in the input, and compares them with the inventory.
+
+    Why: a node that the operator served in cluster-pool mode has its block in `podCIDRs` alone. No other
+    mode reads them there: in multi-pool mode the operator gives the same addresses to another node.
+
+    Run: add these nodes to the inventory, or delete their CiliumNodes if they are gone (`kubectl delete
+    ciliumnode NODE`). Then `kubectl get nodes,ciliumnodes -o json` again, into the file that the finding
+    names, and `ipamc lock CLUSTER --mode`.
     """
     known = {node.name for node in cluster.nodes}
     strangers = [

@@ -32,11 +32,16 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
 def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0501: the Cilium version is one that ipamc supports.
 
-    The rendered manifests depend on what that version does with them. The behaviour of other versions was not
-    examined: the newest whose source was read is 1.20.2. Of 1.21 only plans are known (CiliumPodIPPool
-    `cilium.io/v2` with `reservedRanges`). Where you have read its upgrade notes, and what `ipamc explain
-    versions` says of 1.20 still holds, let it be taken for 1.20: `assume: "1.20"` beside the version, which
-    every verb and pipeline follows, or `--assume 1.20` for one run.
+    1.11 to 1.20 are supported; the newest whose source was read is 1.20.2. Of 1.21 only plans are known
+    (CiliumPodIPPool `cilium.io/v2` with `reservedRanges`). The version in the Cluster is the lowest minor
+    that runs.
+
+    Why: the rendered manifests depend on what a minor does with them. In one that was not examined a field
+    may be gone, or mean something else.
+
+    Run: where you have read its upgrade notes, and what `ipamc explain versions` says of 1.20 still holds,
+    let it be taken for 1.20: `assume: "1.20"` beside the version, which every verb and pipeline follows, or
+    `ipamc compile CLUSTER --assume 1.20` for one run.
     """
     at = cluster.field("spec", "cilium", "version")
     known = f"{text(FIRST)} to {text(LAST)}"
@@ -68,9 +73,14 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0507: a Cilium that ipamc does not know is taken for one that it knows.
 
-    `assume` in the Cluster, or `--assume`, says so. Nothing was run or read of the newer minor: the manifests
-    are those of the other one, and so are all rules. Try them on a cluster where nothing can be lost, and look
-    at the status of the CiliumNodes after the first apply. Take `assume` out when ipamc knows the minor.
+    `assume` in the Cluster, or `--assume`, says so.
+
+    Why: nothing was run or read of the newer minor. The manifests are those of the other one, and so are
+    all rules: what is accepted here may be refused there, or mean something else.
+
+    Run: try them on a cluster where nothing can be lost, and after the first apply look for errors:
+    `kubectl get ciliumnodes -o yaml | grep error`. Take `assume` away when ipamc knows the minor: `ipamc
+    explain versions` lists those that it knows.
     """
     if cluster.written:
         yield warning(
@@ -84,9 +94,16 @@ def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0511: in cluster-pool and crd mode every family of the cluster has a pool.
 
-    An agent waits forever for an address of each family. In cluster-pool mode the operator does not start
-    without CIDRs of an enabled family (`cluster-pool-ipv6-cidr must be provided`). Other modes have rules of
-    their own: for the default pool in multi-pool mode, for each node in kubernetes mode.
+    Other modes have rules of their own: for the default pool in multi-pool mode (IPC0526), for each node in
+    kubernetes mode.
+
+    Why: an agent waits for ever for an address of each family: its node starts no pods. In cluster-pool
+    mode the operator does not even start without CIDRs of an enabled family (`cluster-pool-ipv6-cidr must
+    be provided`).
+
+    Run: add the family to a pool, such as `ipv6: {cidrs: ["fd00:a::/104"], blockSize: 120}`, or take it out
+    of `ipFamilies`. `ipamc runbook CLUSTER --change dual-stack` has the steps that bring a second family to
+    nodes that run.
     """
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return
@@ -103,10 +120,15 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
     """IPC0512: `operator: adopt` needs an `unlisted` pool with the operator's block size.
 
-    With `adopt` the operator gives out blocks by itself. It may do so of `unlisted` pools alone, in which ipamc
-    places no node: two allocators on one range collide. Without CIDRs of each family it does not start. It has
-    one mask for all CIDRs, the longest prefix length of the cluster, so the pool's `blockSize` must be that
-    length. An `unlisted` pool that is disabled is enough: then the operator gives out nothing.
+    The operator has one mask for all CIDRs, the longest prefix length of the cluster, so the pool's
+    `blockSize` must be that length. It needs CIDRs of each family.
+
+    Why: without CIDRs it does not start. Of the ranges of other pools it would give the next free block to
+    a node outside the inventory, and ipamc the same block to a newcomer. With another mask it would book
+    other addresses than the pool has blocks.
+
+    Run: set the `blockSize` that the finding names, or write a pool with `unlisted: true`. One that is
+    `disabled`, too, is enough: then the operator gives out nothing. Then `ipamc compile CLUSTER`.
     """
     if not cluster.operator_adopts:
         return
@@ -159,8 +181,15 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
 def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0532: crd mode has no tunnel routing.
 
-    Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) lists only native
-    routing for `ipam: crd`.
+    It counts where the Cluster says `routingMode: tunnel`.
+
+    Why: Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) lists only
+    native routing for `ipam: crd`. Nothing shows that pods of different nodes reach each other through
+    tunnels.
+
+    Run: set `routingMode: native`, if the network between the nodes knows the way to their blocks. Else use
+    cluster-pool mode, in a cluster without nodes yet: nodes in crd mode cannot leave it (IPC0543). Then
+    `ipamc compile CLUSTER`.
     """
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
         yield error(
@@ -174,8 +203,14 @@ def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
 def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0552: blocks of one or two addresses need Cilium 1.17.
 
-    Before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618), so a node with such a
-    block starts no pod. In crd mode every address of such a block is usable.
+    In crd mode every address of such a block is usable, in every minor.
+
+    Why: before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618): a node with
+    such a block starts no pod. In multi-pool mode the operator gives it one block after the other, until
+    the pool is empty.
+
+    Run: use a /30, or a larger block; a /126 in IPv6. If 1.17 or newer runs on all nodes, write that in
+    `spec.cilium.version`. Then `ipamc compile CLUSTER`.
     """
     if cluster.mode is Mode.CRD or can(cluster.cilium, Capability.TINY_BLOCKS):
         return
@@ -208,10 +243,16 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18.
 
-    The CiliumNode of a planned node must exist before the node joins. The operator deletes a CiliumNode
-    without a Node (by default from 1.13 on, in 1.12 with `nodes-gc-interval`; a cluster that names 1.11 may
-    already run a newer one), and only from 1.18 on does `cilium.io/do-not-gc` prevent it. If a node joins
-    without its CiliumNode, the operator gives it a block of an `unlisted` pool at once.
+    The CiliumNode of a planned node must exist before the node joins. With `operator: bystander` there is
+    no such race.
+
+    Why: the operator deletes a CiliumNode without a Node (by default from 1.13 on, in 1.12 with
+    `nodes-gc-interval`; a cluster that names 1.11 may already run a newer one), and only from 1.18 on does
+    `cilium.io/do-not-gc` prevent it. If the node joins without it, the operator gives it a block of an
+    `unlisted` pool at once.
+
+    Run: add such nodes to the inventory when they have joined, with their CiliumNodes; or set `operator:
+    bystander`, under which a node that is in no inventory gets no block. Then `ipamc compile CLUSTER`.
     """
     if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return
@@ -231,17 +272,16 @@ def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
 
     These are kubernetes mode, and `patchNodes: podCIDRs` in any other.
 
-    With `--allocate-node-cidrs=true` it sets the field, which is immutable, within a second of a Node's
-    creation: other podCIDRs are refused. It keeps what a Node has, but knows no lock: blocks of planned nodes,
-    in quarantine, or of nodes that are away go to the next node that joins, and with a node of smaller blocks
-    than `--node-cidr-mask-size` goes its neighbour's. It does not start beside podCIDRs outside
-    `--cluster-cidr`. It must run with `--allocate-node-cidrs=false`. With kubeadm:
+    A node gets its block of ipamc there. With kubeadm the flag is set in the ClusterConfiguration:
+    `controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}`.
 
-        apiVersion: kubeadm.k8s.io/v1beta4
-        kind: ClusterConfiguration
-        controllerManager:
-          extraArgs:
-          - {name: allocate-node-cidrs, value: "false"}
+    Why: with `--allocate-node-cidrs=true` it sets the field within a second of a Node's creation, for ever:
+    other podCIDRs are refused. It knows no lock: blocks of planned nodes, in quarantine, or of nodes that
+    are away go to the next node that joins. It does not start beside podCIDRs outside `--cluster-cidr`.
+
+    Run: set the flag before the next node joins: `kubectl -n kube-system get pods -o yaml | grep
+    allocate-node-cidrs` shows it where kubeadm runs the control plane. The message is a reminder, and
+    stays.
     """
     if cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs":
         yield note(
@@ -257,9 +297,15 @@ def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
 def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0515: with `operator: bystander` the operator must run with `--ipam=kubernetes`.
 
-    That flag overrides the ConfigMap, and an operator without an allocator changes no CiliumNode. With
-    `managedBy: none` you must set it yourself: in the Deployment cilium-operator, as the last argument of the
-    container.
+    With `managedBy: helm` or `kustomize` the flag is rendered. With `managedBy: none` you must set it
+    yourself, and every run says so.
+
+    Why: an operator without the flag gives every CiliumNode without podCIDRs a block of its own choice,
+    which the lock does not know. With it the operator has no allocator, whatever the ConfigMap says, and
+    changes no CiliumNode.
+
+    Run: `kubectl -n kube-system edit deployment cilium-operator`, and add `--ipam=kubernetes` as the last
+    of the container's args. `ipamc audit CLUSTER FILE` finds it in a dump with Deployments.
     """
     if cluster.bystander and cluster.managed_by == "none":
         yield note(

@@ -85,9 +85,15 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
 def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0502: a node has one block a family in kubernetes and cluster-pool mode.
 
-    Kubernetes allows one podCIDR a family. Cilium gives pods addresses of the first one only: it routes
-    further ones, and never uses them. Use a larger block for more addresses, or multi-pool mode for several
-    blocks.
+    Further blocks of a node are for multi-pool and crd mode.
+
+    Why: Kubernetes allows one podCIDR of a family. In cluster-pool mode the operator keeps a second block
+    without a word, but agents give pods addresses of the first one only: the others are routed, and never
+    used.
+
+    Run: take `blocksPerNode` away, and use a larger block: `blockSize: 23` has as many addresses as two of
+    /24; a class in `blockSizes` does it for some of the nodes. Then `ipamc compile CLUSTER`. Nodes that
+    hold blocks keep them until you renumber them.
     """
     if not cluster.mode.one_block:
         return

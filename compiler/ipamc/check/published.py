@@ -145,9 +145,15 @@ def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Publishe
 def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Published) -> Iterator[Diagnostic]:
     """IPC0566: `allowFirstIP` and `allowLastIP` stay as they were published.
 
-    They cannot change in a CiliumPodIPPool: the apiserver refuses it (`allowFirstIP is immutable`), also where
-    the pool was made by a Cilium before 1.20, which is as good as false. Write a new pool, and disable this
-    one. The same goes for the pools of single nodes (`pinning: node`).
+    It looks at the CiliumPodIPPools that were rendered before; one that was made by a Cilium before 1.20 is
+    as good as false. The same goes for the pools of single nodes (`pinning: node`).
+
+    Why: the fields cannot change: the apiserver refuses the pool (`allowFirstIP is immutable`), and with it
+    the rest of the apply.
+
+    Run: set the field again as it was. Write a new pool with it over free addresses, such as `ipamc suggest
+    pool CLUSTER --size 20` finds, and set `disabled: true` on this one: nodes keep what they have. Then
+    `ipamc compile CLUSTER`.
     """
     before = dict(published.own_allowed)
     before |= {name: (pool.at, pool.allowed) for name, pool in published.pools.items() if name in shared}
@@ -202,10 +208,16 @@ def pinning_changed(
 ) -> Diagnostic:
     """IPC0536: a pool stays shared, or divided among its nodes, while nodes hold blocks of it.
 
-    With `pinning: node` the blocks of a node's first candidate belong to a pool of its own, `<pool>.<node>`;
-    every other pool is shared. Running agents keep blocks under the name of their pool; under another name
-    the operator would give the same addresses to other nodes. Choose `pinning`, and which pool comes first,
-    when you start a cluster. Or drain the nodes, and delete `rendered/` and their CiliumNodes.
+    With `pinning: node` the blocks of a node's first candidate belong to a pool of its own, `POOL.NODE`;
+    every other pool is shared.
+
+    Why: running agents keep their blocks under the name of their pool. Under another name the operator does
+    not know that they are taken: with a shared pool and one of a node over the same range it gave one block
+    to two nodes.
+
+    Run: set `pinning` again as it was, and the order of the pools (`priority`, `nodeSelector`). Choose both
+    when you start a cluster. To change them all the same, drain the nodes, delete `rendered/` and their
+    CiliumNodes, and `ipamc compile CLUSTER`.
     """
     if cluster.own_pools and published.of_nodes:
         was, place = (

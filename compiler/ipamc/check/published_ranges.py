@@ -183,15 +183,16 @@ def cidr_taken_away(
 ) -> Diagnostic:
     """IPC0538: a published CiliumPodIPPool keeps its CIDRs while nodes may have blocks of them.
 
-    The operator gives blocks of a shared pool to any node that asks, so the CiliumNodes show what is given
-    out, and the lock alone does not. Appending is always safe, and ipamc renders a widened range as the
-    missing pieces, appended. A CIDR that leaves, is divided or gets something reserved is another matter: up
-    to 1.18 the operator starts an empty book for what is left of it and gives blocks in use to other nodes,
-    and in every version a node loses a block that its pool does not have. It is allowed where no node has
-    something of the CIDR, from 1.19 on where no node loses a block, and only as far as the operator follows:
-    up to 1.17 it crashes unless only the last CIDR leaves, and in 1.18 two neighbours do not leave at once.
-    Otherwise write a new pool, and disable this one; or drain the nodes that have blocks there. If the pool
-    was never applied, bring back `rendered/` as it was, or delete it.
+    Appending is always safe; a widened range is rendered as the missing pieces, appended. A CIDR may leave
+    where the CiliumNodes in the input show nothing of it; up to 1.17 only the last one, in 1.18 no two
+    neighbours at once.
+
+    Why: up to 1.18 the operator starts an empty book for what is left of a CIDR, and gives blocks in use to
+    other nodes. In every minor a node loses a block that its pool does not have. Up to 1.17 the operator
+    crashes when another CIDR than the last leaves.
+
+    Run: keep the CIDR; write a new pool for what should change, and set `disabled: true` on this one. If it
+    was never applied: `git checkout HEAD -- clusters/CLUSTER/rendered`, or delete it.
     """
     cidr = obstacle.cidr
     reserved = pool.reserved_over(cidr) if pool else None
@@ -243,11 +244,14 @@ def auto_created_changed(
 ) -> Iterator[Diagnostic]:
     """IPC0539: a pool in `autoCreate` does not change after it was published.
 
-    The operator creates the pools of `auto-create-cilium-pod-ip-pools` at its start, and skips those that
-    exist: its flag never updates one. Take the pool out of `autoCreate`: ipamc then writes a manifest, with
-    the published CIDRs first, which is applied over the pool that the operator created, and the flag leaves
-    it alone from then on. cilium-operator owns the CIDRs up to then, so the first apply that changes them
-    needs --force-conflicts, once.
+    It looks at what was rendered before: the flag `auto-create-cilium-pod-ip-pools` in `rendered/`.
+
+    Why: the operator creates the pools of this flag at its start, and skips those that exist: it never
+    updates one. The lock would have blocks of a range that the running pool does not have.
+
+    Run: take the pool out of `autoCreate`, and `ipamc compile CLUSTER`: ipamc writes a manifest, with the
+    published CIDRs first, and the flag leaves the pool alone from then on. cilium-operator owns the CIDRs
+    up to then, so the first apply that changes them needs `--force-conflicts`, once.
     """
     now = {family: part.cidrs for family, part in ranges.items() if part.cidrs}
     published = {family: cidrs for family, cidrs in before.cidrs.items() if family in cluster.families}
@@ -298,10 +302,14 @@ def needs_a_hand(
 ) -> Diagnostic:
     """IPC0540: some changes of published pools need a person's hand, too.
 
-    A running operator goes on with a pool as it was when a family comes, until it restarts; it owns the CIDRs
-    of a pool that it created by its flag; and it may give out more of a CIDR between the day of the
-    CiliumNodes in the input and the apply that takes the CIDR away. What is reserved and was a node's stays
-    in the pool until it can leave. Without the file of what was published nothing can be kept as it was, and
-    neither can a pool that somebody else made. Of a node's own pool it may go on with a block that left.
+    A warning beside a change that is allowed: a family comes, a CIDR leaves or is divided, the operator's
+    flag made the pool, or the file of what was published is gone.
+
+    Why: a running operator goes on with a pool as it was when a family comes. It may give out more of a
+    CIDR between the day of the CiliumNodes in the input and the apply; and it owns the CIDRs of a pool that
+    it created by its flag, so that an apply ends in a conflict.
+
+    Run: what the finding names, right after the apply, such as `kubectl -n kube-system rollout restart
+    deployment cilium-operator`. Dump the CiliumNodes, compile, merge and apply within the hour.
     """
     return make("IPC0540", at, message, also=[Related(published, label)], help=help_)

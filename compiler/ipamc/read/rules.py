@@ -200,8 +200,13 @@ def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
 def not_tests(at: At, kind: str) -> Diagnostic:
     """IPC1011: a file beside the clusters has documents of kind Tests alone.
 
-    `tests.yaml` in the folder of all clusters holds for each of them, so pools and nodes have no place there.
-    Move the document into the folder of its cluster.
+    It is `tests.yaml` (or `.yml`, `.json`) in the folder of all clusters.
+
+    Why: what stands there holds for each cluster, so a pool would be in all of them at once, with the same
+    addresses. It is refused, and not passed over: somebody believes that it counts.
+
+    Run: move the document into the folder of its cluster, `clusters/CLUSTER/`, and `ipamc compile CLUSTER`.
+    What is no test and of no cluster belongs into a file with another name.
     """
     return error(
         "IPC1011",

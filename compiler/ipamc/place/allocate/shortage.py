@@ -114,8 +114,14 @@ def half_room(
 def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks.
 
-    They have what they need, and use most of it, so this is a warning: when all of it is used, pods get no
-    address. Add a CIDR to the pool.
+    They have what they need, and use most of it, so this is a warning. Nothing is taken away from other
+    nodes to make room.
+
+    Why: when all of it is used, further pods of these nodes stay in ContainerCreating.
+
+    Run: `ipamc suggest pool CLUSTER --size 20` finds a free CIDR: append it to `cidrs` of the pool, and
+    `ipamc resize CLUSTER FILE` again. Or release what is in quarantine and no longer used: `ipamc show
+    CLUSTER` shows how much that is.
     """
     groups = grouped(shorts)
     full = _FullPools(cluster, after, groups)
