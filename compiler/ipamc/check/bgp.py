@@ -80,9 +80,9 @@ def control_plane(cluster: Cluster) -> Iterator[Diagnostic]:
     podCIDRs of Nodes are announced up to 1.14, those of CiliumNodes from 1.15 on: blocks in annotations are
     not announced before.
 
-    Run: set `bgp: none`, and let another speaker announce the blocks: `ipamc export routes CLUSTER` lists
-    them. Or use a newer Cilium, or cluster-pool mode in a cluster without nodes yet. Then `ipamc compile
-    CLUSTER`.
+    Run: set `bgp: none`, and let another speaker announce the blocks: `ipamc show CLUSTER --aggregates
+    --output frr` writes them as prefix lists. Or use a newer Cilium, or cluster-pool mode in a cluster
+    without nodes yet. Then `ipamc compile CLUSTER`.
     """
     at = cluster.field("spec", "bgp")
     mode = Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")

@@ -110,8 +110,7 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
     and never changes by itself, because every object's file would move.
 
     Run: `ipamc lock CLUSTER --reshard`, once, in a change of its own, then `ipamc compile CLUSTER`. Objects
-    stay the same; only their files move. A pipeline that names shards is written anew by `ipamc ci github`
-    or `gitlab`.
+    stay the same; only their files move. With Flux write its Kustomizations again: `ipamc ci flux CLUSTER`.
     """
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
     if wanted >= plan.lock.shards * 4:
@@ -134,8 +133,8 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
     is no longer written down.
 
     Run: use a smaller block: a /20 has 4,094 usable addresses; with `usage` and `maxBlocks` in the pool
-    `ipamc resize` gives further ones only where they are used. Or use cluster-pool mode, in which blocks
-    are CIDRs. Then `ipamc compile CLUSTER`.
+    `ipamc resize CLUSTER FILE` gives further ones where they are used. Or use cluster-pool mode, in which
+    blocks are CIDRs. Then `ipamc compile CLUSTER`.
     """
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):

@@ -39,7 +39,7 @@ def check_mode_change(
         at = Span(f"{folder}/{FLAGS}" if found else lock.path)
         yield not_online(cluster, Mode(word), held, Related(at, f"the mode was {word} here"))
         return
-    yield from held_outside_pools_of_mode(cluster, lock, held)
+    yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
     yield from strangers_of_mode(cluster, Mode(word))
 
 
@@ -78,7 +78,9 @@ def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -
     )
 
 
-def held_outside_pools_of_mode(cluster: Cluster, lock: Lock, held: list[Line]) -> Iterator[Diagnostic]:
+def held_outside_pools_of_mode(
+    cluster: Cluster, old: Mode, lock: Lock, held: list[Line]
+) -> Iterator[Diagnostic]:
     """IPC0544: while the mode changes, every held block lies in a pool.
 
     With `unpooled: hold` a node keeps a block that no pool has, and nothing is rendered for it.
@@ -87,8 +89,9 @@ def held_outside_pools_of_mode(cluster: Cluster, lock: Lock, held: list[Line]) -
     The new mode reads another field, and there is nothing in it: the node would start without a block, or
     get another one while its pods use this one.
 
-    Run: write a pool with these ranges, `disabled: true` if it is to give out nothing new, and `ipamc lock
-    CLUSTER --mode` again. Or renumber these nodes before the mode changes.
+    Run: set the old mode again. Write a pool with these ranges, `disabled: true` if it is to give out
+    nothing new, and `ipamc compile CLUSTER`: now the lines of the lock name the pool. Then change the mode,
+    and `ipamc lock CLUSTER --mode`.
     """
     outside = [line for line in held if not line.pool]
     if outside:
@@ -98,7 +101,7 @@ def held_outside_pools_of_mode(cluster: Cluster, lock: Lock, held: list[Line]) -
             line_at(lock, outside[0]),
             f"{count(len(outside), 'block')} outside every pool would not be rendered for {cluster.mode} mode: {shown}",
             also=[Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")],
-            help="add a pool with these ranges first, disabled: true if it is to give out nothing new",
+            help=f"set mode: {old} again, add a pool with these ranges (disabled: true if it is to give out nothing new), and compile; then change the mode",
         )
 
 

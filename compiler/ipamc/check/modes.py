@@ -102,8 +102,8 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     be provided`).
 
     Run: add the family to a pool, such as `ipv6: {cidrs: ["fd00:a::/104"], blockSize: 120}`, or take it out
-    of `ipFamilies`. `ipamc runbook CLUSTER --change dual-stack` has the steps that bring a second family to
-    nodes that run.
+    of `ipFamilies`. Then `ipamc compile CLUSTER`. In a cluster whose nodes run, set `ipFamilies` back
+    first: `ipamc runbook CLUSTER --change dual-stack` prints the steps that bring them a second family.
     """
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return

@@ -40,9 +40,9 @@ def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     Why: an older agent does not start (`Unknown IPAM backend`), and an older operator drops the field that
     tells which blocks a node has: no pod of the cluster gets an address.
 
-    Run: set `ipam: {mode: cluster-pool}` for now; `ipamc runbook CLUSTER --change mode --to multi-pool` has
-    the steps once Cilium is new enough, and running nodes keep their blocks. If 1.14 or newer runs on all
-    nodes, write that in `spec.cilium.version`.
+    Run: if 1.14 or newer runs on all nodes, write that in `spec.cilium.version`. Else set `ipam: {mode:
+    cluster-pool}`, and `ipamc compile CLUSTER`: when Cilium is new enough, nodes can change the mode and
+    keep their blocks.
     """
     if not can(cluster.cilium, Capability.MULTI_POOL):
         yield error(

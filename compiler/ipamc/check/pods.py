@@ -108,8 +108,8 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     be kept apart would share a block.
 
     Run: remove the field; or set `ipam: {mode: multi-pool}`, from Cilium 1.19 on for selectors and 1.20 for
-    the addresses. In a cluster with nodes `ipamc runbook CLUSTER --change mode --to multi-pool` has the
-    steps. Then `ipamc compile CLUSTER`.
+    the addresses. Then `ipamc compile CLUSTER`. In a cluster whose nodes run, change the mode first,
+    without the field: `ipamc runbook CLUSTER --change mode --to multi-pool` prints the steps.
     """
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:

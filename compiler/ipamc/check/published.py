@@ -216,8 +216,8 @@ def pinning_changed(
     to two nodes.
 
     Run: set `pinning` again as it was, and the order of the pools (`priority`, `nodeSelector`). Choose both
-    when you start a cluster. To change them all the same, drain the nodes, delete `rendered/` and their
-    CiliumNodes, and `ipamc compile CLUSTER`.
+    when you start a cluster. To change them all the same, drain the nodes, `kubectl delete ciliumnode NODE`
+    for each, `git rm -r clusters/CLUSTER/rendered`, commit that, and `ipamc compile CLUSTER`.
     """
     if cluster.own_pools and published.of_nodes:
         was, place = (

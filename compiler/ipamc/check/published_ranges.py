@@ -191,8 +191,9 @@ def cidr_taken_away(
     other nodes. In every minor a node loses a block that its pool does not have. Up to 1.17 the operator
     crashes when another CIDR than the last leaves.
 
-    Run: keep the CIDR; write a new pool for what should change, and set `disabled: true` on this one. If it
-    was never applied: `git checkout HEAD -- clusters/CLUSTER/rendered`, or delete it.
+    Run: keep the CIDR; write a new pool for what should change, set `disabled: true` on this one, and
+    `ipamc compile CLUSTER`. If nothing was ever applied, start again: `git rm -r clusters/CLUSTER/ipam.lock
+    clusters/CLUSTER/rendered`, and compile.
     """
     cidr = obstacle.cidr
     reserved = pool.reserved_over(cidr) if pool else None

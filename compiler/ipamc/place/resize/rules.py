@@ -98,8 +98,8 @@ def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
     by nodes of which the lock knows nothing.
 
     Run: `ipamc audit CLUSTER FILE` shows all that differs between the two. If the dump is of this cluster,
-    take the Nodes and CiliumNodes into the folder of the cluster, `ipamc compile CLUSTER`, apply what it
-    writes, and dump again.
+    bring the inventory up to date, `kubectl get nodes,ciliumnodes -o yaml > clusters/CLUSTER/nodes.yaml`,
+    and `ipamc compile CLUSTER`: what it says of the node (IPC0513) leads on.
     """
     cluster = plan.cluster
     if cluster.operator_adopts or cluster.shared_pools:
