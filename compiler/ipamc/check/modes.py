@@ -251,8 +251,9 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     `cilium.io/do-not-gc` prevent it. If the node joins without it, the operator gives it a block of an
     `unlisted` pool at once.
 
-    Run: add such nodes to the inventory when they have joined, with their CiliumNodes; or set `operator:
-    bystander`, under which a node that is in no inventory gets no block. Then `ipamc compile CLUSTER`.
+    Run: add such nodes to the inventory when they have joined, with their CiliumNodes. Or set `operator:
+    bystander` and take the `unlisted` pool away: then a node that is in no inventory gets no block. Then
+    `ipamc compile CLUSTER`.
     """
     if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return
