@@ -614,13 +614,20 @@ def test_no_repository(
     )
 
 
-@pytest.mark.parametrize("name", ["origin/main", "--upload-pack=x", "HEAD:clusters"])
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("origin/main", "did you mean 'main'?"),
+        ("--upload-pack=x", "fetch it, or check its name: git branch --all lists the branches"),
+        ("HEAD:clusters", "fetch it, or check its name: git branch --all lists the branches"),
+    ],
+)
 @pytest.mark.usefixtures("repository")
-def test_an_unknown_revision(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_revision(name: str, way_out: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", f"--base={name}"]) == 1
     assert capsys.readouterr() == (
         "",
-        f"error: git knows no revision {name!r} here: fetch it, or check its name\n",
+        f"error: git knows no revision {name!r} here: {way_out}\n",
     )
 
 

@@ -302,7 +302,7 @@ def test_lock_onto_says_clearly_what_it_cannot_do(repository: Repository, tmp_pa
     unknown = repository.ipamc("lock", "--onto", "nope", fine=False)
     assert (unknown.returncode, unknown.stderr) == (
         1,
-        "error: clusters/lab: git knows no revision 'nope' here: fetch it, or check its name\n",
+        "error: clusters/lab: git knows no revision 'nope' here: fetch it, or check its name: git branch --all lists the branches\n",
     )
     shallow = tmp_path / "shallow"
     repository.git("checkout", "-q", "one")

@@ -57,6 +57,12 @@ class Faulty(Struct, frozen=True, kw_only=True):
         named = ",".join(nodes[:MOST_NAMED])
         return f"they keep what they hold; to move them {where}: ipamc lock {cluster.name} --renumber {named}{more}"
 
+    def give_back(self, cluster: Cluster) -> str:
+        """Return how to give the blocks back where the nodes need no others for them."""
+        line, lock = self.lines[0], f"ipamc lock {cluster.name}"
+        more = ", and likewise each of the others" if len({line.node for line in self.lines}) > 1 else ""
+        return f"{line.node} keeps it; to give it back, drain {line.node}, take it out of the inventory, and run {lock}; then: {lock} --release {line.block}{more}"
+
     def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), help: str) -> Diagnostic:  # noqa: A002 - the word that users see
         """Make a finding about blocks that may not stay where they are."""
         make = warning if self.replaced else error
@@ -235,12 +241,17 @@ def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     Why: the node has addresses of a rack, or of a zone, in which it no longer is. If the label is right,
     routes and firewall rules lead to the wrong place.
 
-    Run: if the edit was a mistake, take it back. If it was meant, and another pool selects the node, move
-    it: `ipamc lock CLUSTER --renumber NODE`, and `ipamc runbook CLUSTER` shows the steps.
+    Run: if the edit was a mistake, take it back. If it was meant, in kubernetes and cluster-pool mode move the node: `ipamc
+    lock CLUSTER --renumber NODE`, and `ipamc runbook CLUSTER` shows the steps. In crd mode and with `pinning: node` the
+    node has a block of each pool that selects it, so it only gives this one back, as the finding says.
     """
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
     way_out = group.move(cluster, "to a pool that selects them")
+    if (
+        way_out and not cluster.mode.one_block
+    ):  # each pool that selects a node gives it blocks already: this one has nowhere to go
+        way_out = group.give_back(cluster)
     yield warning("IPC0304", group.at, message, also=also, help=way_out)
 
 
