@@ -108,7 +108,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
             "there is no cluster 'blu': no such folder, and none in clusters/; did you mean 'blue'?",
         ),
         (["show", "nowhere/at/all"], "there are: blue, red"),
-        (["compile", "clusters/blue/cluster.yaml"], "there is no cluster"),
+        (["compile", "clusters/blue/cluster.yaml"], "name the folder of its cluster, clusters/blue"),
         (["compile", ""], "there is no cluster"),
         (["explain", "IPC9999"], "there is no code 'IPC9999'"),
         (["explain", "IPC0170"], "did you mean"),

@@ -290,7 +290,7 @@ def test_a_dump_that_is_older_than_the_inventory(home: Home) -> None:
 
 
 def test_mistakes_of_the_command_line(home: Home) -> None:
-    assert "no such file" in home.run("import", "lab", "nothing.json", code=1).lower()
+    assert "there is no file nothing.json" in home.run("import", "lab", "nothing.json", code=1).lower()
     assert "cannot be the name of a cluster" in home.run("import", "Lab_2", "dump.json", code=64)
     assert "there is no cluster 'lab'" in home.run("import", "lab", "--refresh", "dump.json", code=64)
     assert "is not a minor such as 1.18" in home.run(

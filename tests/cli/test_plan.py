@@ -614,12 +614,19 @@ def test_no_repository(
     )
 
 
+LISTED = "fetch it, or check its name: git branch --all lists the branches"
+
+
 @pytest.mark.parametrize(
     ("name", "way_out"),
     [
         ("origin/main", "did you mean 'main'?"),
-        ("--upload-pack=x", "fetch it, or check its name: git branch --all lists the branches"),
-        ("HEAD:clusters", "fetch it, or check its name: git branch --all lists the branches"),
+        (
+            "upstream/next",
+            "this clone has no remote 'upstream'; git branch --all lists the branches that it has",
+        ),
+        ("--upload-pack=x", LISTED),
+        ("HEAD:clusters", LISTED),
     ],
 )
 @pytest.mark.usefixtures("repository")

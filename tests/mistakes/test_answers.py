@@ -93,15 +93,22 @@ def commands(text: str) -> Iterator[list[str]]:
             yield found[1].rstrip(" .:").split()
 
 
+def errors(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the first line of each error with a code in an answer, and all of its lines."""
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("error[IPC"):
+            yield paragraph.partition("\n")[0], paragraph
+
+
 def misspelt(words: Sequence[str]) -> str:
-    """Return what is no verb and no option in the words of a command; "" where all are."""
+    """Return what is no verb and no option in the words of a command; "" where all are, and for prose: `ipamc writes files`."""
     context = click.Context(program)
     command: click.Command | None = program
     for word in words:
-        if isinstance(command, click.Group):
+        if isinstance(command, click.Group) and not word.startswith("-"):
             command = command.get_command(context, word)
             if command is None:
-                return word
+                return "" if word.endswith("s") else word
         elif word.startswith("--"):
             assert command
             known = {name for option in command.params for name in option.opts} | {"--help"}
@@ -118,6 +125,7 @@ def answered(mistake: Mistake, folder: Path) -> Mistake:
     got = replace(mistake, answer=condensed(code, text))
     assert "Traceback" not in text
     assert [bad for words in commands(text) if (bad := misspelt(words))] == []
+    assert [head for head, paragraph in errors(text) if "= help: " not in paragraph] == []
     played.do(mistake.mended, named_in=text)
     played.do(mistake.decided)
     if mistake.instead and not mistake.decided:

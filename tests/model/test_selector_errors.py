@@ -21,7 +21,7 @@ def refused(text: str) -> SelectorError:
 @pytest.mark.parametrize(
     ("marked", "message", "help_"),
     [
-        ("rack ▲= 'r1'", "'=': expected an operator after 'rack'", 'write rack == "…"'),
+        ("rack ▲= 'r1'", "'=': expected an operator after 'rack'", 'write rack == "r1"'),
         ("rack ==▲= 'r1'", "'=': expected a quoted value", "write two characters: == or !="),
         ("rack == ▲r1", "'r1': expected a quoted value", 'write "r1"'),
         ("rack == ▲“r1”", "'“': expected a quoted value", "write plain quotes, \" or '"),
@@ -58,7 +58,7 @@ def refused(text: str) -> SelectorError:
             "'ä': expected an operator after 'r'",
             "use letters a to z and A to Z, digits, -, _, . and / in label keys",
         ),
-        ("rack in ▲('r1')", "'(': expected { and a set of quoted values", 'write rack in {"…", "…"}'),
+        ("rack in ▲('r1')", "'(': expected { and a set of quoted values", 'write rack in {"r1"}'),
         ("rack in {▲,}", "',': expected a quoted value or }", 'write "…"'),
         (
             "rack in {'r1' ▲'r2'}",

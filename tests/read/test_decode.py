@@ -358,11 +358,23 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
             ["IPC0007 4:15 spec.ipv4 has no blockSize; write for example blockSize: 27"],
         ),
         ("{}", ["IPC0007 4:7 spec has no ipv4 or ipv6; write ipv4 or ipv6"]),
-        ("null", ["IPC0007 4:7 null: spec must be a mapping; leave the field out, or give it a value"]),
-        ("", ["IPC0007 4:1 null: spec must be a mapping; leave the field out, or give it a value"]),
+        (
+            "null",
+            [
+                'IPC0007 4:7 null: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
+            ],
+        ),
+        (
+            "",
+            [
+                'IPC0007 4:1 null: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
+            ],
+        ),
         (
             f"{{{GOOD}, reserved: ~}}",
-            ["IPC0007 4:63 null: reserved must be a list; leave the field out, or give it a value"],
+            [
+                'IPC0007 4:63 null: reserved must be a list; leave the field out, or write for example reserved: ["100.162.224.0/27"]'
+            ],
         ),
         (
             f"{{{GOOD}, reserved: 10.0.0.0/24}}",
@@ -380,11 +392,19 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
             f"{{{GOOD}, priority: 1_000}}",
             ["IPC0007 4:63 1_000 is text: priority must be an integer; write priority: 1000"],
         ),
-        (f"{{{GOOD}, priority: 1.0}}", ["IPC0007 4:63 1.0 is a number: priority must be an integer"]),
-        (f"{{{GOOD}, priority: [1]}}", ["IPC0007 4:63 a list: priority must be an integer"]),
+        (
+            f"{{{GOOD}, priority: 1.0}}",
+            ["IPC0007 4:63 1.0 is a number: priority must be an integer; write for example priority: 0"],
+        ),
+        (
+            f"{{{GOOD}, priority: [1]}}",
+            ["IPC0007 4:63 a list: priority must be an integer; write for example priority: 0"],
+        ),
         (
             f"{{{GOOD}, blocksPerNode: 0}}",
-            ["IPC0007 4:68 0 is less than 1, the minimum of blocksPerNode"],
+            [
+                "IPC0007 4:68 0 is less than 1, the minimum of blocksPerNode; write for example blocksPerNode: 1"
+            ],
         ),
         (
             f"{{{GOOD}, overflow: [7]}}",
@@ -406,7 +426,7 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
             "{ipv4: {cidrs: [], blockSize: 99}}",
             [
                 "IPC0007 4:22 cidrs is empty; leave it out, or give it a value",
-                "IPC0007 4:37 99 is more than 32, the maximum of blockSize",
+                "IPC0007 4:37 99 is more than 32, the maximum of blockSize; write for example blockSize: 27",
             ],
         ),
     ],
@@ -427,17 +447,17 @@ def test_explanations(spec: str, expected: list[str]) -> None:
         (
             "cluster-pool}",
             "cluster-pool}\n  quarantineDays: -1",
-            "IPC0007 7:19 -1 is less than 0, the minimum of quarantineDays",
+            "IPC0007 7:19 -1 is less than 0, the minimum of quarantineDays; write for example quarantineDays: 7",
         ),
         (
             "cluster-pool}",
             "cluster-pool}\n  bgp: off",
-            "IPC0007 7:8 'off' is not one of none, metallb or control-plane",
+            "IPC0007 7:8 'off' is not one of none, metallb or control-plane; write bgp: none, metallb or control-plane",
         ),
         (
             "cluster-pool",
             "clusterpool",
-            "IPC0007 6:16 'clusterpool' is not one of kubernetes, cluster-pool, multi-pool or crd; did you mean 'cluster-pool'?",
+            "IPC0007 6:16 'clusterpool' is not one of kubernetes, cluster-pool, multi-pool or crd; write mode: cluster-pool",
         ),
         (
             ", managedBy: helm",

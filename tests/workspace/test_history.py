@@ -223,7 +223,7 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
         (
             "nonsense",
             1,
-            "error: git knows no revision 'nonsense' here: fetch it, or check its name (a date is written as 2026-11-21)\n",
+            "error: git knows no revision 'nonsense' here: fetch it, or check its name: git branch --all lists the branches (a date is written as 2026-11-21)\n",
         ),
         ("HEAD~9", 1, "error: git knows no revision 'HEAD~9' here"),
         ("--help", 1, "error: git knows no revision '--help' here"),
@@ -275,7 +275,8 @@ def test_outside_of_a_repository(
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert main(["show", "--at", "HEAD"]) == 1
     assert (
-        capsys.readouterr().err == "error: this folder is not in a git repository: --at needs one, and git\n"
+        capsys.readouterr().err
+        == "error: this folder is not in a git repository: --at needs one, and git; omit it for the disk, or begin one: git init && git add --all && git commit --message start\n"
     )
 
 

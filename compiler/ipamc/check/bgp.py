@@ -46,7 +46,7 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
             at,
             f"bgp: metallb in {cluster.mode} mode: the agent does not start",
             also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-            help="use kubernetes or cluster-pool mode",
+            help="use kubernetes or cluster-pool mode, or bgp: none",
         )
     elif _annotated(cluster):
         yield error(

@@ -146,8 +146,9 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     native = named is None or named.dialect is not Dialect.CLUSTER_CIDR
     keeps = " (disabled: true keeps what is held)" if native else ""
     way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
-    if cluster.unpooled == "hold":  # then it is a pending line, which no node uses yet
-        way_out = f", or cancel the renumber: {lock} --release {group.lines[0].node}"
+    if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
+        release = " ".join(f"--release {line.node}" for line in group.lines[:8])
+        way_out = f", or cancel the renumber: {lock} {release}{' …' if len(group.lines) > 8 else ''}"
     message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"
     yield group.illegal("IPC0410", message, help=_settle(cluster, group) or f"put the range back{way_out}")
 

@@ -37,7 +37,7 @@ def check_mode_change(
         return
     if (word, cluster.mode.value) not in ONLINE:
         at = Span(f"{folder}/{FLAGS}" if found else lock.path)
-        yield not_online(cluster, Mode(word), held, Related(at, f"the mode was {word} here"))
+        yield not_online(cluster, lock, Mode(word), held, Related(at, f"the mode was {word} here"))
         return
     yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
     yield from strangers_of_mode(cluster, Mode(word))
@@ -54,7 +54,7 @@ def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
     ]
 
 
-def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -> Diagnostic:
+def not_online(cluster: Cluster, lock: Lock, old: Mode, held: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks.
 
     From kubernetes and cluster-pool mode to each other and to multi-pool mode it is possible, in the order
@@ -74,7 +74,7 @@ def not_online(cluster: Cluster, old: Mode, held: list[Line], before: Related) -
         cluster.field("spec", "ipam", "mode"),
         f"{old} to {cluster.mode}: {count(len(nodes), 'node')} cannot keep blocks in this change of mode: {names(nodes)}",
         also=[before],
-        help=f"set mode: {old} again, and build a new cluster for {cluster.mode}; if mode {old} was never applied: git checkout REV -- ipam.lock rendered, of before, or in a new cluster delete both",
+        help=f"set mode: {old} again, and build a new cluster for {cluster.mode}; if mode {old} was never applied: git checkout REV -- {lock.path} {lock.path.removesuffix('ipam.lock')}rendered, where REV is the commit before; in a new cluster delete both",
     )
 
 

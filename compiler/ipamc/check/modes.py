@@ -21,6 +21,7 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from family_without_pool(cluster)
     yield from adopt_without_unlisted(cluster)
     yield from unlisted_elsewhere(cluster)
+    yield from field_of_another_mode(cluster)
     yield from crd_tunnel(cluster)
     yield from tiny_blocks(cluster)
     yield from planned_before_do_not_gc(cluster)
@@ -175,6 +176,33 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
                 pool.at / "spec" / "unlisted",
                 f'pool "{pool.name}" has unlisted: true, but no operator gives out its blocks in {cluster.mode} mode with operator: {cluster.operator}',
                 help="remove unlisted, or use cluster-pool mode with operator: adopt",
+            )
+
+
+def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0546: fields of `spec.ipam` are for the mode that is set.
+
+    `operator: adopt` is for cluster-pool mode, `pinning: node` and `autoCreate` are for multi-pool mode.
+
+    Why: nothing reads the field in another mode. Who wrote it expects blocks that are pinned, or an operator
+    that goes on, and gets neither.
+
+    Run: remove the field from the Cluster, or set the mode that it is for; then `ipamc plan CLUSTER` shows
+    what changes in the cluster.
+    """
+    of_others = (
+        ("operator", cluster.operator, Mode.CLUSTER_POOL, cluster.operator == "adopt"),
+        ("pinning", cluster.pinning, Mode.MULTI_POOL, cluster.pinning == "node"),
+        ("autoCreate", ", ".join(cluster.auto_create), Mode.MULTI_POOL, bool(cluster.auto_create)),
+    )
+    for name, value, mode, is_set in of_others:
+        if is_set and cluster.mode is not mode:
+            yield warning(
+                "IPC0546",
+                cluster.field("spec", "ipam", name),
+                f"{name}: {value} has no effect in {cluster.mode} mode: it is for {mode} mode",
+                also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
+                help=f"remove {name}, or set mode: {mode}",
             )
 
 

@@ -376,5 +376,5 @@ def ipv6_too_wide(
                     cidr.at,
                     f'{cidr.block} of pool "{pool.name}" has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
                     also=[Related(sized.at / "blockSize", f"the block size is set {where}")],
-                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or blocks of /{cidr.block.prefix + IPV6_DIFFERENCE} or shorter",
+                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: {block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)}",
                 )

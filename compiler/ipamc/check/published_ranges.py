@@ -204,10 +204,16 @@ def cidr_taken_away(
     else:
         at = part.at / "cidrs" if part else pool.at if pool else before.at
         change = f'{cidr} was published in pool "{before.name}" and would not stay as it is'
+    by_flag = pool is not None and pool.name in cluster.auto_create and not before.by_flag
+    if by_flag and not reserved:
+        at = cluster.field("spec", "ipam", "autoCreate")
+        change = f'{cidr} was published in pool "{before.name}", a manifest, which autoCreate would take away'
     if obstacle.reason == "unseen":
         help_ = DUMP
     elif obstacle.reason == "order" and shown(cluster.cilium, Capability.REMOVED_RANGES):
         help_ = "take away one of the neighbours, apply, then take away the other"
+    elif by_flag:
+        help_ = f"take {before.name} out of autoCreate"
     else:
         help_ = f"keep {cidr} as it was; write a new pool for what should change, and set disabled: true on this one"
     return error(

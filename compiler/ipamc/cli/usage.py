@@ -187,7 +187,9 @@ def _bad_value(message: str, param: click.Parameter, ctx: click.Context | None) 
     ):
         yield f"{found[1].removesuffix('.0')} is no value of {name}, which is {_range(param.type)}"
     elif isinstance(param.type, _NUMBERS) and (value := _quoted(message)) is not None:
-        yield f"{shown(value)} is no value of {name}, which is a number"
+        number = re.search(r"\d{1,9}", value)
+        better = f": write {name} {number[0]}" if number else ""
+        yield f"{shown(value)} is no value of {name}, which is a number{better}"
     else:
         text = _lower(message)
         yield text if name in text else f"{name}: {text}"

@@ -135,6 +135,11 @@ OPTIONS: Mapping[str, Instead] = {
     **dict.fromkeys(
         ("--ref", "--rev", "--revision", "--since", "--against", "--branch"), Instead(("--base", "--at"), "")
     ),
+    **{
+        name: Instead(says=f"consent is given to ipamc lock: 'ipamc lock CLUSTER {name}'")
+        for name in ("--renumber", "--settle", "--release", "--leave", "--rename", "--reshard", "--no-pods")
+    },
+    **dict.fromkeys(("--cancel", "--undo", "--abort"), Instead(("--release",), "")),
     **dict.fromkeys(("-y", "--yes", "--force", "--auto-approve"), _YES),
     **dict.fromkeys(
         ("--no-color", "--no-colour", "--color", "--colour"),

@@ -115,7 +115,9 @@ class Assembly(Struct):
                 wrong = other.name if subdomain_problem(other.name) else name
                 self.found.append(rules.bad_cluster_name(at, wrong, problem, name, folder))
             elif other.name != name:
-                self.found.append(rules.other_folder(at, other.name, name, folder))
+                self.found.append(
+                    rules.other_folder(at, other.name, name, folder, second=name in self.clusters)
+                )
         if not self.clusters and complete:
             self.found.append(rules.no_cluster(Span(folder), name, folder))
         cluster = self.clusters.get(name)

@@ -115,7 +115,7 @@ def _renamed(name: str, folder: str, better: str) -> str:
     return f"git mv {typed(str(here))} {typed(str(here.with_name(better)))}"
 
 
-def other_folder(at: At, named: str, name: str, folder: str) -> Diagnostic:
+def other_folder(at: At, named: str, name: str, folder: str, *, second: bool) -> Diagnostic:
     """IPC0104: a Cluster has the name of its folder.
 
     The lock and the rendered tree are found by the folder, and commands accept either name.
@@ -126,12 +126,10 @@ def other_folder(at: At, named: str, name: str, folder: str) -> Diagnostic:
     Run: change `metadata.name`, or rename the folder: `git mv clusters/OLD clusters/NAME`. Then `ipamc
     compile NAME`.
     """
-    return error(
-        "IPC0104",
-        at,
-        f"Cluster {shown(named)} is in the folder {shown(name)}",
-        help=f"write name: {name}, or {_renamed(name, folder, named)}",
-    )
+    way_out = f"write name: {name}, or {_renamed(name, folder, named)}"
+    if second:
+        way_out = f"a folder has one Cluster, and {name} is here: move this one to {typed(str(PurePath(folder).with_name(named)))}/"
+    return error("IPC0104", at, f"Cluster {shown(named)} is in the folder {shown(name)}", help=way_out)
 
 
 def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
@@ -242,7 +240,8 @@ def wrong_family(at: At, text: str, family: int) -> Diagnostic:
     Run: move the CIDR to the other field; then `ipamc compile CLUSTER`.
     """
     other = 10 - family
-    size = max({4: 24, 6: 64}[other], int(text.partition("/")[2]))
+    prefix = int(text.partition("/")[2])
+    size = max(24, min(prefix + 2, 32)) if other == 4 else max(64, min(prefix + 8, 128))
     cidr = f'"{text}"' if other == 6 else text
     return error(
         "IPC0202",

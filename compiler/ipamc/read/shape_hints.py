@@ -103,6 +103,11 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     """Return what to write in place of a value of the wrong type; `name` is its field, or "" for an item."""
     before = f"{name}: " if name else ""
     schema = resolve_reference(root, schema)
+    if isinstance(value, Mapping) and (
+        known := _FIELDS.get(str(root.get("title")), {}).keys() & value.keys()
+    ):
+        key = min(known)
+        return unknown(key, value[key], str(root.get("title")), (), {}, root)
     better = ""
     if value is not None:
         if "object" in wanted:
@@ -116,7 +121,10 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     found = re.fullmatch(r"([A-Za-z]+):\s?(\S{1,60})", value) if isinstance(value, str) else None
     if found and found[1] in schema.get("properties", {}):
         return f"write a blank after the colon: {found[1]}: {found[2]}"
-    return f"write {before}{better}" if better else example(name, schema, root)
+    line = example(name, schema, root)
+    if value is None and "default" in schema:
+        return f"leave the field out, or {line}" if line else "leave the field out, or give it a value"
+    return f"write {before}{better}" if better else line
 
 
 def example(name: str, schema: Schema, root: Schema) -> str:

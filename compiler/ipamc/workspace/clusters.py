@@ -47,6 +47,10 @@ def _folder(text: str) -> str:
     if text and disk.is_folder(text):
         _refuse_parent(text)
         return PurePath(text).as_posix()
+    if text and Path(text).is_file():
+        raise Misnamed(
+            f"{text} is a file: name the folder of its cluster, {PurePath(text).parent.as_posix()}", text
+        )
     raise Misnamed(
         f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}", text
     )

@@ -64,7 +64,7 @@ def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
         others = [path for path in files if Path(path).is_file()]
         name = next((path for path in files if path not in others and path != STDIN), "NAME")
         typed = shlex.join(["ipamc", *verb.split(), name, cluster, *others])
-        raise Misnamed(f"{cluster} is a file, and the cluster comes first: {typed}")
+        raise Misnamed(f"{cluster} is a file, and the cluster comes first: {typed}", cluster)
 
 
 def _sources(files: Sequence[str]) -> Iterator[Source]:

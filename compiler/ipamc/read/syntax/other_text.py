@@ -21,6 +21,8 @@ _MARKS = (b"<<<<<<<", b">>>>>>>")
 _MARK = re.compile(rb"^(?:<{7} |>{7} |\|{7} |={7}\r?$)", re.MULTILINE)
 """Lines that git writes into a file with a conflict. At the start of a line they are in no YAML or JSON."""
 
+_YAML = re.compile(rb"\s*(#|---\s|(apiVersion|kind|items|metadata|nodes):\s)").match
+
 
 class Other(NamedTuple):
     """What a text is instead of a document."""
@@ -85,6 +87,13 @@ def other_text(path: str, data: bytes) -> Diagnostic | None:
     rule = rules.json_syntax if path.endswith(".json") else rules.yaml_syntax
     if other := recognised(data):
         return rule(first_line(path, data), other.problem, way_out=other.help(kubectl(path)))
+    if path.endswith(".json") and _YAML(data[:_HEAD].removeprefix(BOM)):
+        yaml = f"{path.removesuffix('.json')}.yaml"
+        return rule(
+            first_line(path, data),
+            "this is YAML, in a file whose name ends in .json",
+            way_out=f"mv {typed(path)} {typed(yaml)}",
+        )
     return conflict_marker(path, data) if any(mark in data for mark in _MARKS) else None
 
 
