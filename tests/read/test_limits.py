@@ -62,7 +62,6 @@ MANY = MOST + 500
     [
         (NODES + "- {nome: a}\n" * MANY, "IPC0006"),
         (NODES + "- 1\n" * MANY, "IPC0007"),
-        (NODES + "- name: a\n" * MANY, "IPC0103"),
         (NODES + "- name: a\n  podCIDRs: [" + "a, " * MANY + "]\n", "IPC0206"),
         (NODES + "- name: a\n  labels: {" + ", ".join(f"a{n}: '?'" for n in range(MANY)) + "}\n", "IPC0102"),
         (NODES + "- name: a\n" + "".join(f"  a{n}: 1\n" for n in range(MANY)), "IPC0006"),
