@@ -94,7 +94,7 @@ def same_name(what: str, twice: Sequence[str], at: Place, first: Place, *, copie
         way_out = "keep each of them once"
     if copied:
         way_out = (
-            f"there is nothing else in {at.path}: git rm {typed(at.path)}, or remove them from {first.path}"
+            f"if {at.path} is the copy, git rm {typed(at.path)}: nothing else is in it; else remove them from {first.path}"
         )
     return error("IPC0103", at, message, also=[Related(first, "first here")], help=way_out)
 

@@ -19,7 +19,7 @@ from ipamc.check.evidence import (
     node_and_cilium_node_differ,
     other_cluster,
 )
-from ipamc.check.held_blocks import UNTIL_MOVED, Fault, Faulty
+from ipamc.check.held_blocks import ILLEGAL, UNTIL_MOVED, Fault, Faulty
 from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
@@ -241,8 +241,8 @@ def _faulty(
         for line in node.written:
             if line.in_use and (now := new.pop(line.block, None)):
                 for fault in run.faults(node.want, line):
-                    until_moved = line.state is State.HELD and fault.rule in UNTIL_MOVED
-                    replaced = until_moved and now.key(one_block=run.one_block) in keys
+                    may_move = line.state is State.HELD and fault.rule not in ILLEGAL - UNTIL_MOVED
+                    replaced = may_move and now.key(one_block=run.one_block) in keys
                     groups[fault, False, replaced].append((line, node.want))
         for line in new.values():
             for fault in run.faults(node.want, line):
