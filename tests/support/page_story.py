@@ -28,6 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.forking import serve
+
 ROOT = Path(__file__).parents[2]
 HOME = "/home/you/net"
 """How the folder of a story is called in what is printed."""
@@ -93,7 +95,7 @@ class Shell:
                 **kept,
                 **ENVIRONMENT,
                 "GIT_CONFIG_GLOBAL": str(self.place / "gitconfig"),
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "PATH": os.pathsep.join([str(serve()), str(Path(sys.executable).parent), os.environ["PATH"]]),
                 "REPOSITORY": str(ROOT),
                 "TESTS_PYTHON": sys.executable,
             },

@@ -93,9 +93,7 @@ def same_name(what: str, twice: Sequence[str], at: Place, first: Place, *, copie
         message += f" and {len(twice) - 5:,} more" if len(twice) > 5 else ""
         way_out = "keep each of them once"
     if copied:
-        way_out = (
-            f"if {at.path} is the copy, git rm {typed(at.path)}: nothing else is in it; else remove them from {first.path}"
-        )
+        way_out = f"if {at.path} is the copy, git rm {typed(at.path)}: nothing else is in it; else remove them from {first.path}"
     return error("IPC0103", at, message, also=[Related(first, "first here")], help=way_out)
 
 

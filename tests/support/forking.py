@@ -1,0 +1,116 @@
+"""ipamc for shells of tests: each command is a copy of a process that has imported everything, so that it starts in milliseconds.
+
+`serve()` starts that process, once for all tests of a process, and returns a folder with a program `ipamc` to put on a PATH. The program
+hands over its arguments, folder, environment and streams, waits, and ends with the same code.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+_CLIENT = """\
+#!{python} -IS
+import json, os, socket, sys
+call = socket.socket(socket.AF_UNIX)
+call.connect({path!r})
+said = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(call, [len(said).to_bytes(4, "big")], [0, 1, 2])
+call.sendall(said)
+code = call.recv(1)
+sys.exit(code[0] if code else 70)
+"""
+
+
+@functools.cache
+def serve() -> Path:
+    """Start the process; return the folder of the program. It ends with the tests."""
+    folder = Path(tempfile.mkdtemp(prefix="ipamc-"))
+    path = folder / "socket"
+    ready, waits = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.forking", str(path), str(waits)],
+        pass_fds=[waits],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+    )
+    os.close(waits)
+    with os.fdopen(ready, "rb") as told:
+        assert told.read() == b"ready", "the process did not start"
+    program = folder / "ipamc"
+    program.write_text(_CLIENT.format(python=sys.executable, path=str(path)))
+    program.chmod(0o755)
+    atexit.register(process.kill)
+    return folder
+
+
+def _main(path: str, ready: int) -> None:
+    from ipamc.cli import VERBS, Verbs, main
+
+    for verb in VERBS:
+        Verbs().get_command(None, verb)  # type: ignore[arg-type]  # the context is not looked at
+    from ipamc import catalogue, pipeline
+    from ipamc.cli import runner
+
+    runner.prepare()
+    del catalogue, pipeline
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(path)
+        door.listen(64)
+        os.write(ready, b"ready")
+        os.close(ready)
+        while True:
+            call, _ = door.accept()
+            if os.fork():
+                call.close()
+                with suppress(ChildProcessError):
+                    while os.waitpid(-1, os.WNOHANG)[0]:
+                        pass
+                continue
+            door.close()
+            _answer(call, main)
+
+
+def _answer(call: socket.socket, main: object) -> None:
+    """Be the command; tell its exit code, and end."""
+    head, streams, _, _ = socket.recv_fds(call, 4, 3)
+    size, said = int.from_bytes(head, "big"), b""
+    while len(said) < size:
+        said += call.recv(size - len(said))
+    words, folder, environment = json.loads(said)
+    worker = os.fork()  # whoever ends it, the code is told
+    if worker:
+        _, status = os.waitpid(worker, 0)
+        call.sendall(bytes([os.waitstatus_to_exitcode(status) & 255]))
+        os._exit(0)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    call.close()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["ipamc", *words]
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    code = 70
+    try:
+        code = main(words)  # type: ignore[operator]
+        sys.stdout.flush()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], int(sys.argv[2]))
