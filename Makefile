@@ -63,7 +63,7 @@ e2e: .venv/.made-for-tests
 	$(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
 
 ci-lab: .venv/.made-for-tests
-	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py
+	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py tests/release/test_workflows_lab.py
 
 container: .venv/.made-for-tests
 	IPAMC_CONTAINER=yes $(BIN)/python -m pytest -rs tests/test_container.py
