@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -34,6 +35,11 @@ NOT_WRITTEN = {
 
 CODE = re.compile(r"^(?:error|warning|note)\[(IPC\d{4})\]", re.MULTILINE)
 ENVIRONMENT = {"SOURCE_DATE_EPOCH": "1795305600", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+GIT = {
+    **ENVIRONMENT,
+    **{f"GIT_{who}_{what}": "me@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    **{f"GIT_{who}_DATE": "2026-11-22T08:00:00Z" for who in ("AUTHOR", "COMMITTER")},
+}
 LINES = 24
 """That a side shows at most: more is no example that people read."""
 
@@ -52,18 +58,34 @@ def write(folder: Path, files: dict[str, str], encoding: str = "utf-8") -> None:
 
 
 def run(folder: Path, command: str) -> CompletedProcess[str]:
-    """Call what a person would type."""
-    program, *arguments = shlex.split(command)
-    assert program == "ipamc", command
-    return ipamc(*arguments, cwd=folder, environment=ENVIRONMENT, one_stream=True)
+    """Call what a person would type; of `A && B` the one after the other, until one fails."""
+    said = ""
+    for each in command.split(" && "):
+        program, *arguments = shlex.split(each)
+        assert program == "ipamc", command
+        done = ipamc(*arguments, cwd=folder, environment=ENVIRONMENT, one_stream=True)
+        done.stdout = said = said + done.stdout
+        if done.returncode:
+            break
+    return done
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, env=GIT, check=True)
 
 
 def play(example: Example, side: Side, folder: Path) -> CompletedProcess[str]:
-    """Do what an example says: the base, compiled if it says so, then the files of a side and its command."""
+    """Do what an example says: the base, compiled, committed and applied if it says so, then the files of a side and its command."""
     write(folder, {**example.given, **example.before})
-    if example.compiled:
+    if "compiled" in example.done:
         done = run(folder, "ipamc compile lab")
         assert done.returncode == 0, done.stdout
+    if "committed" in example.done:
+        git(folder, "init", "-q", "-b", "main")
+        git(folder, "add", ".")
+        git(folder, "commit", "-q", "-m", "The cluster lab")
+    if "applied" in example.done:
+        git(folder, "update-ref", "refs/ipamc/applied/lab", "HEAD")
     write(folder, dict(side.files), side.encoding)
     return run(folder, side.command)
 

@@ -68,7 +68,8 @@ def _code(entry: Entry, example: Example | None) -> Iterator[str]:
 def _shown(example: Example) -> Iterator[str]:
     yield "## Wrong"
     if example.beside:
-        before = f" It was compiled before{', with:' if example.before else '.'}" if example.compiled else ""
+        with_ = ", with:" if example.before else "."
+        before = f" It was {example.what_was_done} before{with_}" if example.done else ""
         yield prose(f"{example.beside}{before}")
         yield from _files(example.before, "utf-8")
     yield prose(example.sentence)

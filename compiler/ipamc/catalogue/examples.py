@@ -5,7 +5,10 @@ An example is a txtar archive: a header, then files between `-- name --` lines.
     Rack-b lies inside rack-a.            a sentence about what is wrong; then how the example is run:
     #! base: cluster-pool                 the files that all examples of a kind share: base-cluster-pool.txtar
     #! compiled                           the base was compiled before: it has a lock and rendered files
-    #! run: ipamc compile lab             for both sides, and the default; `#! wrong: …` and `#! right: …` for one
+    #! committed                          it was also committed to a git repository, at 2026-11-22T08:00:00Z
+    #! applied                            it was also applied: refs/ipamc/applied/lab is that commit
+    #! run: ipamc compile lab             for both sides, and the default; `#! wrong: …` and `#! right: …` for one;
+                                          `A && B`: the one after the other
     #! also: IPC0311                      other codes that either side gives
     #! latin                              the wrong side is written in ISO 8859-1, not in UTF-8
     #! exit: 1, REASON                    with what the right side ends, where that is not 0
@@ -29,6 +32,8 @@ _FILE = re.compile(r"^-- (\S+) --\n", re.MULTILINE)
 _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
 _BASE = "base-"
 _SUFFIX = ".txtar"
+DONE = ("compiled", "committed", "applied")
+"""What can be done with a base before an example, each after the one that stands before it."""
 DELETED = "(deleted)\n"
 """The text of a file that a side does not have, although the base has it."""
 LINK = re.compile(r"\(link to (\S+)\)\n").fullmatch
@@ -57,8 +62,8 @@ class Example(Struct, frozen=True, kw_only=True):
     """What the base consists of, in a sentence."""
     given: Mapping[str, str]
     """The files of the base by path."""
-    compiled: bool
-    """Whether the base, with `before`, was compiled before what is shown."""
+    done: tuple[str, ...]
+    """What was done with the base, with `before`, before what is shown: the first of DONE, or none."""
     before: Mapping[str, str]
     wrong: Side
     right: Side
@@ -68,6 +73,11 @@ class Example(Struct, frozen=True, kw_only=True):
     """Other codes that a side gives."""
     code_of_right: int = 0
     """With what the command of the right side ends."""
+
+    @property
+    def what_was_done(self) -> str:
+        """`compiled, committed and applied`, or what was done of it; "" where nothing was."""
+        return " and ".join(filter(None, (", ".join(self.done[:-1]), *self.done[-1:])))
 
 
 def what_it_is(text: str) -> str:
@@ -123,7 +133,7 @@ def _example(code: str, archive: _Archive, bases: Mapping[str, _Archive]) -> Exa
         base=flags.get("base", "none"),
         beside=base.sentence,
         given=base.files,
-        compiled="compiled" in flags or bool(before),
+        done=_done(flags, before),
         before=before,
         wrong=Side(
             command=flags.get("wrong", run),
@@ -135,3 +145,9 @@ def _example(code: str, archive: _Archive, bases: Mapping[str, _Archive]) -> Exa
         also=(*base.also, *archive.also),
         code_of_right=int(flags.get("exit", "0").partition(",")[0]),
     )
+
+
+def _done(flags: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what was done with the base: all up to the last flag that is there. Texts of before/ are compiled."""
+    last = max((DONE.index(flag) + 1 for flag in DONE if flag in flags), default=1 if before else 0)
+    return DONE[:last]

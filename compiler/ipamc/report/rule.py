@@ -26,7 +26,8 @@ def text(entry: Entry, example: Example | None) -> str:
 
 def _shown(example: Example) -> Iterator[str]:
     if example.beside:
-        before = f" It was compiled before{', with' if example.before else '.'}" if example.compiled else ""
+        with_ = ", with" if example.before else "."
+        before = f" It was {example.what_was_done} before{with_}" if example.done else ""
         yield fill(f"Example: {example.beside[0].lower()}{example.beside[1:]}{before}", _WIDTH)
         yield from _files(example.before)
     yield f"Wrong: {example.sentence[0].lower()}{example.sentence[1:]}"
