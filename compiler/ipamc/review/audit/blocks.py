@@ -21,11 +21,15 @@ Pair = tuple[ShownBlock, ShownBlock]
 def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0910: no two nodes have the same addresses.
 
-    Two nodes, or a node and the CiliumNode of a node that is gone, have one block or blocks that overlap. Pods
-    of both get the same addresses, and traffic for them goes to one of the two. The operator does not see a
-    partial overlap, and a bystander sees none. Keep the node for which the lock has the block. Drain the other
-    one, delete its CiliumNode (in kubernetes mode its Node), let it come back with a block of the lock, and
-    restart its agent.
+    Two nodes, or a node and the CiliumNode of a node that is gone, have one block or blocks that overlap.
+
+    Why: pods of both get the same addresses, and traffic for them goes to one of the two. Cilium's operator
+    lets both go on with one block (seen with 1.15 and 1.18), does not see a partial overlap, and sees
+    nothing as a bystander.
+
+    Run: keep the node for which the lock has the block. Drain the other one, delete its CiliumNode (in
+    kubernetes mode its Node), let it come back with a block of the lock (`ipamc ci apply CLUSTER
+    --repair`), and restart its agent. Then make a dump, and `ipamc audit CLUSTER dump.json`.
     """
     every = sorted((shown for blocks in scene.shown.values() for shown in blocks), key=_order)
     pairs: list[Pair] = [
@@ -77,9 +81,14 @@ def _keep(scene: Scene, outer: ShownBlock, inner: ShownBlock) -> str:
 def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0911: no node has a block that the lock has for another node.
 
-    The other node gets the block at its next start, at the next apply, or when its quarantine ends: then two
-    nodes have one address. The dump and the lock disagree about who has it; pods tell which is right. Where
-    Cilium's operator chooses the blocks, the lock follows it (IPC0912).
+    Where Cilium's operator chooses the blocks, the lock follows it (IPC0912).
+
+    Why: the other node gets the block at its next start, at the next apply, or when its quarantine ends:
+    then two nodes have one address. An agent uses the block of its CiliumNode, whatever the operator says
+    of it.
+
+    Run: see which block the pods use (`kubectl get pods -A -o wide`). If it is that of the lock, delete the
+    CiliumNode, and `ipamc ci apply CLUSTER --repair`; restart the agent. Else drain the node before.
     """
     found: list[tuple[ShownBlock, Line]] = []
     for node, blocks in scene.shown.items():
@@ -117,10 +126,15 @@ def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
 def other_blocks(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0912: a node has the blocks that the lock has for it, also where nothing is rendered for it.
 
-    Where Cilium's operator chooses (shared pools of multi-pool mode, `unlisted` pools), the lock is what a
-    node started with, and follows the CiliumNodes of the input: a note, until `ipamc import CLUSTER --refresh`.
-    A node that the lock moved, and that still has its old block, is a warning: the old block is in quarantine.
-    Elsewhere, another node may get the block that this one uses: an error.
+    This holds also where nothing is rendered for the node. Where Cilium's operator chooses (shared pools of
+    multi-pool mode, `unlisted` pools), the lock is what a node started with, and follows the CiliumNodes of
+    the input: a note. A node that the lock moved, and that still has its old block, is a warning: the old
+    block is in quarantine. Elsewhere it is an error.
+
+    Why: another node may get the block that this one uses.
+
+    Run: of a note: `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`. Else drain the
+    node, delete its CiliumNode, `ipamc ci apply CLUSTER`, and restart its agent.
     """
     ours: list[str] = []
     moving: list[str] = []
@@ -168,9 +182,14 @@ def _lacks(scene: Scene, node: str, blocks: Sequence[ShownBlock]) -> bool:
 def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has.
 
-    Up to Cilium 1.18 the operator takes such a block away from its node, and may give it to another one while
-    pods use it; from 1.19 on the node keeps it as an orphan, but gives new pods no address of a pool that is
-    not there. Create the pool again, or put the CIDR back: `ipamc ci apply CLUSTER --repair`.
+    It is looked at where the dump has CiliumPodIPPools.
+
+    Why: up to Cilium 1.18 the operator takes such a block away from its node, and may give it to another
+    one while pods use it; from 1.19 on the node keeps it as an orphan, but gives new pods no address of a
+    pool that is not there.
+
+    Run: create the pool again, or put the CIDR back: `ipamc ci apply CLUSTER --repair`, where the pool is
+    in git. To get rid of the block, drain the node, delete its CiliumNode, and restart its agent.
     """
     if scene.cluster.mode is not Mode.MULTI_POOL or POOL not in scene.dump.kinds:
         return

@@ -17,8 +17,13 @@ def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - 
     """IPC0920: every Node has a kubelet.
 
     A Node that was never ready, and has no version of a kubelet, no address and no agent, was created by an
-    apply: of a name with a typo, or of a node that had left, without `metadata.uid`. It keeps its block from
-    others, and controllers wait for it. Delete the Node, and correct the inventory.
+    apply: of a name with a typo, or of a node that had left, without `metadata.uid`.
+
+    Why: the apiserver creates a Node that is applied and not there. It keeps its block from others, and
+    controllers wait for its kubelet.
+
+    Run: `kubectl delete node NODE`, and take the name out of the inventory, or correct it; then `ipamc
+    compile CLUSTER`. For nodes that are still to join write `planned: true`.
     """
     if not any(node.kubelet for node in scene.dump.nodes):
         return  # the dump has no status of Nodes, or no kubelet runs at all
@@ -47,9 +52,14 @@ def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - 
 def created_again(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0921: a node has the uid that the inventory has for it.
 
-    The Node was deleted and joined again since the inventory was made. Its CiliumNode went with it, so it may
-    wait for its block (an error), or have another one; a rendered Node with the old uid is refused by the
-    apiserver. Bring the inventory up to date: `ipamc import CLUSTER --refresh`, then compile and apply.
+    The Node was deleted and joined again since the inventory was made. It is an error where the node waits
+    for its block.
+
+    Why: its CiliumNode went with the Node, so it waits for its block, or has another one; a rendered Node
+    with the old uid is refused by the apiserver.
+
+    Run: make a dump; `ipamc import CLUSTER --refresh dump.json`, `ipamc compile CLUSTER`, review, and
+    `ipamc ci apply CLUSTER --repair`: the node gets the block that the lock has for it.
     """
     again = [
         (node, there)
@@ -82,10 +92,14 @@ def created_again(scene: Scene, told: Told) -> Iterator[Found]:
 def waiting(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0922: every node with an agent has a block of each family.
 
-    An agent waits for ever for a block of each family, and its node runs no pods. In kubernetes mode the
-    block is in the Node, elsewhere in the CiliumNode; in multi-pool mode the agent asks for addresses and the
-    operator gives blocks. If the lock has a block for the node, it was not applied or somebody took it away;
-    if not, the node is not in the inventory.
+    In kubernetes mode the block is in the Node, elsewhere in the CiliumNode; in multi-pool mode the agent
+    asks for addresses and the operator gives blocks.
+
+    Why: an agent waits for ever for a block of each family, and its node runs no pods.
+
+    Run: if the lock has a block for the node (`ipamc show CLUSTER --node NODE`), it was not applied, or
+    somebody took it away: `ipamc ci apply CLUSTER --repair`. If not, the node is not in the inventory:
+    `ipamc import CLUSTER --refresh dump.json`, `ipamc compile CLUSTER`, and apply.
     """
     found = [
         (node.name, families)
@@ -147,9 +161,14 @@ def _missing(scene: Scene, name: str) -> list[int]:
 def left_but_runs(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0923: a node whose block is in quarantine does not use it.
 
-    The node left the inventory, and still runs with its block. When the quarantine ends, another node gets it:
-    then two nodes have one address. Put it back into the inventory: `ipamc import CLUSTER --refresh`. It keeps
-    its block.
+    The node left the inventory, and still runs with its block.
+
+    Why: when the quarantine ends, another node gets the block: then two nodes have one address, and traffic
+    for the pods of one goes to the other.
+
+    Run: put it back into the inventory, and it keeps its block: `ipamc import CLUSTER --refresh dump.json`,
+    then `ipamc compile CLUSTER`. If it is really to leave, drain it, and `kubectl delete node NODE` before
+    its block is given again.
     """
     found: list[tuple[str, Line]] = []
     for node in scene.dump.nodes:
@@ -184,9 +203,13 @@ def left_but_runs(scene: Scene, told: Told) -> Iterator[Found]:
 def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0924: every node of the cluster is in the inventory.
 
-    A node that git does not know gets no block of ipamc's, and a block that it has from elsewhere may be given
-    to another node by the next compile. `ipamc import CLUSTER --refresh` lists it. Nodes with blocks of an
-    `unlisted` pool are as they should be.
+    Nodes with blocks of an `unlisted` pool are as they should be.
+
+    Why: a node that git does not know gets no block of ipamc's and waits, and a block that it has from
+    elsewhere may be given to another node by the next compile: then two nodes have one address.
+
+    Run: `ipamc import CLUSTER --refresh dump.json` lists it, then `ipamc compile CLUSTER`, and apply. If it
+    is no node of this cluster, find out who created the Node.
     """
     strange = [
         node
@@ -213,9 +236,14 @@ def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
 def gone(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0925: every node of the inventory is in the cluster, unless it is planned.
 
-    The Node was deleted, and git keeps its block for it; its CiliumNode, where it is still there, keeps the
-    routes of the other nodes. If it comes back it has the same block. If not, take it out of the inventory:
-    `ipamc import CLUSTER --refresh`; its block then waits in quarantine.
+    Planned nodes need not be there.
+
+    Why: the Node was deleted, and git keeps its block for it: nobody else gets it. Its CiliumNode, where it
+    is still there, keeps the routes of the other nodes, which lead nowhere.
+
+    Run: if it comes back, do nothing: it has the same block. If it left for good: `ipamc import CLUSTER
+    --refresh dump.json`, then `ipamc compile CLUSTER`, and its block waits in quarantine; `kubectl delete
+    ciliumnode NODE`, if it is still there.
     """
     lost = [
         node
@@ -243,9 +271,13 @@ def gone(scene: Scene, told: Told) -> Iterator[Found]:
 def without_node(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0926: every CiliumNode has a Node.
 
-    The node is gone and its blocks are still routed: agents keep routes and tunnels to it, and a speaker may
-    announce them. The operator collects CiliumNodes without a Node every five minutes, but not those with
-    another owner, and not with `nodes-gc-interval` 0. Delete it: `kubectl delete ciliumnode NAME`.
+    The operator collects CiliumNodes without a Node after some minutes (from 1.13 on), but not those with
+    another owner, and not with `nodes-gc-interval` 0.
+
+    Why: the node is gone and its blocks are still routed: agents keep routes and tunnels to it, and a
+    speaker may announce them. The operator gives its block to nobody else.
+
+    Run: `kubectl delete ciliumnode NODE`. Then make a dump, and `ipamc audit CLUSTER dump.json`.
     """
     left = [
         seen

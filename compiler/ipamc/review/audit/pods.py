@@ -21,10 +21,16 @@ _Ranges = Mapping[str, Sequence[tuple[int, int, int]]]
 def pods_outside(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0960: each pod has addresses of its node's blocks.
 
-    Other nodes and routers send traffic for the address elsewhere, or nowhere. The pod kept its address when
-    the node's block changed, or another network gave it. Delete the pod: its node gives it another address.
-    Pods of the host's network do not count, nor those that have ended, nor pods of a node on which only
-    another network runs. Without Pods in the dump, CiliumEndpoints are checked.
+    The pod kept its address when the node's block changed, or another network gave it. Pods of the host's
+    network do not count, nor those that have ended, nor pods of a node on which only another network runs.
+    Without Pods in the dump, CiliumEndpoints are checked.
+
+    Why: other nodes and routers send traffic for the address elsewhere, or nowhere, so that nobody reaches
+    the pod.
+
+    Run: delete the pod: its node gives it another address. If pods come back with such addresses, the agent
+    still has its old block (IPC0952): restart it first. Then `ipamc audit CLUSTER dump.json` with a new
+    dump.
     """
     ranges = _ranges(scene, told)
     outside: list[tuple[SeenPod | SeenEndpoint, str, Address]] = []
@@ -112,9 +118,14 @@ def _young(scene: Scene) -> str:
 def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0961: no two pods have one address.
 
-    Traffic for one of them goes to the other. Pods of the host's network do not count, nor those that have
-    ended or are being deleted: their addresses may have been given out again. Delete one of the two; if both
-    nodes have the block, IPC0910 says so.
+    Pods of the host's network do not count, nor those that have ended or are being deleted: their addresses
+    may have been given out again.
+
+    Why: traffic for one of the two pods goes to the other, and so do answers: connections break, or reach
+    the wrong program.
+
+    Run: delete one of the two with the command of the finding; it gets another address. If both nodes have
+    the block, IPC0910 says so, and comes first. Then `ipamc audit CLUSTER dump.json` with a new dump.
     """
     users: dict[Address, SeenPod] = {}
     pairs: list[tuple[SeenPod, SeenPod, Address]] = []
@@ -145,9 +156,13 @@ def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:
 def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0962: Cilium knows each pod of a node with an agent.
 
-    A running pod without a CiliumEndpoint was started before Cilium, by another network. It keeps its old
-    address, which no route of Cilium leads to, and no policy applies to it. Delete it, so that Cilium gives it
-    an address; coredns is often one of them. Pods that started in the last minutes of the dump do not count.
+    A running pod without a CiliumEndpoint was started before Cilium, by another network; coredns is often
+    one of them. Pods that started in the last minutes of the dump do not count.
+
+    Why: it keeps its old address, which no route of Cilium leads to, and no policy applies to it.
+
+    Run: delete it with the command of the finding, so that Cilium gives it an address. Then make a dump,
+    and `ipamc audit CLUSTER dump.json`.
     """
     if not {"CiliumEndpoint", "Pod"} <= scene.dump.kinds:
         return
@@ -186,9 +201,14 @@ def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:
 def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0963: a pod and its CiliumEndpoint have the same addresses.
 
-    Other agents look up who a peer is by the CiliumEndpoint: with another address there, policies take the pod
-    for somebody else. The pod was created again under its name while its agent did not run, as a rule. Delete
-    the CiliumEndpoint, and its agent writes it anew. Pods of the last minutes of the dump do not count.
+    The pod was created again under its name while its agent did not run, as a rule. Pods of the last
+    minutes of the dump do not count.
+
+    Why: other agents look up who a peer is by the CiliumEndpoint: with another address there, policies take
+    the pod for somebody else.
+
+    Run: delete the CiliumEndpoint with the command of the finding, and its agent writes it anew. Then make
+    a dump, and `ipamc audit CLUSTER dump.json`.
     """
     if "Pod" not in scene.dump.kinds:
         return

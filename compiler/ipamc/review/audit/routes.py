@@ -44,12 +44,16 @@ def _cluster(scene: Scene) -> Cluster:
 def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0950: a Node and its CiliumNode have the same blocks, where both decide about routes.
 
-    Pods have addresses of one of the two, and routes lead to the other. In kubernetes mode agents take the
-    block of the Node when they start, and other nodes route by the CiliumNode. In cluster-pool mode pods use
-    the CiliumNode. MetalLB in Cilium announces the podCIDRs of Nodes in kubernetes mode, and in cluster-pool
-    mode up to 1.11 (cilium issue 18852); the BGP control plane those of Nodes in kubernetes mode up to 1.14,
-    else those of CiliumNodes; a speaker beside Cilium (MetalLB, kube-router) knows Nodes only. Where nothing
-    of the cluster reads the podCIDRs of Nodes, it is IPC0951.
+    In kubernetes mode agents take the block of the Node when they start, and other nodes route by the
+    CiliumNode. In cluster-pool mode pods use the CiliumNode. MetalLB in Cilium announces Nodes in
+    kubernetes mode, and in cluster-pool mode up to 1.11 (cilium issue 18852); the BGP control plane
+    announces Nodes in kubernetes mode up to 1.14, else CiliumNodes; a speaker beside Cilium knows Nodes
+    only. Where nothing reads the podCIDRs of Nodes, it is IPC0951.
+
+    Why: pods have addresses of one of the two, and routes lead to the other.
+
+    Run: see which block the pods use (`kubectl get pods -A -o wide`). Drain the node, delete its Node and
+    CiliumNode, let it join again, `ipamc import CLUSTER --refresh dump.json`, compile and apply.
     """
     if not pod_cidrs_count(_cluster(scene)):
         return
@@ -124,9 +128,14 @@ def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0951: Nodes have no podCIDRs beside the blocks of CiliumNodes.
 
     In this mode nothing of Cilium reads the podCIDRs of Nodes: kube-controller-manager set them, or another
-    mode did. But a speaker that reads Nodes (kube-router, MetalLB beside Cilium, the route controller of a
-    cloud) announces each of these blocks from a node whose pods have other addresses, maybe those of another
-    node. Say who announces by `bgp`, or give the Nodes the same blocks: `patchNodes: podCIDRs`.
+    mode did.
+
+    Why: a speaker that reads Nodes (kube-router, MetalLB beside Cilium, the route controller of a cloud)
+    announces each of these blocks from a node whose pods have other addresses, maybe those of another node.
+
+    Run: if nothing reads Nodes, nothing. Else say who announces by `bgp` in cluster.yaml, or give the Nodes
+    the same blocks by `patchNodes: podCIDRs`, and `ipamc compile CLUSTER`. Set
+    `--allocate-node-cidrs=false`.
     """
     if pod_cidrs_count(_cluster(scene)):
         return
@@ -155,8 +164,13 @@ def former_router(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0952: an agent runs with the blocks that its CiliumNode has.
 
     The address of its router (CiliumInternalIP) is of another block: the agent has not restarted since the
-    CiliumNode changed, and gives pods addresses of the old block, while other nodes route the new one to it.
-    Restart the agent, then delete the pods with old addresses. An agent reads its blocks only when it starts.
+    CiliumNode changed. An agent reads its blocks only when it starts.
+
+    Why: it gives pods addresses of the old block, while other nodes route the new one to it; and the old
+    block may be another node's by now.
+
+    Run: restart the agent with the command of the finding, then delete the pods with old addresses. Then
+    make a dump: `ipamc audit CLUSTER dump.json` shows pods that were forgotten (IPC0960).
     """
     if any(f"local-router-ipv{family}" in (scene.config or {}) for family in (4, 6)):
         return  # the router has an address of the user's choice

@@ -110,8 +110,14 @@ def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted, told: 
 def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
     """IPC0940: what git has is applied.
 
-    The cluster has these objects as they were applied last, and git has them otherwise since, or has new ones.
-    That is how it is between a merge and its apply: `ipamc ci apply CLUSTER`.
+    The cluster has these objects as they were applied last, and git has them otherwise since, or has new
+    ones. That is how it is between a merge and its apply.
+
+    Why: a note, because nothing is wrong yet; but until they are applied, a new node waits for its block,
+    and a node that was moved keeps its old one.
+
+    Run: `ipamc ci apply CLUSTER`, or wait for the pipeline to do so. If it should have run, look at its
+    last run: an object that was withheld is named there.
     """
     if objects:
         yield Found(
@@ -130,9 +136,15 @@ def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
     """IPC0941: nobody but ipamc changes the fields that it owns.
 
     The cluster has other values than those that were applied last: somebody edited them by hand, or another
-    program did. Blocks that were changed count at the next start of the agent or operator, where they do not
-    at once, and the lock may give them to another node. Find out who and why (`kubectl get … -o yaml
-    --show-managed-fields`). What is right goes into git; else apply again: `ipamc ci apply CLUSTER --repair`.
+    program did.
+
+    Why: blocks that were changed count at the next start of the agent or operator, where they do not at
+    once, and the lock may give them to another node.
+
+    Run: find out who and why (`kubectl get ciliumnode NODE -o yaml --show-managed-fields`). If git is
+    right: `ipamc ci apply CLUSTER --repair`. If the edit is right, write it into git; a node's block as a
+    pin of its pool: `ipamc lock CLUSTER --renumber NODE`, `ipamc lock CLUSTER --settle NODE`, then `ipamc
+    compile CLUSTER`.
     """
     for kind, some in _by_kind(objects):
         paths = sorted({path for name in some for path in objects[name]})
@@ -153,7 +165,13 @@ def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
     """IPC0942: the cluster has what git has, where it is not known what was applied.
 
     Either it is not applied yet, or somebody edited it by hand: with the ref of what was applied last
-    (IPC0903) the audit can tell. `ipamc ci apply CLUSTER` takes nothing away from pods that use it.
+    (IPC0903) the audit can tell.
+
+    Why: a block in the cluster that is not the one of git may be another node's in the lock, and is routed
+    to this node all the same.
+
+    Run: `ipamc audit CLUSTER dump.json --applied REV` with the commit that was applied last tells which of
+    the two it is. If git is right: `ipamc ci apply CLUSTER` takes nothing away from pods that use it.
     """
     for kind, some in _by_kind(objects):
         paths = sorted({path for name in some for path in objects[name]})
@@ -172,9 +190,14 @@ def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
 def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     """IPC0943: what was applied is in the cluster.
 
-    Somebody deleted it. Without its CiliumNode a node waits for a block, or gets another one; without its
-    CiliumPodIPPool the operator up to 1.18 takes blocks away from nodes; without its CiliumNodeConfig an agent
-    takes addresses of another pool from its next start on. `ipamc ci apply CLUSTER --repair` creates it again.
+    Somebody deleted it. Where the dump has no object of the kind, it may only not have been asked for.
+
+    Why: without its CiliumNode a node waits for a block, or gets another one; without its CiliumPodIPPool
+    the operator up to 1.18 takes blocks away from nodes; without its CiliumNodeConfig an agent takes
+    addresses of another pool from its next start on.
+
+    Run: `ipamc ci apply CLUSTER --repair` creates it again. If it was deleted because the node left, take
+    the node out of the inventory: `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`.
     """
     for kind, some in _by_kind(dict.fromkeys(objects)):
         known = kind in scene.dump.kinds
@@ -200,9 +223,13 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
 def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     """IPC0944: what left git is not in the cluster any more.
 
-    ipamc applied these objects once, and git has them no more: an apply does not delete them. A CiliumPodIPPool
-    goes on to give out its blocks, a CiliumNodeConfig goes on to win over others, a CiliumNode keeps its block.
-    `ipamc ci apply CLUSTER --prune` deletes those that nothing uses.
+    ipamc applied these objects once, and git has them no more: an apply does not delete them.
+
+    Why: a CiliumPodIPPool goes on to give out its blocks, a CiliumNodeConfig goes on to win over others
+    when agents start, a CiliumNode keeps its block and its routes.
+
+    Run: `ipamc ci apply CLUSTER --prune` deletes those that nothing uses, and says which are in use. If one
+    of them is still needed, put it back into git, and `ipamc compile CLUSTER`.
     """
     if objects:
         yield Found(
@@ -224,9 +251,15 @@ def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
 def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not get in the way.
 
-    Neither git nor what was applied last has them. A CiliumPodIPPool over ranges of our pools is an error: the
-    operator gives its blocks to nodes that git does not know. A CiliumNodeConfig that sets a default pool is a
-    warning: the last name wins over ours. All others are a note.
+    Neither git nor what was applied last has them. A CiliumPodIPPool over ranges of our pools is an error,
+    a CiliumNodeConfig that sets a default pool a warning; all others are a note.
+
+    Why: the operator gives blocks of such a pool to nodes that git does not know, and does not compare two
+    CiliumPodIPPools. Of several CiliumNodeConfigs for one node the last name wins, so it may win over ours.
+
+    Run: find out who made it (`kubectl get ciliumpodippool NAME -o yaml --show-managed-fields`). If nobody
+    needs it, delete it. If pods use it, let them take addresses of a pool of git first: `ipamc show
+    CLUSTER` lists these. Then `ipamc audit CLUSTER dump.json` with a new dump.
     """
     ranges = outermost(
         cidr.block for pool in scene.cluster.pools for part in pool.families.values() for cidr in part.ranges
