@@ -91,7 +91,7 @@ def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterat
     if is_of_another(cluster, dump) and not rebuilt:
         known = sorted(node.name for node in cluster.nodes if not node.planned)
         yield rules.other_cluster(
-            dump.at, cluster.name, known, [f"{node.name} {node.uid}" for node in dump.nodes]
+            dump.at, cluster.name, known, [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
         )
     elif past.limit and dump.newest and dump.newest < past.limit:
         yield rules.older_dump(dump.at, dump.newest, past.committed, NODES)

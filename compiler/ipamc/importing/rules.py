@@ -13,8 +13,15 @@ from ipamc.read.dump.rules import DUMP
 def mode_not_ours(at: At, mode: str, known: Iterable[str]) -> Diagnostic:
     """IPC0811: the cluster gets its addresses in an IPAM mode that ipamc has.
 
-    In the modes of clouds the cloud gives addresses, and `delegated-plugin` is somebody else's program:
-    nothing of it can be planned here. `cluster-pool-v2beta` is gone since Cilium 1.15.
+    In the modes of clouds the cloud gives addresses, and `delegated-plugin` is somebody else's program.
+    `cluster-pool-v2beta` is gone since Cilium 1.15.
+
+    Why: nothing of such a mode can be planned here: blocks of ipamc would be used by nobody, and the
+    addresses in use would not be known to it.
+
+    Run: leave the cluster to its cloud. To prepare a new cluster, or a move to a mode of ipamc: `ipamc
+    import CLUSTER dump.json --mode cluster-pool`. It writes the nodes; add a pool in ippools.yaml, and
+    `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0811",
@@ -27,8 +34,14 @@ def mode_not_ours(at: At, mode: str, known: Iterable[str]) -> Diagnostic:
 def mode_unknown(at: At) -> Diagnostic:
     """IPC0810: an import knows in which IPAM mode the cluster runs.
 
-    ConfigMap cilium-config says it. CiliumNodes without it may be of any mode, and the same fields mean
-    something else in each of them.
+    ConfigMap cilium-config says it. Where Cilium is not installed yet, nothing says it.
+
+    Why: CiliumNodes may be of any mode, and the same fields mean something else in each of them: nodes
+    would be imported without their blocks, or with those of Node podCIDRs that nobody uses.
+
+    Run: add ConfigMaps to the dump: `cm` in the list of kinds, and a role that may list them in Cilium's
+    namespace. If you know the mode: `ipamc import CLUSTER dump.json --mode cluster-pool --cilium-version
+    1.18`.
     """
     return error(
         "IPC0810",
@@ -41,22 +54,34 @@ def mode_unknown(at: At) -> Diagnostic:
 def other_mode(at: At, runs: str, wanted: str) -> Diagnostic:
     """IPC0820: a cluster is imported in the mode in which it runs.
 
-    Cilium uses the blocks as this mode has them. A change of mode is a change of its own, with
-    steps for each node.
+    A change of mode is a change of its own, with steps for each node.
+
+    Why: Cilium uses the blocks as this mode has them: in cluster-pool mode those of `podCIDRs`, in
+    multi-pool mode those of `pools.allocated`. Imported in another mode, nodes would be without their
+    blocks.
+
+    Run: `ipamc import CLUSTER dump.json` without `--mode`, and commit. Then `ipamc runbook CLUSTER --change
+    mode --to multi-pool` has the steps.
     """
     return error(
         "IPC0820",
         at,
         f"the cluster runs with ipam: {runs}, and --mode is {wanted}",
-        help="import it without --mode; then: ipamc runbook CLUSTER --change mode",
+        help=f"import it without --mode; then: ipamc runbook CLUSTER --change mode --to {wanted}",
     )
 
 
 def version_unknown(at: At, *, nodes_alone: bool) -> Diagnostic:
     """IPC0812: an import knows Cilium's version.
 
-    What is rendered depends on the lowest minor that runs. The images of Cilium's pods tell it. A dump of Nodes
-    alone tells neither the version nor the mode nor, in most modes, the blocks.
+    The images of Cilium's pods tell it. A dump of Nodes alone tells neither the version nor the mode nor,
+    in most modes, the blocks.
+
+    Why: what is rendered depends on the lowest minor that runs: a key, the name of an annotation, the
+    version of an API. For a guess that is too new, an older agent reads nothing.
+
+    Run: make the dump with `pods` in the list of kinds. Or name the lowest minor that runs, or that you
+    will install: `ipamc import CLUSTER dump.json --cilium-version 1.18`.
     """
     whole = f"if Cilium runs there, make a dump with all kinds: {DUMP}; else " if nodes_alone else ""
     return error(
@@ -70,8 +95,13 @@ def version_unknown(at: At, *, nodes_alone: bool) -> Diagnostic:
 def owner_unknown(at: At) -> Diagnostic:
     """IPC0813: somebody owns cilium-config.
 
-    A release of Helm leaves its name in the ConfigMap. Without it, `managedBy: helm` is written, because then
-    ipamc applies no flags: they are in cilium/helm-values.yaml for review.
+    A release of Helm leaves its name in the ConfigMap. Without it, `managedBy: helm` is written.
+
+    Why: two owners of one ConfigMap undo each other's changes. With `helm` ipamc applies no flags: they are
+    in rendered/cilium/helm-values.yaml, for review, until somebody rolls them out.
+
+    Run: if it is Helm, nothing; `ipamc import CLUSTER dump.json --managed-by helm` says nothing of it. If
+    it is not, write `managedBy: kustomize` or `none` in cluster.yaml, and `ipamc compile CLUSTER`.
     """
     return note(
         "IPC0813",
@@ -84,14 +114,20 @@ def owner_unknown(at: At) -> Diagnostic:
 def outside_ranges(at: At, blocks: Sequence[Block], nodes: Sequence[str], pool: str) -> Diagnostic:
     """IPC0814: blocks in use are in the ranges that the cluster was configured with.
 
-    Ranges were changed after these blocks were given out, and Cilium never takes a block back. They stay
-    where they are, in a pool of their own that is disabled: nobody else gets them, and no new node gets one.
+    Ranges were changed after these blocks were given out, and Cilium never takes a block back.
+
+    Why: pods use these addresses. They stay where they are, in a pool of their own, `outside`, that is
+    disabled: nobody else gets them, and no new node gets one.
+
+    Run: commit it as it is. If the range is really to be left: `ipamc lock CLUSTER --renumber
+    pool/outside`, then the steps of `ipamc runbook CLUSTER`. Else give it a name of yours, and write the
+    whole range.
     """
     return warning(
         "IPC0814",
         at,
         f"{count(len(nodes), 'node has blocks', 'nodes have blocks')} outside the configured ranges: {names(map(str, blocks))}",
-        help=f"the pool {pool} keeps them; later: ipamc lock --renumber pool/{pool}",
+        help=f"the pool {pool} keeps them; later: ipamc lock CLUSTER --renumber pool/{pool}",
     )
 
 
@@ -99,7 +135,14 @@ def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
     """IPC0815: the ranges of pools are known.
 
     Where no pool object and no flag says them, they are derived: the fewest CIDRs around the blocks in use
-    that are not mostly empty. Write the CIDR that was planned, before new nodes need more.
+    that are not mostly empty.
+
+    Why: the CIDR that was planned is larger, as a rule: without it the pool is soon full (IPC0215), and
+    routers and firewalls know another one.
+
+    Run: write the planned CIDR into clusters/CLUSTER/ippools.yaml before new nodes need more, then `ipamc
+    compile CLUSTER`. If the dump lacks cilium-config, make it again with `cm` in the list of kinds, and
+    import again.
     """
     return warning(
         "IPC0815",
@@ -112,8 +155,15 @@ def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
 def operator_allocates(at: At) -> Diagnostic:
     """IPC0816: only ipamc gives blocks in cluster-pool mode, or the operator has a pool of its own.
 
-    The operator of this cluster hands out blocks by itself. With `operator: bystander`, which is written, it
-    must run with --ipam=kubernetes before ipamc gives a new node its block: else both give one block away.
+    With `operator: bystander`, which is written, it must run with `--ipam=kubernetes` before ipamc gives a
+    new node its block.
+
+    Why: the operator of this cluster hands out blocks by itself. As long as it does, a node that joins gets
+    one from it, which the lock may give to somebody else.
+
+    Run: roll out `operator.extraArgs` of rendered/cilium/helm-values.yaml first, then make a dump, and
+    `ipamc import CLUSTER --refresh dump.json`. If the operator is to go on, with a pool of its own: `ipamc
+    import CLUSTER dump.json --operator adopt`, into a folder that is not there yet.
     """
     return note(
         "IPC0816",
@@ -126,8 +176,13 @@ def operator_allocates(at: At) -> Diagnostic:
 def leftovers(at: At, nodes: Sequence[str]) -> Diagnostic:
     """IPC0817: podCIDRs of Nodes are the blocks of their pods, or nobody reads them.
 
-    kube-controller-manager set them; Cilium does not use them in this mode. A BGP speaker that announces
-    podCIDRs of Nodes announces the wrong routes.
+    kube-controller-manager set them; Cilium does not use them in this mode.
+
+    Why: a BGP speaker that announces podCIDRs of Nodes announces routes to pods that are not there. When
+    its range is used up, new Nodes show an event, and nothing else.
+
+    Run: set `--allocate-node-cidrs=false` for kube-controller-manager. Those that are there stay: the field
+    is immutable. `ipamc audit CLUSTER dump.json` says later who reads them (IPC0951).
     """
     return note(
         "IPC0817",
@@ -141,6 +196,12 @@ def without_block(at: At, nodes: Sequence[str]) -> Diagnostic:
     """IPC0818: every node has its blocks when a cluster is imported.
 
     These have none, or not of every family: the next compile gives them some.
+
+    Why: a node that just joined, as a rule. Where something else gives blocks, too (IPC0816), the node may
+    have got another one in the meantime: then the lock and the cluster have two.
+
+    Run: where ipamc alone gives blocks: `ipamc compile CLUSTER`, and apply. Else make a new dump first:
+    `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`.
     """
     return note(
         "IPC0818",
@@ -153,8 +214,14 @@ def without_block(at: At, nodes: Sequence[str]) -> Diagnostic:
 def inside_pool(at: At, block: Block, why: str, pool: str, inside: Block) -> Diagnostic:
     """IPC0819: ranges of pods and of everything else are apart.
 
-    Addresses of the outside world are in a range of pods: pods of such addresses cannot be reached, or take
-    what is another's. They are written as `reserved`, so that no new block has them.
+    The service range, load balancers and addresses of nodes are looked at. What is in a range of pods is
+    written as `reserved`, so that no new block has it.
+
+    Why: pods of such addresses cannot be reached, or take what is another's: a Service and a pod with one
+    address.
+
+    Run: look at `reserved` in ippools.yaml, then `ipamc compile CLUSTER`. A node that has a block over
+    these addresses gets another one with `ipamc lock CLUSTER --renumber NODE`.
     """
     return warning(
         "IPC0819",
@@ -168,7 +235,12 @@ def other_cluster(at: At, name: str, known: Sequence[str], seen: Sequence[str]) 
     """IPC0821: a refresh reads a dump of the same cluster.
 
     A node keeps its uid as long as it exists. Where no uid of the inventory is in the dump, it is another
-    cluster, or this one was built again.
+    cluster, or this one was built again. Without uids, names are compared.
+
+    Why: all nodes would leave the inventory, and all blocks would go into quarantine.
+
+    Run: make the dump with the context of this cluster (`kubectl config current-context`). If the cluster
+    was built again: `ipamc import CLUSTER --refresh dump.json --rebuilt`, then `ipamc compile CLUSTER`.
     """
     return error(
         "IPC0821",
@@ -181,22 +253,35 @@ def other_cluster(at: At, name: str, known: Sequence[str], seen: Sequence[str]) 
 def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
     """IPC0822: a refresh reads a dump that is newer than the inventory.
 
-    An older one would bring back nodes that left, and uids of nodes that were re-created. The time of a dump
-    is the latest one that an object in it tells, the inventory's is that of its last commit.
+    The time of a dump is the latest one that an object in it tells, the inventory's is that of its last
+    commit; ten minutes are let go.
+
+    Why: an older dump would bring back nodes that left, whose blocks may be others' by now, and uids of
+    nodes that were created again, which an apply refuses.
+
+    Run: make the dump again with the `kubectl` command of the finding, then `ipamc import CLUSTER --refresh
+    dump.json`.
     """
     return error(
         "IPC0822",
         at,
         f"the dump is older than the inventory: its latest time is {newest}, and {path} was committed {since}",
-        help="make a new dump",
+        help=f"make a new one: {DUMP}",
     )
 
 
 def elsewhere(at: At, path: str, what: str) -> Diagnostic:
     """IPC0823: a refresh writes nodes.yaml and ciliumnodes.yaml, and no other file has what is in them.
 
-    A node in another file would be in the folder twice, or would stay there after it left. Planned nodes may
-    be in any file until they have joined.
+    A refresh writes nodes.yaml and ciliumnodes.yaml. Planned nodes may be in any file until they have
+    joined.
+
+    Why: a node in another file would be in the folder twice, which a compile refuses (IPC0106), or would
+    stay there after it left.
+
+    Run: take the nodes that exist out of the other file, or delete it; then `ipamc import CLUSTER --refresh
+    dump.json`, which brings them back in nodes.yaml. Write `planned: true` for those that are still to
+    join.
     """
     return error(
         "IPC0823",
@@ -214,21 +299,33 @@ def joined(nodes: Sequence[str]) -> str:
 def there_already(at: At, path: str) -> Diagnostic:
     """IPC0824: an import starts a cluster; it changes no file that people may have edited.
 
-    What changes later in the running cluster comes with `--refresh`, which writes the inventory alone.
+    An import writes cluster.yaml, ippools.yaml, nodes.yaml and ciliumnodes.yaml. Files with the same
+    contents are left as they are.
+
+    Why: people may have edited these files: a pool that was renamed, or a range that was added, would be
+    gone, and the blocks of its nodes with it.
+
+    Run: `ipamc import CLUSTER --refresh dump.json` writes the inventory alone, and is what a running
+    cluster needs. To start again, delete the folder, as long as nothing of it was applied.
     """
     return error(
         "IPC0824",
         at,
         f"{path} is there already, and has other contents than this import would write",
-        help="import --refresh brings the inventory up to date; to start again, delete the folder",
+        help="ipamc import CLUSTER --refresh FILE brings the inventory up to date; to start again, delete the folder",
     )
 
 
 def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
     """IPC0825: a refresh reads a dump with the kinds that the evidence is made of.
 
-    A dump of Nodes alone would remove what CiliumNodes show, and a compile could give away a block that the
+    Without the kind in the list, or with a role that may not list it, the dump has no CiliumNodes.
+
+    Why: a refresh would remove what CiliumNodes show, and a compile could give away a block that the
     operator gave out.
+
+    Run: make the dump again with `ciliumnodes` in the list of kinds; `ipamc ci rbac` prints a role that may
+    list them. Then `ipamc import CLUSTER --refresh dump.json`.
     """
     return error(
         "IPC0825",
@@ -241,8 +338,13 @@ def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
 def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
     """IPC0826: ClusterCIDRs can be read, and a dump has at most 1,000.
 
-    The validator that refuses wrong host bits is called by no webhook, so the apiserver takes them. Each is
-    compared with each other one.
+    A dump has at most 1,000 of them, because each is compared with each other one.
+
+    Why: the validator that refuses wrong host bits is called by no webhook, so the apiserver takes them.
+    The pool would be left out, and the blocks of its nodes would be in no range.
+
+    Run: the object is immutable: delete it and create it again with a CIDR without host bits, make a dump,
+    and `ipamc import CLUSTER dump.json`. Or write the pool into ippools.yaml by hand.
     """
     return error(
         "IPC0826", at, f"{what}: {problem}", help="correct it in the cluster, and make the dump again"
@@ -252,8 +354,13 @@ def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
 def cluster_cidrs_overlap(at: At, name: str, ranges: Sequence[Block]) -> Diagnostic:
     """IPC0827: no two pools share an address.
 
-    node-ipam-controller lets ClusterCIDRs overlap, and compares every block with all others. Here the one
-    that comes first for a node keeps what they share.
+    The one that comes first for a node keeps what they share; the other one is written without it.
+
+    Why: node-ipam-controller lets ClusterCIDRs overlap, and compares every block with all others. Pools
+    that share an address would give it to two nodes, so a compile refuses them (IPC0207).
+
+    Run: look at the ranges in ippools.yaml before the first compile is merged: write them as they were
+    planned, then `ipamc compile CLUSTER`.
     """
     return warning(
         "IPC0827",

@@ -78,7 +78,7 @@ def outside_pools(claims: Sequence[_Claim]) -> Diagnostic:
         f"{count(len(claims), 'block is', 'blocks are')} in no IPPool: "
         f"{names(f'{claim.block} of {claim.node}' for claim in claims)}",
         also=[Related(claim.at, f"{claim.block} of node {claim.node}") for claim in claims[1:_PLACES]],
-        help="write the range into a pool of ippools.yaml, or empty the blocks later: ipamc lock --renumber",
+        help="write the range into a pool of ippools.yaml, or empty the blocks later: ipamc lock CLUSTER --renumber CIDR",
     )
 
 
@@ -271,7 +271,7 @@ def reserved_in_block(
         at,
         f"{cidr} of IPReservation {name} has addresses of {block} of node {node}{more}: Cilium may give them to pods",
         also=[Related(there, f"{block} is here")],
-        help=f"if something else has these addresses, give the node another block before it moves: ipamc lock --renumber {node}",
+        help=f"if something else has these addresses, give the node another block before it moves: ipamc lock CLUSTER --renumber {node}",
     )
 
 
