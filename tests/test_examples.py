@@ -25,6 +25,7 @@ NOT_SHOWN = {
     "IPC0529": "a ConfigMap of a megabyte is no example",
     "IPC0601": "it takes a bug of ipamc",
     "IPC0617": "another run has to come between",
+    "IPC0841": "five hundred pools are no example",
 }
 """Codes for which there can be no example, and why."""
 

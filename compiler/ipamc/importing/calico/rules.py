@@ -47,8 +47,15 @@ class _Use(Protocol):
 def no_blocks(at: At, claims: int) -> Diagnostic:
     """IPC0842: a dump of a cluster with Calico has its IPAMBlocks.
 
-    Without them nothing says which node has which block, and every node would get another one than its pods
-    use. BlockAffinities alone say whose the blocks are, and not who uses their addresses.
+    BlockAffinities alone say whose the blocks are, and not who uses their addresses: a warning. Where
+    Calico runs with host-local and podCIDRs, it has no blocks, and IPPools only mislead.
+
+    Why: without blocks nothing says which node has which, and every node would get another one than its
+    pods use.
+
+    Run: make the dump with the kinds of the finding, then `ipamc import CLUSTER dump.json --cilium-version
+    1.18`. Where Calico keeps its data in etcd, give both files: `ipamc import CLUSTER dump.json calico.yaml
+    --cilium-version 1.18`.
     """
     if claims:
         return warning(
@@ -70,7 +77,14 @@ def outside_pools(claims: Sequence[_Claim]) -> Diagnostic:
     """IPC0850: blocks of nodes are in a pool.
 
     The pool was deleted, and its blocks stayed. The nodes keep these blocks, in a pool `no-pool-…` that is
-    disabled: nobody gets a new one. Pods that start anew get addresses of other blocks.
+    disabled.
+
+    Why: pods use these addresses, and routes lead to them. Nobody gets a new block there; pods that start
+    anew get addresses of other blocks, where the node has some.
+
+    Run: if the range is still yours, write it into a pool of ippools.yaml, and `ipamc compile CLUSTER`. If
+    it is to be left, a node gives its block back by being drained and taken out of the inventory for a
+    moment: the steps are those of IPC0432.
     """
     return warning(
         "IPC0850",
@@ -78,15 +92,21 @@ def outside_pools(claims: Sequence[_Claim]) -> Diagnostic:
         f"{count(len(claims), 'block is', 'blocks are')} in no IPPool: "
         f"{names(f'{claim.block} of {claim.node}' for claim in claims)}",
         also=[Related(claim.at, f"{claim.block} of node {claim.node}") for claim in claims[1:_PLACES]],
-        help="write the range into a pool of ippools.yaml, or empty the blocks later: ipamc lock CLUSTER --renumber CIDR",
+        help="write the range into a pool of ippools.yaml; how a node gives such a block back: ipamc explain IPC0432",
     )
 
 
 def two_affinities(one: SeenAffinity, other: SeenAffinity) -> Diagnostic:
     """IPC0851: a block has one node.
 
-    Two nodes claim a block that does not exist yet: whichever makes it first has it. It may also be that the
-    block is missing in the dump.
+    Two nodes claim a block that does not exist yet: whichever makes it first has it. It may also be that
+    the block is missing in the dump.
+
+    Why: the lock would have the block for one node, and Calico would give it to the other one: then two
+    nodes have one address.
+
+    Run: make the dump again after a minute, with IPAMBlocks in it, and `ipamc import CLUSTER dump.json
+    --cilium-version 1.18`. If it stays so: `calicoctl ipam check` says what is left over.
     """
     return error(
         "IPC0851",
@@ -100,8 +120,14 @@ def two_affinities(one: SeenAffinity, other: SeenAffinity) -> Diagnostic:
 def stale_affinity(affinity: SeenAffinity, block: SeenBlock) -> Diagnostic:
     """IPC0852: an affinity is as its block.
 
-    The IPAMBlock decides: the node of this affinity lost the block, and Calico deletes the affinity when that
-    node asks for it next.
+    The IPAMBlock decides: the node of this affinity lost the block, and Calico deletes the affinity when
+    that node asks for it next.
+
+    Why: a note only, so that nobody wonders: the node that is named in the affinity does not have the
+    block, and the lock has it for the node of the IPAMBlock.
+
+    Run: nothing. If it is there for days, `calicoctl ipam check` finds what is left over. `ipamc which
+    ADDRESS` says whose an address is.
     """
     owner = f"node {block.host}" if block.host else "no node"
     return note(
@@ -116,7 +142,14 @@ def being_released(affinities: Sequence[SeenAffinity]) -> Diagnostic:
     """IPC0864: no block is being released while a dump is made.
 
     The node gives the block back, and as long as its BlockAffinity is there it may take the block again
-    (libcalico-go, lib/ipam/ipam.go, getBlockFromAffinity). So no node has it in the lock, and it is reserved.
+    (libcalico-go, lib/ipam/ipam.go, getBlockFromAffinity). So no node has it in the lock, and it is
+    reserved.
+
+    Why: given to another node now, it might be taken again by this one: then two nodes have one address.
+
+    Run: make the dump again after a minute, and import. Or, when the BlockAffinity is gone (`kubectl get
+    blockaffinities.crd.projectcalico.org`), take the CIDR out of `reserved` in ippools.yaml, and `ipamc
+    compile CLUSTER`.
     """
     first = affinities[0]
     released = [f"{each.block} of {each.host}" for each in affinities]
@@ -133,7 +166,13 @@ def blocks_overlap(one: _Claim, other: _Claim) -> Diagnostic:
     """IPC0853: no two blocks share an address.
 
     Calico keeps blocks by their CIDR, so after a pool was made anew with another blockSize two blocks of
-    different sizes may have the same addresses, and two pods one address.
+    different sizes may have the same addresses.
+
+    Why: two pods may have one address today; in Cilium they would go on so, and the lock cannot have both
+    blocks.
+
+    Run: `calicoctl ipam check` shows the pods. Drain one of the two nodes until its block is empty; make
+    the dump again, and `ipamc import CLUSTER dump.json --cilium-version 1.18`.
     """
     return error(
         "IPC0853",
@@ -153,9 +192,16 @@ def without_node(
 ) -> Iterator[Diagnostic]:
     """IPC0854: the nodes of blocks exist.
 
-    Calico frees the blocks of a node that was deleted only when kube-controllers sees all their addresses
-    released. A block with addresses in use is reserved, so that nobody gets it; an empty one is free. Where
-    no block is of a Node of the dump, the blocks are of another cluster, or Calico has other names for nodes.
+    A block with addresses in use is reserved, so that nobody gets it; an empty one is free. Where no block
+    is of a Node of the dump, the blocks are of another cluster, or Calico has other names for nodes: an
+    error.
+
+    Why: Calico frees the blocks of a node that was deleted only when kube-controllers sees all their
+    addresses released. Until then a pod may have one of them.
+
+    Run: `calicoctl ipam check -o report.json`, then `calicoctl ipam release --from-report=report.json`,
+    both between `calicoctl datastore migrate lock` and `unlock`. When the block is gone, take its CIDR out
+    of `reserved` in ippools.yaml, and `ipamc compile CLUSTER`.
     """
     left = sorted(gone, key=lambda claim: (claim.block not in used, claim.block))
     busy = [claim for claim in left if claim.block in used]
@@ -189,9 +235,13 @@ def without_node(
 def without_affinity(block: SeenBlock) -> Diagnostic:
     """IPC0855: a block with addresses in use has a node.
 
-    Its node released the block while pods of several nodes had addresses of it. It is reserved: in Cilium no
-    node can have single addresses of it. These pods get others when their nodes move; when all have, take the
-    CIDR out of `reserved`.
+    Its node released the block while pods of several nodes had addresses of it. It is reserved.
+
+    Why: in Cilium no node can have single addresses of a block: given to one node, it would take away the
+    pods' addresses on the others.
+
+    Run: delete these pods before their nodes move: they get addresses of their nodes' blocks. When all
+    have, take the CIDR out of `reserved` in ippools.yaml, and `ipamc compile CLUSTER`.
     """
     told = list(block.uses)
     users = [
@@ -218,9 +268,14 @@ def borrowed(node: str, uses: Sequence[_Use]) -> Diagnostic:
     """IPC0856: an address is used by the node that has its block.
 
     Without `strictAffinity` Calico gives a pod an address of another node's block when its own node gets no
-    further one. The lock has the block for its owner. When the owner moves to Cilium, it gives that address
-    to a pod of its own, and two pods have it. So before the first node moves these pods must start anew, with
-    borrowing switched off.
+    further one. The lock has the block for its owner.
+
+    Why: when the owner moves to Cilium, it gives that address to a pod of its own, and two pods have it.
+
+    Run: before the first node moves, switch borrowing off (`calicoctl ipam configure
+    --strictaffinity=true`), and delete these pods: they start with addresses of their nodes. Make the dump
+    again, and look: `ipamc import CLUSTER dump.json --cilium-version 1.18` into a folder that is not there
+    yet.
     """
     users = [
         f"{address_text(use.family, use.address)} of {use.claim.node} for {use.user or 'an unknown user'}"
@@ -246,8 +301,13 @@ def borrowed(node: str, uses: Sequence[_Use]) -> Diagnostic:
 def tunnel_addresses(block: SeenBlock, number: int, kinds: Collection[str]) -> Diagnostic:
     """IPC0857: addresses of a block are of pods.
 
-    Calico gives the tunnel of each host (IPIP, VXLAN, WireGuard) an address of a block of that host. Nothing
-    is to be done: it is free when calico-node leaves the host, and Cilium takes its router address of the block.
+    Calico gives the tunnel of each host (IPIP, VXLAN, WireGuard) an address of a block of that host.
+
+    Why: a note: these addresses are of no pod, and count as used only as long as Calico runs. They are free
+    when calico-node leaves the host, and Cilium takes its router address of the block.
+
+    Run: nothing. Pools with IPIP or VXLAN move as `ipamc runbook CLUSTER --change calico --to distinct` has
+    it.
     """
     return note(
         "IPC0857",
@@ -261,8 +321,15 @@ def reserved_in_block(
 ) -> Diagnostic:
     """IPC0858: reserved addresses are in no block of a node.
 
-    Calico gives no pod an address of an IPReservation, also inside of a block that a node has. Cilium gives
-    pods every address of a node's block. The node keeps the block; new blocks avoid the reserved addresses.
+    Calico gives no pod an address of an IPReservation, also inside of a block that a node has. The node
+    keeps the block; new blocks avoid the reserved addresses.
+
+    Why: Cilium gives pods every address of a node's block: a pod may get the address of a router or of a
+    virtual IP, and both answer for it.
+
+    Run: if something else has these addresses, give the node another block before it moves: `ipamc lock
+    CLUSTER --renumber NODE`. If not, take them out of `reserved` in ippools.yaml, and `ipamc compile
+    CLUSTER`.
     """
     there, block, node = first
     more = f", and of {count(number - 1, 'other block')}" if number > 1 else ""
@@ -278,7 +345,13 @@ def reserved_in_block(
 def several_blocks(at: At, mode: str, nodes: Sequence[str]) -> Diagnostic:
     """IPC0860: with --mode kubernetes or cluster-pool a node has one block of each family.
 
-    Cilium gives pods addresses of the first block only. Calico makes further blocks as a node needs them.
+    Calico makes further blocks as a node needs them.
+
+    Why: with one block of each family Cilium gives pods addresses of the first block only: pods in the
+    others would lose theirs when the node moves, and the lock has one line for a node.
+
+    Run: `ipamc import CLUSTER dump.json --mode multi-pool --cilium-version 1.18`, in which nodes keep all
+    their blocks, or `--mode crd`, in which each address is given to its node.
     """
     return error(
         "IPC0860",
@@ -291,8 +364,14 @@ def several_blocks(at: At, mode: str, nodes: Sequence[str]) -> Diagnostic:
 def other_pod_cidrs(at: At, nodes: Sequence[str]) -> Diagnostic:
     """IPC0861: with --mode kubernetes the podCIDRs of Nodes are Calico's blocks.
 
-    kube-controller-manager set them, Calico does not use them, and the apiserver lets nobody change them: in
-    kubernetes mode Cilium would take them for the nodes' blocks.
+    kube-controller-manager set them, and Calico does not use them.
+
+    Why: the apiserver lets nobody change them: in kubernetes mode Cilium would take them for the nodes'
+    blocks, so that every pod would have another address, which routes of Calico and the lock do not know.
+
+    Run: import with a mode in which nobody reads podCIDRs: `ipamc import CLUSTER dump.json --mode
+    cluster-pool --cilium-version 1.18`, or `multi-pool`, where a node has several blocks. For kubernetes
+    mode each Node must be deleted and join again.
     """
     return error(
         "IPC0861",
@@ -305,12 +384,17 @@ def other_pod_cidrs(at: At, nodes: Sequence[str]) -> Diagnostic:
 def not_frozen(dump: Dump, config: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """IPC0862: Calico makes no new blocks while nodes move.
 
-    As long as Calico runs, a node may make a block that Cilium already has for another one, and borrow
-    addresses. With `strictAffinity: true` and `autoAllocateBlocks: false` every node goes on with the blocks
-    that it has (libcalico-go, lib/ipam/ipam.go, findOrClaimBlock). Do so, make the dump again, and import. A
-    block that Calico made for a node after the import is refused by the next compile (IPC0513): as long as
-    nothing was applied, delete the cluster's folder and import again.
-    `maxBlocksPerHost` has no equal here: `blocksPerNode` is what a node starts with.
+    With `strictAffinity: true` and `autoAllocateBlocks: false` every node goes on with the blocks that it
+    has (libcalico-go, lib/ipam/ipam.go, findOrClaimBlock). `maxBlocksPerHost` has no equal here:
+    `blocksPerNode` is what a node starts with.
+
+    Why: as long as Calico runs, a node may make a block that Cilium already has for another one, and borrow
+    addresses. A block that Calico made for a node after the import is refused by the next compile
+    (IPC0513).
+
+    Run: the two commands of the finding before the first node moves; then make the dump again, and `ipamc
+    import CLUSTER dump.json --cilium-version 1.18`. As long as nothing was applied, delete the cluster's
+    folder before.
     """
     if config.get("strictAffinity") is True and config.get("autoAllocateBlocks") is False:
         return
@@ -329,8 +413,14 @@ def not_frozen(dump: Dump, config: Mapping[str, Any]) -> Iterator[Diagnostic]:
 def two_sources(at: At, there: At, nodes: Sequence[str]) -> Diagnostic:
     """IPC0863: a cluster is imported before its first node moves from Calico to Cilium.
 
-    CiliumNodes have blocks already, and these nodes have blocks of Calico alone: an import would see one half.
-    Afterwards `--refresh` keeps the inventory in step, and the lock has the blocks of both.
+    CiliumNodes have blocks already, and these nodes have blocks of Calico alone.
+
+    Why: an import would see one half: nodes of the other half would get new blocks, which pods of Calico
+    use.
+
+    Run: import the dump of before the migration, which git has: `ipamc import CLUSTER before.json
+    --cilium-version 1.18`. Afterwards `ipamc import CLUSTER --refresh dump.json` with this one keeps the
+    inventory in step, and the lock has the blocks of both.
     """
     return error(
         "IPC0863",
