@@ -106,8 +106,8 @@ def pool_is_second(at: At, pool: str, why: str) -> Diagnostic:
     Calico takes the first pool by name that selects a node and has a free block, and goes on to the next.
     The later pool is written with `disabled: true`: nodes keep their blocks of it.
 
-    Why: in Cilium every pool that selects a node would give it blocks, so that a node would have more than
-    it has today, of ranges that are routed to other racks, maybe.
+    Why: in Cilium every pool that selects a node would give it blocks, maybe of a range that is routed to
+    another rack.
 
     Run: if the pool is to serve nodes, narrow the nodeSelector of both pools in ippools.yaml, and take
     `disabled` out: each node gets blocks of its own pool then, and keeps those that it has. Then `ipamc

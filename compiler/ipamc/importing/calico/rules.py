@@ -200,8 +200,8 @@ def without_node(
     addresses released. Until then a pod may have one of them.
 
     Run: `calicoctl ipam check -o report.json`, then `calicoctl ipam release --from-report=report.json`,
-    both between `calicoctl datastore migrate lock` and `unlock`. When the block is gone, take its CIDR out
-    of `reserved` in ippools.yaml, and `ipamc compile CLUSTER`.
+    between `calicoctl datastore migrate lock` and `unlock`. When the block is gone, take its CIDR out of
+    `reserved` in ippools.yaml, and `ipamc compile CLUSTER`.
     """
     left = sorted(gone, key=lambda claim: (claim.block not in used, claim.block))
     busy = [claim for claim in left if claim.block in used]

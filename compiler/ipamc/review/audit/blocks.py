@@ -23,13 +23,12 @@ def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:
 
     Two nodes, or a node and the CiliumNode of a node that is gone, have one block or blocks that overlap.
 
-    Why: pods of both get the same addresses, and traffic for them goes to one of the two. Cilium's operator
-    lets both go on with one block (seen with 1.15 and 1.18), does not see a partial overlap, and sees
-    nothing as a bystander.
+    Why: pods of both get the same addresses, and traffic for them goes to one of the two. Up to Cilium 1.18
+    the operator lets both go on, and it does not see a partial overlap.
 
     Run: keep the node for which the lock has the block. Drain the other one, delete its CiliumNode (in
-    kubernetes mode its Node), let it come back with a block of the lock (`ipamc ci apply CLUSTER
-    --repair`), and restart its agent. Then make a dump, and `ipamc audit CLUSTER dump.json`.
+    kubernetes mode its Node), `ipamc ci apply CLUSTER --repair` gives it that of the lock, and restart its
+    agent. Then `ipamc audit CLUSTER dump.json` with a new dump.
     """
     every = sorted((shown for blocks in scene.shown.values() for shown in blocks), key=_order)
     pairs: list[Pair] = [

@@ -59,9 +59,8 @@ def older_dump(scene: Scene, changed: str, applied_at: str) -> Iterator[Diagnost
     """IPC0902: a dump is newer than what was applied, and than the lock.
 
     The latest time in the dump, such as a heartbeat of a kubelet, is more than ten minutes before the
-    commit that was applied last (or that changed the lock, where it is not known what was applied). With a
-    dump that is newer than the last apply, but older than the lock, this is a note: what is pending may
-    have been applied by now.
+    commit that was applied last (or that changed the lock, where it is not known what was applied). A dump
+    that is newer than the last apply, and older than the lock, gives a note.
 
     Why: what was applied since would look as if somebody had changed it by hand, and a repair of it would
     be one for nothing.

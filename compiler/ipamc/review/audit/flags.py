@@ -24,9 +24,8 @@ def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 -
     Why: the blocks of the lock were chosen for these flags. With others the operator hands out blocks by
     itself, agents wait for another family, or take their blocks from other objects.
 
-    Run: roll out rendered/cilium/helm-values.yaml with Helm, or the component with kustomize; where ipamc
-    applies the ConfigMap, `ipamc ci apply CLUSTER`. If the cluster is right, change cluster.yaml, and
-    `ipamc compile CLUSTER`.
+    Run: roll out rendered/cilium/helm-values.yaml with Helm; where ipamc applies the ConfigMap, `ipamc ci
+    apply CLUSTER`. If the cluster is right, change cluster.yaml, and `ipamc compile CLUSTER`.
     """
     given = [shown.block for blocks in scene.shown.values() for shown in blocks]
     found = differences(scene.git.flags, scene.flags, given)

@@ -26,13 +26,13 @@ def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:
 
     An error stays in `status.ipam.operator-status` after its cause is gone (cilium issue 28758): where the
     dump shows that it is, this is a note. `pool empty` of a node that has all of its own pool is as it
-    should be, and so is a block that an operator that adopts has not in its list.
+    should be.
 
     Why: an operator that is out of blocks for a node that asks leaves it without addresses for new pods: an
     error.
 
     Run: look at the room (`ipamc show CLUSTER`), add a range to the pool, `ipamc compile CLUSTER`, and
-    apply. An old error goes with the next change of the CiliumNode, or a restart of the operator.
+    apply. An old error goes with a restart of the operator.
     """
     errors = {
         seen.name: seen.error for seen in scene.dump.cilium_nodes if seen.error and seen.name not in told

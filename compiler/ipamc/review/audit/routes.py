@@ -46,13 +46,13 @@ def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
 
     In kubernetes mode agents take the block of the Node when they start, and other nodes route by the
     CiliumNode. In cluster-pool mode pods use the CiliumNode. MetalLB in Cilium announces Nodes in
-    kubernetes mode, and in cluster-pool mode up to 1.11 (cilium issue 18852); the BGP control plane
-    announces Nodes in kubernetes mode up to 1.14, else CiliumNodes; a speaker beside Cilium knows Nodes
-    only. Where nothing reads the podCIDRs of Nodes, it is IPC0951.
+    kubernetes mode, and up to 1.11 in cluster-pool mode (cilium issue 18852); the BGP control plane
+    announces CiliumNodes, and up to 1.14 Nodes in kubernetes mode; another speaker knows Nodes only. Where
+    nothing reads the podCIDRs of Nodes, it is IPC0951.
 
     Why: pods have addresses of one of the two, and routes lead to the other.
 
-    Run: see which block the pods use (`kubectl get pods -A -o wide`). Drain the node, delete its Node and
+    Run: see which block the pods use (`kubectl get pods -A -o wide`). Drain it, delete its Node and
     CiliumNode, let it join again, `ipamc import CLUSTER --refresh dump.json`, compile and apply.
     """
     if not pod_cidrs_count(_cluster(scene)):

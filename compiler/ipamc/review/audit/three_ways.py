@@ -258,8 +258,8 @@ def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     CiliumPodIPPools. Of several CiliumNodeConfigs for one node the last name wins, so it may win over ours.
 
     Run: find out who made it (`kubectl get ciliumpodippool NAME -o yaml --show-managed-fields`). If nobody
-    needs it, delete it. If pods use it, let them take addresses of a pool of git first: `ipamc show
-    CLUSTER` lists these. Then `ipamc audit CLUSTER dump.json` with a new dump.
+    needs it, delete it. If pods use it, let them take addresses of a pool of git first (`ipamc show
+    CLUSTER`).
     """
     ranges = outermost(
         cidr.block for pool in scene.cluster.pools for part in pool.families.values() for cidr in part.ranges
