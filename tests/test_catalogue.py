@@ -135,21 +135,15 @@ def test_docstrings_are_well_formed() -> None:
         assert re.search(r"[a-z]{2,}.*\.", " ".join(body)), title
 
 
-NO_WHY_YET = {code for code in CODES if "IPC0800" <= code < "IPC1000" and not catalogue()[code].why}
-"""Codes whose text does not yet say apart why, and what to run."""
-
 COMMAND = re.compile(r"`(ipamc [^`]+)`")
 
 
 def test_every_code_says_why_and_what_to_run() -> None:
     for code, entry in catalogue().items():
-        if code in NO_WHY_YET:
-            assert not entry.run, code
-        else:
-            words = f"{entry.body} {entry.why} {entry.run}".split()
-            assert entry.why.endswith("."), code
-            assert entry.run.endswith((".", "`")), code
-            assert 25 <= len(words) <= 130, f"{code}: {len(words)} words"
+        words = f"{entry.body} {entry.why} {entry.run}".split()
+        assert entry.why.endswith("."), code
+        assert entry.run.endswith((".", "`")), code
+        assert 25 <= len(words) <= 130, f"{code}: {len(words)} words"
 
 
 def parameters(words: list[str]) -> list[click.Parameter]:

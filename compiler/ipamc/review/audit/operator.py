@@ -25,8 +25,8 @@ def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0970: the operator reports no error for a CiliumNode.
 
     An error stays in `status.ipam.operator-status` after its cause is gone (cilium issue 28758): where the
-    dump shows that it is, this is a note. `pool empty` of a node that has all of its own pool is as it
-    should be.
+    dump shows that it is, this is a note. `pool empty` of a node with all of its own pool is as it should
+    be, and so is a block outside the list of an operator that adopts.
 
     Why: an operator that is out of blocks for a node that asks leaves it without addresses for new pods: an
     error.
