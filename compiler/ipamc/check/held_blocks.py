@@ -249,9 +249,8 @@ def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
     way_out = group.move(cluster, "to a pool that selects them")
-    if (
-        way_out and not cluster.mode.one_block
-    ):  # each pool that selects a node gives it blocks already: this one has nowhere to go
+    # Where each pool that selects a node gives it blocks of its own, this one has nowhere to go.
+    if way_out and not cluster.mode.one_block:
         way_out = group.give_back(cluster)
     yield warning("IPC0304", group.at, message, also=also, help=way_out)
 
