@@ -77,8 +77,7 @@ def _commands(
 
 def _verb(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
     called = " ".join(("ipamc", *words))
-    # As in a run; click keeps what it made of these names first.
-    # click keeps the option of the first context that asked for it, whatever its names are.
+    # As in a run; click keeps the option of the first context that asked for it, whatever its names were.
     command._help_option = None  # noqa: SLF001
     context = click.Context(command, info_name=called, help_option_names=["-h", "--help"])
     first, *rest = inspect.cleandoc(command.help or "").replace("\b\n", "").split("\n\n")
