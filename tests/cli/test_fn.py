@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from ipamc.read.resource_list import read_resource_list
 from ipamc.report.resource_list import dumps
 from tests.support.examples import FOLDERS
 from tests.support.in_process import ipamc
@@ -142,6 +144,55 @@ def test_without_a_lock_nothing_is_given_out(run: Any) -> None:
     assert {result["tags"]["code"] for result in ran.results} == {"IPC0413"}
 
 
+def in_lab(*items: Object) -> list[Object]:
+    return [at(item, f"lab/{item['kind'].lower()}.yaml") for item in items]
+
+
+def test_a_state_that_was_lost_is_not_made_anew_beside_what_was_rendered(run: Any) -> None:
+    """Else every node would be a newcomer, and get another block."""
+    first = run(resource_list(*in_lab(CLUSTER, POOL, NODES), functionConfig=WRITES))
+    assert first.code == 0, first.err
+    left = [item for item in first.items if item["kind"] != "ConfigMap"]
+    ran = run(resource_list(*left, functionConfig=WRITES))
+    assert ran.code == 1
+    (result,) = ran.results
+    assert result["tags"]["code"] == "IPC0401"
+    assert "git checkout HEAD -- lab/ipamc-state.yaml" in result["tags"]["help"]
+
+
+@pytest.mark.parametrize("lock", [None, 1, True, [], {}, ""], ids=repr)
+def test_a_lock_that_is_no_text_is_not_made_anew(run: Any, lock: object) -> None:
+    kept = {**state(), "data": {"ipam.lock": lock}}
+    ran = run(resource_list(*in_lab(CLUSTER, POOL, NODES, kept), functionConfig=WRITES))
+    assert ran.code == 1
+    (result,) = ran.results
+    assert result["tags"]["code"] == "IPC0402"
+    assert "git checkout HEAD -- lab/configmap.yaml" in result["tags"]["help"]
+
+
+@pytest.mark.parametrize(
+    "kept", [[], [state(LOCK.splitlines(keepends=True)[0])]], ids=["none", "without a file"]
+)
+def test_nothing_is_given_out_that_no_file_keeps(run: Any, kept: list[Object]) -> None:
+    """Kustomize has no files: the next build would give the blocks to others."""
+    ran = run(resource_list(CLUSTER, POOL, NODES, *kept, functionConfig=WRITES))
+    assert ran.code == 1
+    assert ran.out == ""
+    assert "lock: write needs files" in ran.err
+
+
+def test_without_nodes_and_without_a_lock_there_is_nothing_to_keep(run: Any) -> None:
+    ran = run(resource_list(CLUSTER, POOL, {**NODES, "nodes": []}))
+    assert ran.code == 0, ran.err
+
+
+def test_many_objects_of_one_name_cost_no_more_than_others() -> None:
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}] * 20_000
+    start = time.process_time()
+    assert len(read_resource_list(json.dumps(resource_list(*nodes))).sources) == 20_000
+    assert time.process_time() - start < 20
+
+
 def test_findings_are_results_about_an_object_a_file_and_a_field(run: Any) -> None:
     pool = at(
         {**POOL, "spec": {"ipv4": {"cidrs": ["10.0.1.0/24", "10.0.0.9/24"], "blockSize": 27}}},
@@ -190,11 +241,11 @@ def test_what_was_published_is_remembered(run: Any) -> None:
     """A shared pool that was published does not change its CIDRs: the state tells what was rendered."""
     shared = {**CLUSTER, "spec": {**CLUSTER["spec"], "ipam": {"mode": "multi-pool", "pinning": "none"}}}  # type: ignore[dict-item]
     nodes = {**NODES, "nodes": []}
-    first = run(resource_list(shared, POOL, nodes, functionConfig=WRITES))
+    first = run(resource_list(*in_lab(shared, POOL, nodes), functionConfig=WRITES))
     assert first.code == 0, first.err
     (kept,) = first.of_kind("ConfigMap")
     wider = {**POOL, "spec": {"ipv4": {"cidrs": ["10.0.0.0/23"], "blockSize": 27}}}
-    second = run(resource_list(shared, wider, nodes, kept, functionConfig=WRITES))
+    second = run(resource_list(*in_lab(shared, wider, nodes), kept, functionConfig=WRITES))
     assert second.code == 0, second.err
     (pool,) = second.of_kind("CiliumPodIPPool")
     assert pool["spec"]["ipv4"]["cidrs"] == ["10.0.0.0/24", "10.0.1.0/24"]
@@ -242,6 +293,11 @@ def test_the_examples_compile_as_they_are_rendered(folder: Path, run: Any) -> No
             "lock: 'yes'",
         ),
         (json.dumps(resource_list(functionConfig=7)), "functionConfig is of kind None"),
+        (json.dumps(resource_list(functionConfig={"kind": ["Pod"]})), "functionConfig is of kind ['Pod']"),
+        (
+            json.dumps(resource_list(functionConfig={"kind": "Function", "spec": {"lock": ["write"]}})),
+            "lock: ['write']",
+        ),
     ],
 )
 def test_what_is_no_list_is_refused(run: Any, text: str, says: str) -> None:

@@ -40,7 +40,7 @@ def command(*, style: str) -> int:
     """
     from ipamc.model.diagnostics import Refused
     from ipamc.pipeline import compile_cluster
-    from ipamc.read.resource_list import NotAResourceList, read_resource_list
+    from ipamc.read.resource_list import LOCK, NotAResourceList, read_resource_list
     from ipamc.read.syntax.document import Unreadable
     from ipamc.report.findings.content import with_spans
     from ipamc.report.resource_list import compiled, dumps, results
@@ -62,6 +62,11 @@ def command(*, style: str) -> int:
         click.echo(dumps([item.value for item in came.items], results(came, findings)), nl=False)
         print_findings(findings, style)
         return REFUSED
+    if came.writes and not came.state_path and compilation.lock != came.data.get(LOCK, ""):
+        raise Trouble(
+            "lock: write needs files, which kpt tells and kustomize does not: what is given out now would be kept nowhere, and the next run would give it to others; "
+            "omit it, and run ipamc lock"
+        )
     click.echo(
         dumps(compiled(came, compilation.files, compilation.lock), results(came, compilation.diagnostics)),
         nl=False,
@@ -83,9 +88,9 @@ def _inputs(came: ResourceList) -> Inputs:
         name=came.name,
         folder=came.folder or "the ResourceList",
         sources={name: source.text for name, source in came.sources.items()},
-        lock_path=LOCK,
+        lock_path=LOCK if data.get(LOCK) else came.state_path or LOCK,
         lock=data[LOCK].encode() if LOCK in data else None,
-        rendered=bool(files),
+        rendered=bool(files) or came.was_rendered,
         published=files,
         schemas=assets("schemas"),
         templates=assets("templates"),

@@ -23,6 +23,9 @@ from ipamc.read.syntax.yaml import yaml_documents
 
 VERSIONS = ("config.kubernetes.io/v1", "config.kubernetes.io/v1beta1", "config.kubernetes.io/v1alpha1")
 LOCK = "ipam.lock"
+RENDERED = "rendered"
+STATE = "ipamc-state"
+"""The name of the ConfigMap and, with `.yaml`, of the file that holds the lock in a package of kpt."""
 LOCAL = "config.kubernetes.io/local-config"
 """An object with this annotation is for files: kustomize and kpt do not apply it."""
 PATHS = ("internal.config.kubernetes.io/path", "config.kubernetes.io/path")
@@ -75,17 +78,37 @@ class ResourceList(Struct):
     """The folder of the cluster's document in the package; "" where the orchestrator does not tell."""
     sources: dict[str, Source] = field(default_factory=dict)
     """By the name that findings have."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The last number behind a name in `sources`."""
     state: Item | None = None
 
     @property
     def data(self) -> Mapping[str, str]:
-        """Return the texts of the state, by key."""
-        found = self.state.value.get("data") if self.state else None
-        return (
-            {key: text for key, text in found.items() if isinstance(text, str)}
-            if isinstance(found, dict)
-            else {}
-        )
+        """Return the texts of the state, by key; "" for a lock that is no text: it was lost, and is not new."""
+        found = self.state.value["data"] if self.state else {}
+        texts = {key: text for key, text in found.items() if isinstance(text, str)}
+        return {LOCK: "", **texts} if self.state else texts
+
+    @property
+    def rendered(self) -> str:
+        """Return the folder of the manifests in the package."""
+        return f"{self.folder}/{RENDERED}" if self.folder not in {"", "."} else RENDERED
+
+    @property
+    def was_rendered(self) -> bool:
+        """Tell whether an earlier run left manifests."""
+        return any(self.is_rendered(item) for item in self.items)
+
+    def is_rendered(self, item: Item) -> bool:
+        """Tell whether an object is a manifest of an earlier run."""
+        return item.path.startswith(f"{self.rendered}/")
+
+    @property
+    def state_path(self) -> str:
+        """Return the file that keeps the state; "" where the orchestrator does not tell files, as kustomize."""
+        if self.state is not None:
+            return self.state.path
+        return str(PurePosixPath(self.folder, f"{STATE}.yaml")) if self.folder else ""
 
 
 def read_resource_list(text: str) -> ResourceList:
@@ -124,13 +147,13 @@ def _sort(found: ResourceList, item: Item) -> None:
     read = (isinstance(kind, str) and kind in _LISTS) or any(
         kind == each.name and version in each.api_versions for each in KINDS
     )
-    if not read or "rendered" in PurePosixPath(item.path).parts:
+    if not read or RENDERED in PurePosixPath(item.path).parts:
         return
     if (version, kind) == (OURS, "Cluster"):
         found.name = str(_metadata(item.value).get("name", ""))
         found.folder = str(PurePosixPath(item.path).parent) if item.path else ""
     source = _source(item)
-    found.sources[_called(item, found.sources)] = source
+    found.sources[_called(item, found)] = source
 
 
 def _item(value: Object) -> Item:
@@ -146,13 +169,14 @@ def _metadata(value: Object) -> Mapping[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _called(item: Item, taken: Mapping[str, Source]) -> str:
+def _called(item: Item, found: ResourceList) -> str:
     """Return a name for findings: the file, or kind and name; with a number where that is taken."""
     name = item.path or f"{item.value.get('kind')} {_metadata(item.value).get('name', '')}".strip()
-    number, called = item.index, name
-    while called in taken:
+    number, called = max(item.index, found.numbers.get(name, 0)), name
+    while called in found.sources:
         number += 1
         called = f"{name}[{number}]"
+        found.numbers[name] = number
     return called
 
 
@@ -193,12 +217,12 @@ def _writes(config: object) -> bool:
     kind = config.get("kind") if isinstance(config, dict) else None
     settings = config.get("data" if kind == "ConfigMap" else "spec") if isinstance(config, dict) else None
     settings = {} if settings is None else settings
-    if kind not in {"ConfigMap", "Function"} or not isinstance(settings, dict):
+    if kind not in ("ConfigMap", "Function") or not isinstance(settings, dict):
         raise NotAResourceList(
             f"functionConfig is of kind {kind!r}: give kind Function of {OURS}, or a ConfigMap"
         )
     for key, value in settings.items():
-        if key != "lock" or value not in {"locked", "write"}:
+        if key != "lock" or value not in ("locked", "write"):
             raise NotAResourceList(
                 f"functionConfig has {key}: {value!r}; it takes lock: locked, or lock: write"
             )

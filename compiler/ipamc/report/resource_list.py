@@ -9,12 +9,20 @@ from typing import Any
 from ipamc.check.published import BINDING, OWN_POOLS
 from ipamc.model.diagnostics import Located, Severity
 from ipamc.place.reconcile.rendered import NODES
-from ipamc.read.resource_list import INDICES, LOCAL, LOCK, PATHS, VERSIONS, Object, ResourceList, place
+from ipamc.read.resource_list import (
+    INDICES,
+    LOCAL,
+    LOCK,
+    PATHS,
+    STATE,
+    VERSIONS,
+    Object,
+    ResourceList,
+    place,
+)
 from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.render.yaml import quoted, scalar
 
-STATE = "ipamc-state"
-"""The name of the ConfigMap and, with `.yaml`, of the file that holds the lock in a package of kpt."""
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 _ROOT = "kustomization.yaml"
 
@@ -48,23 +56,21 @@ def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Ob
     objects back to the files that they came from. Without such files they are left out: kustomize applies what it gets back, and
     refuses an inventory's Node beside the rendered one.
     """
-    below = f"{came.folder}/rendered" if came.folder not in {"", "."} else "rendered"
     inputs = {id(source.item) for source in came.sources.values()}
     kept = []
     for item in came.items:
         read = item is came.state or id(item) in inputs
-        if item.path.startswith(f"{below}/") or (read and not item.path):
+        if came.is_rendered(item) or (read and not item.path):
             continue
         if item is came.state and came.writes:
             kept.append(_local({**item.value, "data": state(lock, files)}))
         else:
             kept.append(_local(item.value) if read else item.value)
     if came.writes and came.state is None:
-        path = str(PurePosixPath(below).parent / f"{STATE}.yaml")
-        metadata = {"name": STATE, "annotations": _at(path, 0)}
+        metadata = {"name": STATE, "annotations": _at(came.state_path, 0)}
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": state(lock, files)}
         kept.append(_local(made))
-    return [*kept, *_manifests(files, below)]
+    return [*kept, *_manifests(files, came.rendered)]
 
 
 def _local(value: Object) -> Object:
