@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -344,6 +345,18 @@ def test_init_starts_a_cluster_and_writes_over_nothing(
     assert path.read_text() == "mine"
     assert main(["init", "./other"]) == 0
     assert "metadata: {name: other}" in (tmp_path / "other/cluster.yaml").read_text()
+
+
+@pytest.mark.parametrize("text", [",", "{", " "])
+def test_init_costs_no_more_than_the_bytes_that_are_there(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("clusters/new").mkdir(parents=True)
+    Path("clusters/new/ippools.yaml").write_text(text * 60_000)
+    start = time.process_time()
+    assert main(["init", "new"]) == 0
+    assert time.process_time() - start < 20
 
 
 def test_init_keeps_what_is_in_gitattributes() -> None:

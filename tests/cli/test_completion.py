@@ -157,6 +157,14 @@ HOSTILE = (
 )
 
 
+def test_a_line_without_an_end_costs_no_more_than_its_bytes(program: Path, repository: Path) -> None:
+    """Who presses TAB in a stranger's checkout waits for it."""
+    (repository / "clusters/lab/ipam.lock").write_text('"node":"a",' * 40_000)
+    start = time.monotonic()
+    assert offered(program, "ipamc lock lab --settle ") == []
+    assert time.monotonic() - start < 20
+
+
 def test_hostile_names_are_not_offered(program: Path, repository: Path) -> None:
     """Of branches, folders and nodes: a line that is completed is run by a shell."""
     for name in HOSTILE:

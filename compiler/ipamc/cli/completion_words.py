@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=@+:,-]{0,252}").fullmatch
+_NODE = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"').search
 _MOST_BYTES = 64 << 20
 """Of locks that are searched."""
 _LABELS = (
@@ -108,10 +109,11 @@ def _pools(ctx: click.Context, start: str) -> Iterable[str]:
 
 
 def _in_state(*states: bytes) -> Callable[[click.Context, str], Iterable[str]]:
-    wanted = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"[^\n]*"(?:%s)":' % b"|".join(states))
+    keys = [b'"%s":' % state for state in states]
 
     def find(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-        return {name.decode() for text in _locks(ctx) for name in wanted.findall(text)}
+        rows = (row for text in _locks(ctx) for row in text.split(b"\n") if any(key in row for key in keys))
+        return {found[1].decode() for row in rows if (found := _NODE(row))}
 
     return find
 

@@ -58,7 +58,7 @@ FILES = {"cluster.yaml": CLUSTER, "ippools.yaml": POOLS, "nodes.yaml": NODES}
 
 def _kinds(words: bytes) -> re.Pattern[bytes]:
     return re.compile(
-        rb"""(?m)^[ \t{,-]*(?:.*[{,]\s*)?["']?kind["']?\s*:\s*["']?(?:""" + words + rb""")(?:List)?\b"""
+        rb"""(?m)(?:^[ \t-]*|[{,]\s*)["']?kind["']?\s*:\s*["']?(?:""" + words + rb""")(?:List)?\b"""
     )
 
 
