@@ -17,7 +17,8 @@ from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
 from ipamc.model.lock import Consent, Line, Lock, Scope, State
-from ipamc.model.wording import nearest
+from ipamc.model.selector.label_syntax import subdomain_problem
+from ipamc.model.wording import nearest, shown
 
 
 def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc lock`
@@ -137,6 +138,13 @@ def rename_refused(
     Run: take OLD out of the inventory and add NEW to it, then `ipamc lock CLUSTER --rename OLD=NEW`. `ipamc
     which NEW` shows whether it holds a block.
     """
+    if problem := subdomain_problem(new):
+        yield error(
+            "IPC0430",
+            Span(lock.path),
+            f"{shown(new)} is no name of a node: it {problem}",
+            help="write the name of the new node as it is in the inventory",
+        )
     present = {node.name: node for node in cluster.nodes}
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
     if old in present:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -15,6 +16,9 @@ from ipamc.model.lock import Line, State
 from ipamc.model.wording import shown
 
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+_STRANGE = re.compile(r"[^a-z0-9.-]|\A[.-]").search
+"""What no name of a node or pool has. Names are shown in commands to copy, and a branch's lock may be a stranger's."""
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -111,6 +115,8 @@ def record_of(line: Line) -> Record:
 
 def line_of(record: Record) -> Line:
     """Turn a record into a line. Raises CidrError, or ValueError with what is wrong."""
+    if _STRANGE(record.node) or _STRANGE(record.pool):
+        raise ValueError(f"{shown(record.node if _STRANGE(record.node) else record.pool)} is no name")
     others = record.quarantined or record.pending or record.released or record.moved or record.addresses
     if record.node and not others:  # nearly all lines are held
         return Line(block=parse_block(record.block, pods=False), pool=record.pool, node=record.node)
