@@ -406,6 +406,15 @@ def test_a_new_cluster(repository: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("repository")
+def test_a_deleted_folder_of_a_stranger_is_quoted_in_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    git("mv", "clusters/red", "clusters/x;id")
+    commit()
+    git("rm", "-rq", "clusters/x;id")
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "git checkout HEAD -- 'clusters/x;id'\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("repository")
 def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     git("rm", "-rq", "clusters/red")
     assert main(["plan", "--base", "HEAD"]) == 1

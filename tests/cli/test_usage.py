@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -196,3 +197,14 @@ def test_every_group_and_verb_raises_no_error_of_click(capfd: pytest.CaptureFixt
             "error: --no-such-option is no option of"
         )
     assert isinstance(ipamc, click.Group)
+
+
+def test_a_folder_of_a_stranger_is_quoted_in_commands(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = repository / "clusters/x;id"
+    (repository / "clusters/lab").rename(folder)
+    assert "it is a node of x;id: ipamc show 'x;id' --node n1, " in refused(capfd, "compile n1")
+    shutil.rmtree(folder / "rendered")
+    assert main(["audit", "clusters/x;id", "-"]) == 1
+    assert "run ipamc compile 'clusters/x;id'" in capfd.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -314,7 +315,7 @@ def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> Clus
     held = (
         f"with {count(nodes, 'node')} and {count(len(lines), 'block')}; what was applied stays in the cluster"
     )
-    said = f"{base} has it, {held}. To restore it: git checkout {base} -- {folder}"
+    said = f"{base} has it, {held}. To restore it: git checkout {base} -- {quote(folder)}"
     return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes, agreed=agreed)
 
 
@@ -332,7 +333,7 @@ def _ways_back(base: str, cluster: ClusterReport) -> Iterator[str]:
         yield f"{base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
         yield f"or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
         return
-    folder = folder_of(name)
+    folder = quote(folder_of(name))
     if lost:
         yield f"what is published stays, as nodes may have blocks of it; a compile that sees it says what to write: git checkout {base} -- {folder}/{disk.RENDERED}, then: ipamc compile {name}"
     if vanished or taken:

@@ -103,7 +103,7 @@ def _no_cluster(word: str) -> Iterator[str]:
     found = in_locks(word)
     for kind in sorted({kind for kind, _ in found}):
         of = next(cluster for each, cluster in found if each == kind)
-        yield f"it is a {kind} of {of}: ipamc show {of} --{kind} {name}" + (
+        yield f"it is a {kind} of {of}: ipamc show {shlex.quote(of)} --{kind} {name}" + (
             f", ipamc why {name}, ipamc which {name}" if kind == "node" else ""
         )
     if not found and is_address(word):

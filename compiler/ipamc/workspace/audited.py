@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from pathlib import PurePosixPath
+from shlex import quote
 from typing import Any
 
 from msgspec import Struct
@@ -64,7 +65,9 @@ def load_sides(folder: str, applied: str | None) -> Sides:
     source = Disk()
     inputs = source.inputs(folder)
     if inputs.lock is None or not inputs.rendered:
-        raise Trouble(f"there is no lock, or nothing rendered, in {folder}: run ipamc compile {folder}")
+        raise Trouble(
+            f"there is no lock, or nothing rendered, in {folder}: run ipamc compile {quote(folder)}"
+        )
     cluster, lock = load_cluster(inputs)
     parsed: Parsed = {}
     here = tree_of(source.rendered(folder), f"{folder}/{disk.RENDERED}", "", parsed)
