@@ -45,17 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def reproduced(folder: Path) -> list[Path]:
     """Return wheel and sdist. Raises SystemExit where two builds differ."""
-    first = built(ROOT, folder / "first", {}, 0o022)
-    copy = folder / "other" / "place"
-    subprocess.run(["git", "clone", "--quiet", "--no-local", str(ROOT), str(copy)], check=True)
-    for name in tracked(ROOT):  # as it is in the work tree, with other times
-        if (ROOT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, copy / name)
-            (copy / name).chmod((ROOT / name).stat().st_mode & 0o777)
-        else:
-            (copy / name).unlink(missing_ok=True)
-    second = built(copy, folder / "second", OTHER, 0o027)
+    first = built(copied(folder / "place"), folder / "first", {}, 0o022)
+    second = built(copied(folder / "other" / "place"), folder / "second", OTHER, 0o027)
     with tarfile.open(next(path for path in first if path.suffix == ".gz")) as sdist:
         sdist.extractall(folder / "unpacked", filter="data")
     (source,) = (folder / "unpacked").iterdir()
@@ -68,6 +59,19 @@ def reproduced(folder: Path) -> list[Path]:
                     f"error: two builds differ: {path.name} of {path.parent.name} has {digest(path)}, and the first {digest(mine) if mine.exists() else 'is not there'}"
                 )
     return first
+
+
+def copied(folder: Path) -> Path:
+    """Return a clone with the work tree's files as they are. A build in the checkout itself would change the version of what is installed from there."""
+    subprocess.run(["git", "clone", "--quiet", "--no-local", str(ROOT), str(folder)], check=True)
+    for name in tracked(ROOT):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+            (folder / name).chmod((ROOT / name).stat().st_mode & 0o777)
+        else:
+            (folder / name).unlink(missing_ok=True)
+    return folder
 
 
 def built(source: Path, into: Path, environment: Mapping[str, str], mask: int, *targets: str) -> list[Path]:

@@ -182,7 +182,7 @@ def _start(text: str) -> None:
     elif not has["cluster.yaml"]:
         _say(
             "next",
-            f"look at version, managedBy and mode in {folder}/cluster.yaml, then run: ipamc compile {text}",
+            f"look at version, managedBy, mode, ipFamilies and excludedCIDRs in {folder}/cluster.yaml, then run: ipamc compile {text}",
         )
     else:
         _say("next", f"look at the range in {folder}/ippools.yaml, then run: ipamc compile {text}")

@@ -83,13 +83,6 @@ def remotes(folder: str) -> list[str]:
     return run(folder, "remote").text.split()
 
 
-def branches_and_tags(folder: str) -> list[str]:
-    """Return the names of branches, remote ones too, and tags."""
-    return run(
-        folder, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags"
-    ).text.split()
-
-
 def before(folder: str, second: int) -> str | None:
     """Return the last commit of HEAD's history that was committed at a second (since 1970) or before.
 

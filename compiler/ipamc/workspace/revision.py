@@ -40,7 +40,7 @@ def unknown(folder: str, revision: str, more: str = "") -> Trouble:
         )
     if slash and remote in git.remotes(folder):
         way_out = f"git fetch {remote}, and run this again"
-    elif near := branch if branch in (there := git.branches_and_tags(folder)) else nearest(revision, there):
+    elif near := branch if branch in (there := git.names_of_revisions(folder)) else nearest(revision, there):
         way_out = f"did you mean {near!r}?"
     elif slash:
         way_out = f"this clone has no remote {remote!r}; git branch --all lists the branches that it has"
