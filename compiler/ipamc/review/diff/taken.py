@@ -34,7 +34,8 @@ def taken_blocks(
         there = lines_over(plan.lock.lines, line.block)
         if any(_keeps(other, line) for other in there):
             continue
-        over = [other for other in there if other.in_use]
+        # A node that has another block now, and whose block waits under another's name, was moved by nobody.
+        over = [other for other in there if other.in_use or line.node in plan.held]
         heirs = {other.node for other in over}
         renamed = line.node not in plan.held and len(heirs) == 1 and not heirs & known
         followed = line.block not in published and _is_followed(line, over, plan, shown, seen)
