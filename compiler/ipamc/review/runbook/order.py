@@ -43,6 +43,7 @@ def order(lock: Lock, before: Cluster | None, plan: Plan, run: Commands) -> tupl
 
 def _of_mode(old: Mode, before: Cluster | None, plan: Plan, run: Commands) -> Iterator[Step]:
     cluster = plan.cluster
+    from_bystander = before.bystander if before else old is Mode.CLUSTER_POOL
     yield Step(
         key="warn",
         title="between these steps restart no agent and no operator, and apply nothing else (a pipeline's apply refuses until the flags are there): in this order every node keeps its block",
@@ -50,9 +51,9 @@ def _of_mode(old: Mode, before: Cluster | None, plan: Plan, run: Commands) -> It
     if before and before.operator_adopts:
         yield _listed("the new mode knows no block that is not in the lock")
     if cluster.mode is Mode.KUBERNETES:
-        yield from _to_kubernetes(plan, run)
+        yield from _to_kubernetes(plan, run, from_bystander=from_bystander)
     elif cluster.mode is Mode.MULTI_POOL:
-        yield from _to_multi_pool(old, plan, run)
+        yield from _to_multi_pool(old, plan, run, from_bystander=from_bystander)
     else:
         yield from _to_cluster_pool(plan, run)
 
@@ -108,7 +109,7 @@ def _to_cluster_pool(plan: Plan, run: Commands) -> Iterator[Step]:
     yield agents(run, SAME_BLOCK)
 
 
-def _to_kubernetes(plan: Plan, run: Commands) -> Iterator[Step]:
+def _to_kubernetes(plan: Plan, run: Commands, *, from_bystander: bool) -> Iterator[Step]:
     pod_cidrs = plan.cluster.patch_nodes == "podCIDRs"
     field = "podCIDRs" if pod_cidrs else "annotations"
     yield Step(
@@ -130,7 +131,7 @@ def _to_kubernetes(plan: Plan, run: Commands) -> Iterator[Step]:
             title=title,
             commands=(run.columns("nodes", (), "NODE:.metadata.name", "BLOCKS:.metadata.annotations"),),
         )
-    yield flags(run)
+    yield flags(run, from_bystander=from_bystander)
     yield agents(run, SAME_BLOCK)
     yield Step(
         key="leave-ciliumnodes",
@@ -139,7 +140,7 @@ def _to_kubernetes(plan: Plan, run: Commands) -> Iterator[Step]:
     )
 
 
-def _to_multi_pool(old: Mode, plan: Plan, run: Commands) -> Iterator[Step]:
+def _to_multi_pool(old: Mode, plan: Plan, run: Commands, *, from_bystander: bool) -> Iterator[Step]:
     cluster = plan.cluster
     yield _before_flags(
         run,
@@ -168,7 +169,7 @@ def _to_multi_pool(old: Mode, plan: Plan, run: Commands) -> Iterator[Step]:
             where=Where.EDITOR,
             edit="a CiliumBGPAdvertisement of type CiliumPodIPPool beside the one of type PodCIDR; up to 1.15 podIPPoolSelector in the CiliumBGPPeeringPolicy",
         )
-    yield flags(run)
+    yield flags(run, from_bystander=from_bystander)
     if cluster.shared_pools and all(line.pool == "default" for lines in plan.held.values() for line in lines):
         yield agents(
             run,
@@ -184,14 +185,30 @@ def _to_multi_pool(old: Mode, plan: Plan, run: Commands) -> Iterator[Step]:
     )
 
 
-def flags(run: Commands) -> Step:
-    """Return the step that brings the flags into the cluster, by the owner of `cilium-config`."""
+def flags(run: Commands, *, from_bystander: bool = False) -> Step:
+    """Return the step that brings the flags into the cluster, by the owner of `cilium-config`.
+
+    `from_bystander`: until now the operator ran with `--ipam=kubernetes`. Values that Helm reuses have it, and
+    an operator that keeps it gives out nothing in any mode; so the list is emptied where it has to go.
+    """
     cluster, where = run.cluster, f"{run.where}/rendered/cilium"
     if cluster.managed_by == "helm":
+        leaves = from_bystander and not cluster.bystander
+        and_more = ", rollOutCiliumPods: false and operator.extraArgs without --ipam=kubernetes"
         return Step(
             key="flags",
-            title="Then the flags: helm upgrade with rendered/cilium/helm-values.yaml and rollOutCiliumPods: false; the operator restarts by itself",
-            commands=(run.helm("--reuse-values", run.values, "--set=rollOutCiliumPods=false"),),
+            title=f"Then the flags: helm upgrade with rendered/cilium/helm-values.yaml{and_more if leaves else ' and rollOutCiliumPods: false'}; the operator restarts by itself",
+            why="reused values would keep that argument, and with it the operator gives out nothing; arguments of your own go into the list"
+            if leaves
+            else "",
+            commands=(
+                run.helm(
+                    "--reuse-values",
+                    run.values,
+                    "--set=rollOutCiliumPods=false",
+                    *(["--set-json=operator.extraArgs=[]"] if leaves else []),
+                ),
+            ),
             if_not=f"helm --namespace={cluster.namespace} rollback cilium, and look at what it says",
         )
     if cluster.managed_by == "kustomize":
@@ -236,7 +253,8 @@ def _of_settings(before: Cluster, plan: Plan, run: Commands) -> Iterator[Step]:
         yield _blocks(
             plan, run, "Check that every node of the inventory has its block", "BLOCKS:.spec.ipam.podCIDRs[*]"
         )
-        yield replace(flags(run), why="agents do not restart")
+        step = flags(run, from_bystander=True)
+        yield replace(step, why="; ".join(filter(None, (step.why, "agents do not restart"))))
     if before.operator_adopts and after.bystander:
         yield _listed("a bystander gives no blocks, and ipamc gives a block away that it does not know")
         yield replace(flags(run), why="agents do not restart")
