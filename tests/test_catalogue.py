@@ -35,6 +35,7 @@ ELSEWHERE = {
     },
     "IPC0826": "a dump is no input: tests/importing/test_clustercidr.py",
     "IPC0827": "a dump is no input: tests/importing/test_clustercidr.py",
+    "IPC0828": "a dump is no input: tests/cli/test_import.py",
     **{
         f"IPC08{number}": "a dump is no input: tests/importing/test_calico_says.py"
         for number in range(40, 65)

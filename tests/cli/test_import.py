@@ -275,6 +275,16 @@ def test_planned_nodes_stay_until_they_join(home: Home) -> None:
     assert "planned" not in home.file("nodes.yaml").split("nodes:")[1]
 
 
+def test_a_node_by_hand_that_is_not_planned_leaves_with_a_word(home: Home) -> None:
+    home.run("import", "lab", "dump.json")
+    path = home.folder / "clusters" / "lab" / "nodes.yaml"
+    path.write_text(path.read_text() + "- {name: n0}\n- {name: n00, uid: of-n00}\n")
+    said = home.run("import", "lab", "--refresh", "dump.json")
+    assert "IPC0828" in said
+    assert "1 node of nodes.yaml without a uid, and not in the dump, leaves the inventory: n0" in said
+    assert "n0" not in home.file("nodes.yaml").split("nodes:")[1]
+
+
 def test_a_dump_that_is_older_than_the_inventory(home: Home) -> None:
     home.git("init", "-q")
     home.run("import", "lab", "dump.json")

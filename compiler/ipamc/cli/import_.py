@@ -274,7 +274,7 @@ def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
     """Write the inventory of a cluster again."""
-    from ipamc.importing.refresh import refresh
+    from ipamc.importing.refresh import never_seen, refresh
     from ipamc.read.locate import locate
     from ipamc.read.read import read
     from ipamc.workspace.imported import past_of, update
@@ -291,7 +291,7 @@ def _refresh(
                 texts = refresh(there, folder, dump, past_of(folder), labels=labels, rebuilt=rebuilt)
         except Refused as refused:
             raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-        print_findings(warnings, style)
+        print_findings([*warnings, *locate(never_seen(there, folder, dump), inputs.sources)], style)
     with accounted(lambda: refreshed_so_far(folder, texts)):
         changed = update(folder, texts)
     for path in sorted(f"{folder}/{file}" for file in texts):

@@ -62,6 +62,18 @@ def refresh(
     }
 
 
+def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
+    """Yield which nodes a refresh takes out that no dump ever had: most were meant to be planned."""
+    gone = [
+        node
+        for node in cluster.nodes
+        if not (node.planned or node.uid or node.name in dump.nodes_by_name)
+        and node.at.path == f"{folder}/{NODES}"
+    ]
+    if gone:
+        yield rules.never_seen(gone[0].at, NODES, [node.name for node in gone])
+
+
 def _elsewhere(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
     """Yield files that have nodes or CiliumNodes beside those that a refresh writes, once each.
 
