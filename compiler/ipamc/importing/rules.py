@@ -187,7 +187,7 @@ def leftovers(at: At, nodes: Sequence[str]) -> Diagnostic:
     return note(
         "IPC0817",
         at,
-        f"{count(len(nodes), 'node has', 'nodes have')} spec.podCIDRs that are not its blocks: {names(nodes)}",
+        f"{count(len(nodes), 'node has', 'nodes have')} spec.podCIDRs that are not the blocks of {'its' if len(nodes) == 1 else 'their'} pods: {names(nodes)}",
         help="run kube-controller-manager with --allocate-node-cidrs=false; see ipamc audit",
     )
 
@@ -227,7 +227,7 @@ def inside_pool(at: At, block: Block, why: str, pool: str, inside: Block) -> Dia
         "IPC0819",
         at,
         f"{inside}, a range of pool {pool}, has addresses of {why}: {block}",
-        help="they are reserved in ippools.yaml; blocks over them should be renumbered",
+        help="they are reserved in ippools.yaml; if a node has a block over them, a compile says so: renumber it",
     )
 
 
@@ -332,6 +332,20 @@ def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
         at,
         f"the dump has no CiliumNodes, and {path} has {number:,}",
         help="make a dump with ciliumnodes; its role must allow to list them",
+    )
+
+
+def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
+    """IPC0828: a node that is still to come is planned, so that a refresh keeps it.
+
+    A node without a uid was written by hand, and the dump does not have it. A refresh takes it for a node that
+    left, and the next compile puts its block into quarantine.
+    """
+    return warning(
+        "IPC0828",
+        at,
+        f"{count(len(nodes), 'node')} of {path} without a uid, and not in the dump, {'leaves' if len(nodes) == 1 else 'leave'} the inventory: {names(nodes)}",
+        help="if it is still to come, write it again with planned: true, which a refresh keeps",
     )
 
 
