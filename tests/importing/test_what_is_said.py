@@ -79,7 +79,7 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
         lambda: said(
             [*POOL, BYSTANDER, dumps.node("n3", "10.9.0.0/24"), dumps.cilium_node("n3", "10.0.2.0/24")]
         ),
-        "1 node has spec.podCIDRs that are not its blocks: n3",
+        "1 node has spec.podCIDRs that are not the blocks of its pods: n3",
     ),
     "IPC0818": (lambda: said([*POOL, BYSTANDER, dumps.node("n3")]), "1 node waits for a block: n3"),
     "IPC0819": (

@@ -64,7 +64,9 @@ def cluster_text(name: str, draft: Draft, facts: Facts, cilium: Version, managed
 def _excluded(draft: Draft) -> Iterator[str]:
     """Yield the rows of excludedCIDRs, each with its reason."""
     if not draft.excluded:
-        yield "  excludedCIDRs: []  # service range, node networks, other clusters: the dump does not tell"
+        inside = any(pool.reserved for pool in draft.pools)
+        others = "what the dump tells is inside a pool, and reserved there" if inside else "the dump does not tell"
+        yield f"  excludedCIDRs: []  # service range, node networks, other clusters: {others}"
         return
     yield "  excludedCIDRs:"
     width = max(len(flow(item.block)) for item in draft.excluded)
