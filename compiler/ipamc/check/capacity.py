@@ -55,7 +55,7 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
 
     Pods on the host network need none, so this is a warning. Two or three addresses of the blocks are
     Cilium's own. Where the pool has `usage`, blocks up to its `maxBlocks` count: `ipamc resize` gives them
-    when they are needed.
+    when they are needed. Of shared pools nothing is said: the operator gives nodes more blocks.
 
     Why: the kubelet accepts up to `maxPods` pods, whatever the network has. Those that get no address stay
     in ContainerCreating, and the scheduler goes on sending pods there.
@@ -64,6 +64,8 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     in the pool, and renumber those that hold one; or lower `maxPods` of the kubelet, and export the nodes
     again. `ipamc show CLUSTER` shows how much room larger blocks leave.
     """
+    if plan.cluster.shared_pools:
+        return  # the operator gives a node more blocks as its pods need them
     rooms = _rooms(plan)
     if min(rooms.values(), default=0) >= max((node.max_pods for node in plan.cluster.nodes), default=0):
         return  # every block has an address for each pod of every node
