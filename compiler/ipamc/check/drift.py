@@ -314,5 +314,5 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
             without[0].at,
             f"{count(len(without), 'node')} without a uid, which rendered Node objects need: {names(node.name for node in without)}",
             also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
-            help="run kubectl get nodes,ciliumnodes -o yaml > nodes.yaml, or write planned: true for future nodes, or output: {nodeObjects: create}",
+            help=f"write planned: true for a node to come; for nodes that run, bring their uids in: ipamc import {cluster.name} --refresh dump.json; or write output: {{nodeObjects: create}}",
         )
