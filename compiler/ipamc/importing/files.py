@@ -65,7 +65,9 @@ def _excluded(draft: Draft) -> Iterator[str]:
     """Yield the rows of excludedCIDRs, each with its reason."""
     if not draft.excluded:
         inside = any(pool.reserved for pool in draft.pools)
-        others = "what the dump tells is inside a pool, and reserved there" if inside else "the dump does not tell"
+        others = (
+            "what the dump tells is inside a pool, and reserved there" if inside else "the dump does not tell"
+        )
         yield f"  excludedCIDRs: []  # service range, node networks, other clusters: {others}"
         return
     yield "  excludedCIDRs:"
