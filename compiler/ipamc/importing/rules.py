@@ -338,8 +338,13 @@ def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
 def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
     """IPC0828: a node that is still to come is planned, so that a refresh keeps it.
 
-    A node without a uid was written by hand, and the dump does not have it. A refresh takes it for a node that
-    left, and the next compile puts its block into quarantine.
+    A node without a uid was written by hand, and the dump does not have it.
+
+    Why: a refresh writes nodes.yaml from the dump, and keeps planned nodes alone. The next compile takes the
+    node for one that left, and puts its block into quarantine.
+
+    Run: write the node again with `planned: true` if it is still to come, then `ipamc compile CLUSTER`. A
+    node that was removed for good needs nothing.
     """
     return warning(
         "IPC0828",
