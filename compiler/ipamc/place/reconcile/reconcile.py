@@ -281,7 +281,8 @@ def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
     Why: `--locked` only reads the lock, so that CI never allocates: two pipelines would give the same block
     to two nodes, and nobody would have reviewed it.
 
-    Run: `ipamc lock CLUSTER`, review the lines with `git diff`, and commit them.
+    Run: `ipamc compile CLUSTER`, review the lines of the lock with `git diff`, and commit them with what is
+    rendered. Where `rendered/` is not in git, `ipamc lock CLUSTER` writes the lock alone.
     """
     for reason, (one, many) in _STALE.items():
         nodes = {entry.node for entry in stale if entry.reason is reason}
@@ -290,5 +291,5 @@ def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
                 "IPC0413",
                 Span(lock.path),
                 f"the lock is stale: {len(nodes):,} {one if len(nodes) == 1 else many}: {names(nodes)}",
-                help=f"ipamc lock {lock.cluster}, then commit {lock.path}",
+                help=f"ipamc compile {lock.cluster}, then commit {lock.path.rpartition('/')[0]}; where rendered/ is not in git: ipamc lock {lock.cluster}",
             )
