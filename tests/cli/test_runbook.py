@@ -137,6 +137,8 @@ def test_another_mode_is_under_way_before_and_after_its_consent(
     assert asked(capsys, "--base", "HEAD~1") == [found]
     keys = [step["key"] for step in found["phases"][0]["waves"][0]["steps"]]
     assert keys == ["apply", "seeds", "shown", "flags", "agents", "audit"]
+    (flags,) = found["phases"][0]["waves"][0]["steps"][3]["commands"]
+    assert "--set-json=operator.extraArgs=[]" in flags, "reused values would keep --ipam=kubernetes"
 
 
 def test_the_plan_says_the_same_steps(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def order(lock: Lock, before: Cluster | None, plan: Plan, run: Commands) -> tupl
 
 def _of_mode(old: Mode, before: Cluster | None, plan: Plan, run: Commands) -> Iterator[Step]:
     cluster = plan.cluster
-    from_bystander = before.bystander if before else old is Mode.CLUSTER_POOL
+    from_bystander = old is Mode.CLUSTER_POOL and not (before and before.operator_adopts)
     yield Step(
         key="warn",
         title="between these steps restart no agent and no operator, and apply nothing else (a pipeline's apply refuses until the flags are there): in this order every node keeps its block",
