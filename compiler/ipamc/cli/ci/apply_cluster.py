@@ -129,7 +129,9 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     ) and (bool(refused) or stays(after, name, changed))
     if not given:
         phase(f"looking for what left the tree of {name}")
-        well &= name_left_over(kube, after, folder, seen.live, functools.partial(_nodes, kube), prune=options.prune)
+        well &= name_left_over(
+            kube, after, folder, seen.live, functools.partial(_nodes, kube), prune=options.prune
+        )
     return well and not withheld and not refused
 
 
