@@ -230,7 +230,7 @@ def test_a_block_that_was_left_counts_until_it_is_released(capsys: pytest.Captur
     assert main(["compile", "blue"]) == 1
     text = capsys.readouterr().err
     assert "overlaps 10.2.0.0/27 of node red-1 of cluster red" in text
-    assert " ::: clusters/red/ipam.lock:2:1: 10.2.0.0/27 belongs to cluster red here\n" in text
+    assert " ::: clusters/red/ipam.lock:2:10: 10.2.0.0/27 belongs to cluster red here\n" in text
     assert " = help: once no pod uses it: ipamc lock red --release 10.2.0.0/27\n" in text
     assert main(["lock", "red", "--release", "10.2.0.0/27"]) == 0
     assert main(ALL) == 0

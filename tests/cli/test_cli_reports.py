@@ -141,8 +141,8 @@ def test_a_plan_that_failed_does_not_pass_for_a_clean_one(
 def test_so_is_one_before_any_cluster(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(repository / "clusters")
-    assert main(["compile", "--report=sarif=../out/sarif"]) == 1
+    monkeypatch.chdir(repository.parent)
+    assert main(["compile", f"--report=sarif={repository.name}/out/sarif"]) == 1
     assert "there is no folder clusters/ here" in capsys.readouterr().err
     assert (
         "there is no folder clusters/ here"

@@ -205,8 +205,8 @@ def test_it_writes_nothing(lab: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--node", "n1"], "are for --change"),
         (["--change", "mode", "--base", "HEAD"], "omit one"),
         (["--change", "renumber", "--node", "n9"], "n9: no such node"),
-        (["--change", "move"], "is not one of"),
-        (["--wave-size", "0"], "0 is not in the range"),
+        (["--change", "move"], "'move' is no value of --change: did you mean mode?"),
+        (["--wave-size", "0"], "0 is no value of --wave-size, which is from 1 to 100000"),
     ],
 )
 def test_a_wrong_request_is_a_usage_error(

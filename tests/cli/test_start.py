@@ -43,6 +43,7 @@ def test_the_version_and_the_names_of_verbs_import_no_library_but_click(reposito
     for found in (imported(repository, "--version"), imported(repository, "", **words)):
         assert {name for name in found if name.startswith("ipamc.")} <= {
             "ipamc.__main__",
+            "ipamc._version",
             "ipamc.cli",
             "ipamc.cli.command",
             "ipamc.model",

@@ -204,7 +204,7 @@ def test_a_refused_cluster_is_not_tested(capsys: pytest.CaptureFixture[str]) -> 
     write("clusters/red/pools.yaml", "no: pools")
     code, out, said = run(capsys, "test")
     assert (code, out.count("\n")) == (1, 3)
-    assert "red: not tested: 2 errors" in said
+    assert "red: not tested: 1 error" in said
 
 
 def test_a_test_that_fails_refuses_compile_lock_and_plan(capsys: pytest.CaptureFixture[str]) -> None:

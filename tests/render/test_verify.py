@@ -293,7 +293,7 @@ BUGS = {
     ),
     "no YAML": Bug(
         *("kubernetes", "node", "  podCIDRs:\n", "\tpodCIDRs:\n"),
-        ("nodes/000/nodes.yaml:11: found a tab character that violates indentation",),
+        ("nodes/000/nodes.yaml:11: a tab in the indentation",),
     ),
     "a document too many": Bug(
         *("kubernetes", "node", "\nspec:\n", "\n---\nspec:\n"),

@@ -18,7 +18,7 @@ def test_objects_are_read_in_order_without_empty_documents() -> None:
     ("text", "problem"),
     [
         ("- a\n", "x: Expected `object`, got `array`"),
-        ("a: [\n", "x: did not find expected node content"),
+        ("a: [\n", "x: the file ends inside a value"),
         ("- " * 100_000, "x: more than 100 levels of nesting"),
         ("[" * 100_000, "x: more than 100 levels of nesting"),
     ],

@@ -167,6 +167,7 @@ def _start(text: str) -> None:
     }
     if there and all(has.values()):
         _say(folder, "has a Cluster, pools and nodes already, which stay as they are")
+        _write_schemas(folder)  # a run that was stopped may have left some out
         return
     files = first_files(name, _families(texts), _mode(disk.read_lock(folder)) if there else "")
     for path, content in ((f"{folder}/{file}", files[file]) for file in FILES if not has[file]):

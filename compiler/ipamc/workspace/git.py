@@ -43,7 +43,7 @@ def names_of_revisions(folder: str) -> list[str]:
     found = run(
         folder, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags"
     )
-    return found.text.split("\n") if found.code == 0 else []
+    return found.text.split() if found.code == 0 else []
 
 
 def trunk(folder: str) -> str:
