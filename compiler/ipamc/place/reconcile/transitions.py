@@ -196,7 +196,8 @@ def adopt(node: NodeState, run: Run) -> NodeState:
     have = {line.block.family for line in node.in_use} if node.shown else set()
     shown = [block for block in node.shown if block.block.family not in have]
     ours = [block for block in shown if not run.foreign(block)]
-    shown = ours or shown  # a node may have blocks of other pools beside ours
+    if ours or have:  # a node may have blocks of other pools beside ours, of another family as well
+        shown = ours
     return _holding(node, shown, StaleReason.NEWCOMER, run) if shown else node
 
 
