@@ -21,6 +21,7 @@ FLAGS = (
 )
 
 Open = Callable[..., Page]
+Blank = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
@@ -36,13 +37,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Open]:
-    """Return a function that opens a page from the disk, and fails the test for anything that it complains about."""
+def blank(browser: Browser) -> Iterator[Blank]:
+    """Return a function that makes a page, and fails the test for what the browser complains about, or asks for that is not ours."""
     complaints: list[str] = []
     contexts = []
 
-    def opened(
-        path: Path, width: int = 1400, scheme: str = "light", *, script: bool = True, to: str = ""
+    def blank(
+        ours: Callable[[str], bool], width: int = 1400, scheme: str = "light", *, script: bool = True
     ) -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": 900},
@@ -57,18 +58,27 @@ def opened(browser: Browser) -> Iterator[Open]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(
             "request",
-            lambda request: (
-                complaints.append(f"asks for {request.url}")
-                if request.url.split("#")[0] != path.as_uri()
-                else None
-            ),
+            lambda request: complaints.append(f"asks for {request.url}") if not ours(request.url) else None,
         )
+        return page
+
+    yield blank
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def opened(blank: Blank) -> Open:
+    """Return a function that opens a page from the disk; it is one file, and nothing else may be asked for."""
+
+    def opened(
+        path: Path, width: int = 1400, scheme: str = "light", *, script: bool = True, to: str = ""
+    ) -> Page:
+        page = blank(lambda url: url.split("#")[0] == path.as_uri(), width, scheme, script=script)
         page.goto(path.as_uri() + to)
         if script:
             page.wait_for_selector("html[data-ready=yes]", timeout=15_000)
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return opened

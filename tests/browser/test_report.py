@@ -90,13 +90,15 @@ def commit(nodes: dict[str, dict[str, str]], day: str, subject: str, monkeypatch
     git("commit", "--quiet", "--message", subject, day=day)
 
 
-def three_weeks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def three_weeks(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Commit a history: three nodes; one more and one less a week later; two more a week after that."""
     racks = {f"n{number}": {"rack": "b" if number == 2 else "a", "zone": "z1"} for number in range(1, 7)}
     chosen = [("n1", "n2", "n3"), ("n1", "n2", "n4"), ("n1", "n2", "n4", "n5", "n6")]
     days = ["2026-11-01", "2026-11-08", "2026-11-18"]
     for names, day in zip(chosen, days, strict=True):
         commit({name: racks[name] for name in names}, day, f"nodes of {day}", monkeypatch)
+    return work
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -168,8 +170,8 @@ def same(pool: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     return cut
 
 
-def test_who_has_an_address(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_who_has_an_address(opened: Open) -> None:
     page = opened(report())
     assert "n1 · 10.1.0.0/26 · held" in search(page, "10.1.0.7")
     assert page.locator("#panel h2").inner_text() == "n1"
@@ -187,8 +189,8 @@ def test_who_has_an_address(work: Path, opened: Open, monkeypatch: pytest.Monkey
     assert page.locator("#panel").is_hidden()
 
 
-def test_a_link_leads_to_a_node(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_a_link_leads_to_a_node(opened: Open) -> None:
     path = report()
     page = opened(path, to="#10.2.0.9")
     assert "n2" in panel(page)
@@ -197,8 +199,8 @@ def test_a_link_leads_to_a_node(work: Path, opened: Open, monkeypatch: pytest.Mo
     assert page.locator("details.pool").nth(1).get_attribute("open") is not None
 
 
-def test_what_did_last_week_change(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_what_did_last_week_change(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     page = opened(report())
     said = page.locator(".week").inner_text()
     assert said == "In the last 7 days, since the version of 2026-11-08: 2 nodes got blocks."
@@ -210,8 +212,8 @@ def test_what_did_last_week_change(work: Path, opened: Open, monkeypatch: pytest
     assert quiet.startswith("Nothing changed in the last 7 days; the last change is of 2026-11-18: ")
 
 
-def test_the_slider_shows_each_version(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_the_slider_shows_each_version(opened: Open) -> None:
     page = opened(report())
     for number, names in enumerate((["n1", "n2", "n3"], ["n1", "n2", "n3", "n4"])):
         page.locator("input[type=range]").fill(str(number))
@@ -226,8 +228,8 @@ def test_the_slider_shows_each_version(work: Path, opened: Open, monkeypatch: py
     assert "went away" in page.locator(".legend").inner_text()
 
 
-def test_which_pools_take_whom(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_which_pools_take_whom(opened: Open) -> None:
     page = opened(report())
     assert "1 pool with a nodeSelector that selects no node: nobody" in page.inner_text("main")
     room = page.locator(".by-label tbody tr").all_inner_texts()
@@ -248,8 +250,8 @@ def test_pools_without_reasons_find_their_nodes(
     assert "first: a" in panel(page)
 
 
-def test_a_plan_shows_before_and_after(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_a_plan_shows_before_and_after(opened: Open) -> None:
     path = Path("plan.html").resolve()
     path.write_text(run("plan", "--base", "HEAD~1", "--output", "html").stdout)
     page = opened(path)
@@ -259,8 +261,8 @@ def test_a_plan_shows_before_and_after(work: Path, opened: Open, monkeypatch: py
     assert sorted(page.evaluate(lit)) == ["n5", "n6"]
 
 
-def test_the_picture_of_a_plan(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_the_picture_of_a_plan(opened: Open) -> None:
     path = Path("plan.svg").resolve()
     path.write_text(run("plan", "--base", "HEAD~1", "--output", "svg").stdout)
     page = opened(path, script=False)
@@ -300,8 +302,8 @@ def test_clusters_of_every_sort(opened: Open, tmp_path: Path) -> None:
 # Hands
 
 
-def test_a_click_on_a_block(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_a_click_on_a_block(opened: Open) -> None:
     page = opened(report())
     x, y, wide, high = page.evaluate(
         """() => { const map = page.views[0].maps[0], layout = map.layout(), block = parseCidr("10.1.0.128/26");
@@ -314,8 +316,8 @@ def test_a_click_on_a_block(work: Path, opened: Open, monkeypatch: pytest.Monkey
     assert "n4" in panel(page)
 
 
-def test_a_keyboard_is_enough(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_a_keyboard_is_enough(opened: Open) -> None:
     page = opened(report())
     page.keyboard.press("/")
     assert page.evaluate("() => document.activeElement.id") == "search"
@@ -329,12 +331,8 @@ def test_a_keyboard_is_enough(work: Path, opened: Open, monkeypatch: pytest.Monk
     assert page.locator("#panel").is_hidden()
 
 
-def test_who_does_not_see_the_map_has_a_table(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_who_does_not_see_the_map_has_a_table(opened: Open) -> None:
     page = opened(report())
     assert all(page.locator("canvas").evaluate_all("(all) => all.map((one) => one.ariaLabel.length > 40)"))
     inputs = page.locator("input, select").evaluate_all(
@@ -353,24 +351,15 @@ def test_who_does_not_see_the_map_has_a_table(
 
 
 @pytest.mark.parametrize("width", [1400, 400])
-def test_nothing_is_wider_than_the_window(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-    width: int,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_nothing_is_wider_than_the_window(opened: Open, width: int) -> None:
     page = opened(report(), width)
     search(page, "10.1.0.7")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
-def test_without_scripts_the_tables_are_there(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_without_scripts_the_tables_are_there(opened: Open) -> None:
     page = opened(report(), script=False)
     assert page.locator("table.pools tbody tr").count() == 3
     assert "The maps, the search and the slider need the script" in page.inner_text("main")
@@ -403,8 +392,8 @@ def test_every_block_has_the_colour_of_its_state(
     assert wrong == []
 
 
-def test_light_dark_and_print(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_light_dark_and_print(opened: Open) -> None:
     path = report()
     ground = "() => getComputedStyle(document.body).backgroundColor"
     assert opened(path).evaluate(ground) == "rgb(255, 255, 255)"
@@ -465,12 +454,8 @@ def test_text_of_strangers_is_text(work: Path, opened: Open, monkeypatch: pytest
     assert "{{7*7}} ##[error]" in shown
 
 
-def test_the_policy_lets_nothing_else_in(
-    work: Path,  # noqa: ARG001
-    browser: Browser,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_the_policy_lets_nothing_else_in(browser: Browser) -> None:
     page = browser.new_page()
     page.goto(report().as_uri())
     page.evaluate(
@@ -493,13 +478,10 @@ def test_the_policy_lets_nothing_else_in(
 # Words and numbers that agree
 
 
-def test_a_block_whose_quarantine_is_over_is_free(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.usefixtures("three_weeks")
+def test_a_block_whose_quarantine_is_over_is_free(opened: Open) -> None:
     """The map, the table, the caption and `show` say the same; of an older version the map says what was then."""
-    three_weeks(monkeypatch)  # n3 is in quarantine from 2026-11-08 to 2026-11-15
+    # n3 is in quarantine from 2026-11-08 to 2026-11-15
     page = opened(report())
     states = "() => [...page.views[0].cluster.lines.since.keys()].map((index) => STATE_NAMES[page.views[0].cluster.lines.state[index]])"
     assert page.evaluate(states) == ["quarantine over"]
@@ -527,13 +509,9 @@ def test_pools_are_in_the_order_of_show(work: Path, opened: Open, monkeypatch: p
     assert page.locator(".by-label tbody th").all_inner_texts() == ["b", "a"]
 
 
-def test_an_answer_is_not_behind_the_list_of_results(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.usefixtures("three_weeks")
+def test_an_answer_is_not_behind_the_list_of_results(opened: Open) -> None:
     """The list goes when an answer opens, the keyboard goes there, and Escape leads back to the search."""
-    three_weeks(monkeypatch)
     page = opened(report())
     focus = "() => document.activeElement.id"
     search(page, "10.1.0.7")
@@ -554,12 +532,8 @@ def test_an_answer_is_not_behind_the_list_of_results(
     assert page.locator("#results").is_hidden()
 
 
-def test_a_pool_is_not_below_the_head_of_the_page(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_a_pool_is_not_below_the_head_of_the_page(opened: Open) -> None:
     page = opened(report())
     page.set_viewport_size({"width": 1400, "height": 420})
     page.locator('table.pools a[href="#pool-0-0"]').click()
@@ -568,12 +542,8 @@ def test_a_pool_is_not_below_the_head_of_the_page(
     assert head <= top < head + 40
 
 
-def test_a_map_on_paper_is_as_wide_as_paper(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_a_map_on_paper_is_as_wide_as_paper(opened: Open) -> None:
     page = opened(report())
     page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate("() => page.views[0].maps.map((map) => map.layout().width)") == [700] * 3
@@ -598,12 +568,8 @@ def test_a_cluster_that_is_refused_or_has_no_lock_is_told(
     assert "0 nodes with 0 blocks; 1 node of the inventory without a block; " in page.inner_text("#cluster-1")
 
 
-def test_letters_typed_before_enter_do_not_bring_the_list_back(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_letters_typed_before_enter_do_not_bring_the_list_back(opened: Open) -> None:
     page = opened(report())
     page.fill("#search", "10.1.0.7")
     page.press("#search", "Enter")
@@ -638,12 +604,8 @@ def test_room_by_label_counts_a_pool_of_two_families_once(  # one node has block
     assert "<1 % used" in page.inner_text("main")
 
 
-def test_a_pool_that_was_renamed_keeps_its_trend(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_a_pool_that_was_renamed_keeps_its_trend(opened: Open) -> None:
     path = Path("clusters/lab/cluster.yaml")
     path.write_text(path.read_text().replace("metadata: {name: a}", "metadata: {name: renamed}"))
     page = opened(report())
@@ -696,12 +658,8 @@ def test_a_block_of_very_many_rows_is_not_said_to_be_free(
     ]
 
 
-def test_many_ranges_and_lines_of_any_size_find_each_other(
-    work: Path,  # noqa: ARG001
-    opened: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    three_weeks(monkeypatch)
+@pytest.mark.usefixtures("three_weeks")
+def test_many_ranges_and_lines_of_any_size_find_each_other(opened: Open) -> None:
     page = opened(report())
     differ = page.evaluate(
         """() => {

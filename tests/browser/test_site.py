@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Blank
 
 Visit = Callable[..., Page]
 
 
 @pytest.fixture
-def visit(browser: Browser, site: Path) -> Iterator[Visit]:
-    """Return a function that opens a page of the site from the disk, and fails the test for what the browser complains about or asks others for."""
-    complaints: list[str] = []
-    contexts = []
+def visit(blank: Blank, site: Path) -> Visit:
+    """Return a function that opens a page of the site from the disk."""
 
     def visit(name: str = "index.html", width: int = 1400, scheme: str = "light") -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on(
-            "console", lambda message: complaints.append(message.text) if message.type == "error" else None
-        )
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                complaints.append(f"asks for {request.url}")
-                if not request.url.startswith((site.as_uri(), "data:", "blob:"))
-                else None
-            ),
-        )
+        page = blank(lambda url: url.startswith((site.as_uri(), "data:", "blob:")), width, scheme)
         page.goto((site / name).as_uri())
         page.wait_for_selector("article h1")
         return page
 
-    yield visit
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return visit
 
 
 SHOWN = (

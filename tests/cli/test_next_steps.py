@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-SHELL = f'ipamc() {{ "{sys.executable}" -m ipamc "$@"; }}\n'
+from tests.support.forking import serve
 
 CLUSTER = """\
 apiVersion: ipamc/v1alpha1
@@ -50,9 +49,13 @@ class Stand:
     def run(self, command: str, code: int = 0) -> str:
         """Run a command as it is typed; return what it prints."""
         done = subprocess.run(
-            ["bash", "-c", SHELL + command],
+            ["bash", "-c", command],
             cwd=self.folder,
-            env={**os.environ, "SOURCE_DATE_EPOCH": "1795305600"},
+            env={
+                **os.environ,
+                "PATH": f"{serve()}{os.pathsep}{os.environ['PATH']}",
+                "SOURCE_DATE_EPOCH": "1795305600",
+            },
             capture_output=True,
             text=True,
             timeout=60,

@@ -1,15 +1,14 @@
 """The running cluster of the README and of pages: 300 nodes in six racks on stock Cilium, as kubectl prints it.
 
-    python -m tests.support.running_cluster [--joined NAME...] > dump.json
+    python -m tests.support.running_cluster > dump.json
 
-Its nodes have the blocks that Cilium's operator gave them, in the order in which they joined, so racks are mixed. `--joined` adds Nodes that wait for a
-block: as they are with `operator: bystander`, before ipamc gives them one.
+Its nodes have the blocks that Cilium's operator gave them, in the order in which they joined, so racks are mixed.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import islice
 
@@ -19,19 +18,19 @@ RACKS, OF_A_RACK = "abcdef", 50
 RANGE = IPv4Network("10.128.0.0/15")
 
 
-def objects(joined: Sequence[str] = ()) -> Iterator[dumps.Object]:
-    """Return the objects of the dump, in order of kind as kubectl prints them. Names of `joined` end in `RACK-NUMBER`."""
+def objects() -> Iterator[dumps.Object]:
+    """Return the objects of the dump, in order of kind as kubectl prints them."""
     names = [f"node-{rack}-{number:02}" for rack in RACKS for number in range(1, OF_A_RACK + 1)]
     came = sorted(names, key=lambda name: (name[-2:], name[::-1]))  # one of each rack, then the next of each
     blocks = dict(zip(came, map(str, islice(RANGE.subnets(new_prefix=24), len(came))), strict=True))
-    for at, name in enumerate([*names, *joined]):
+    for at, name in enumerate(names):
         labels = {
             "topology.kubernetes.io/zone": "fra1",
             "rack": name.split("-")[1],
             "kubernetes.io/os": "linux",
             "node.kubernetes.io/instance-type": "metal",
         }
-        yield dumps.node(name, labels=labels, ip=f"192.168.{at // 200}.{at % 200 + 10}", ready=name in blocks)
+        yield dumps.node(name, labels=labels, ip=f"192.168.{at // 200}.{at % 200 + 10}")
     for name, block in blocks.items():
         yield dumps.cilium_node(name, block, router=[block.replace(".0/24", ".1")])
     for name, block in blocks.items():
@@ -67,4 +66,4 @@ def objects(joined: Sequence[str] = ()) -> Iterator[dumps.Object]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(dumps.kubectl(*objects(sys.argv[2:])))
+    sys.stdout.write(dumps.kubectl(*objects()))

@@ -10,6 +10,7 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.read.schema import with_reference
 from website.reference.markdown import code
 
 Schema = Mapping[str, Any]
@@ -78,10 +79,7 @@ def _inside(
 
 def resolve(schema: Schema, defs: Schema) -> tuple[Schema, str]:
     """Return a schema with what it refers to, and the name of that; "" for none."""
-    if "$ref" not in schema:
-        return schema, ""
-    name = schema["$ref"].rpartition("/")[2]
-    return {**defs[name], **{key: value for key, value in schema.items() if key != "$ref"}}, name
+    return with_reference({"$defs": defs}, schema), schema.get("$ref", "").rpartition("/")[2]
 
 
 def type_of(schema: Schema) -> str:

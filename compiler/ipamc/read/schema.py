@@ -33,6 +33,14 @@ def resolve_reference(root: Schema, schema: Schema) -> Schema:
     return schema
 
 
+def with_reference(root: Schema, schema: Schema) -> Schema:
+    """Return a schema with what its `$ref` leads to in `$defs`; what it says itself goes before."""
+    if "$ref" not in schema:
+        return schema
+    own = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**resolve_reference(root, {"$ref": schema["$ref"]}), **own}
+
+
 def below(root: Schema, schema: Schema, key: str | int) -> Schema | None:
     """Return the schema of a member or an item; None if there is none."""
     schema = resolve_reference(root, schema)

@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ipamc.read.schema import with_reference
+
 _DEEPEST = 12
 
 
@@ -95,12 +97,7 @@ def _inner(part: Mapping[str, Any], path: str, root: Mapping[str, Any], depth: i
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(schema, Mapping):
-        return {}
-    target: Any = root
-    for step in str(schema.get("$ref", "")).removeprefix("#").strip("/").split("/"):
-        target = target[step] if step else target
-    return {**target, **schema} if "$ref" in schema else schema
+    return with_reference(root, schema) if isinstance(schema, Mapping) else {}
 
 
 def _type(part: Mapping[str, Any], root: Mapping[str, Any]) -> str:
