@@ -170,7 +170,7 @@ def _shown(done: Compilation) -> list[Block]:
     cluster = done.plan.cluster
     shown = [block for node in cluster.nodes for block in node.pod_cidrs]
     for node in cluster.cilium_nodes:
-        shown += [block for block, _ in (*node.blocks, *node.allocated)]
+        shown += [*node.blocks, *(block for block, _ in node.allocated)]
         shown += node.addresses
     return shown
 

@@ -79,7 +79,7 @@ def test_pins_are_free_but_not_for_newcomers() -> None:
 
 
 def test_excluded_addresses_count_as_reserved_and_ghosts_as_held() -> None:
-    ghost = CiliumNode("gone", AT, blocks=((parse_block("10.0.0.128/27"), ""),))
+    ghost = CiliumNode("gone", AT, blocks=(parse_block("10.0.0.128/27"),))
     use = count(pool(at("10.0.0.0/24"), 27), excluded=at("10.0.0.0/25"), cilium_nodes=(ghost,)).use
     assert (use.reserved, use.held, use.free, use.blocks_free) == (128, 32, 96, 3)
 
@@ -144,6 +144,6 @@ def test_the_same_as_a_walk(wanted: list[Block], reserved: list[Block], states: 
 def test_a_released_block_that_a_machine_has_is_not_free() -> None:
     """A CiliumNode without a node has it: it counts as held, and is no room."""
     line = Line(block=parse_block("10.0.0.0/27"), node="gone", state=State.RELEASED)
-    ghost = CiliumNode("gone", AT, blocks=((parse_block("10.0.0.0/27"), ""),))
+    ghost = CiliumNode("gone", AT, blocks=(parse_block("10.0.0.0/27"),))
     use = count(pool(at("10.0.0.0/24"), 27), (line,), cilium_nodes=(ghost,)).use
     assert (use.held, use.released, use.free, use.blocks_free) == (32, 0, 224, 7)

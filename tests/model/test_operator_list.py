@@ -22,8 +22,7 @@ MASKS = {4: 26, 6: 122}
 def cluster(*pools: object, seen: dict[str, list[str]] | None = None, **fields: object) -> Cluster:
     """Make a cluster whose operator adopts, with CiliumNodes."""
     found = tuple(
-        CiliumNode(name, AT, tuple((block(cidr), "") for cidr in cidrs))
-        for name, cidrs in sorted((seen or {}).items())
+        CiliumNode(name, AT, tuple(map(block, cidrs))) for name, cidrs in sorted((seen or {}).items())
     )
     return replace(made(*pools, **fields), operator="adopt", cilium_nodes=found)  # type: ignore[arg-type]
 

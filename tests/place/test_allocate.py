@@ -19,7 +19,7 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Demand, Offer, Origin, Reconciled, Stale, StaleReason
+from ipamc.model.plan import Demand, Offer, Origin, Reconciled, ShownBlock, Stale, StaleReason
 from ipamc.place.allocate.allocate import allocate
 from tests.support.brute_force import brute_force
 from tests.support.pools import AT, TODAY, block, cluster, offer, pool, reconciled, want
@@ -103,7 +103,8 @@ def worlds(draw: st.DrawFn) -> World:
     return World(
         made,
         replace(
-            reconciled(lines, draw(st.permutations(demands))), taken=tuple(Range(each, AT) for each in taken)
+            reconciled(lines, draw(st.permutations(demands))),
+            taken=tuple(ShownBlock(each, "gone", AT) for each in taken),
         ),
     )
 
@@ -188,7 +189,7 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
 
     new = {each.block: each for each in lines if each.block in plan.origins}
     pinned = {each for each, origin in plan.origins.items() if origin == "pin"}
-    kept = [each.block for each in (*world.cluster.excluded, *given.taken)]
+    kept = [each.block for each in world.cluster.excluded] + [each.block for each in given.taken]
     kept += [each.block for each_pool in world.cluster.pools for each in each_pool.reserved]
     assert not any(each.overlaps(other) for each in new for other in kept)
 

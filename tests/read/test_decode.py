@@ -181,14 +181,21 @@ FULL: dict[str, dict[str, Any]] = {
     "ciliumnode.schema.json": {
         "apiVersion": "cilium.io/v2",
         "kind": "CiliumNode",
-        "metadata": FOREIGN,
+        "metadata": {**FOREIGN, "ownerReferences": [{"kind": "Node", "uid": "u-1"}]},
         "spec": {
+            "addresses": [{"type": "CiliumInternalIP", "ip": "10.0.0.7"}],
+            "health": {"ipv4": "10.0.0.8"},
+            "ingress": {"ipv6": "fd00::8"},
             "ipam": {
                 "podCIDRs": ["10.0.0.0/24"],
-                "pools": {"allocated": [{"pool": "p", "cidrs": ["10.0.0.0/24"]}], "requested": []},
+                "pools": {
+                    "allocated": [{"pool": "p", "cidrs": ["10.0.0.0/24"]}],
+                    "requested": [{"pool": "p", "needed": {"ipv4-addrs": 8, "ipv6-addrs": 8}}],
+                },
                 "pool": {"10.0.1.1": {}, "10.0.1.2": None},
-            }
+            },
         },
+        "status": {"ipam": {"operator-status": {"error": "allocator full"}, "used": {"10.0.1.1": {}}}},
     },
 }
 BY_SCHEMA = {kind.schema: kind for kind in KINDS}

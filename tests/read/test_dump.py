@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import parse_block
-from ipamc.model.diagnostics import Refused
+from ipamc.model.diagnostics import Refused, Span
 from ipamc.model.dump import Dump
 from ipamc.read.dump.read import read_dump
 from tests.support import dumps
@@ -40,11 +40,14 @@ def read(*texts: str, size: int = 1 << 20) -> Dump:
 
 
 def without_places(dump: Dump) -> list[object]:
-    return [
+    found: list[object] = [
         msgspec.structs.replace(value, file="", line=0)
-        for values in (dump.nodes, dump.cilium_nodes, dump.pods, dump.others)
+        for values in (dump.pods, dump.others)
         for value in values
     ]
+    found += [msgspec.structs.replace(node, at=Span("")) for node in dump.nodes]
+    found += [msgspec.structs.replace(seen, at=Span("")) for seen in dump.cilium_nodes]
+    return [*found, *dump.rendered]
 
 
 def in_parts(text: str) -> list[str]:
@@ -99,7 +102,7 @@ def test_what_is_kept() -> None:
 
 
 def test_an_object_has_its_line() -> None:
-    assert [node.line for node in read(LIST).nodes] == [4]
+    assert [node.at for node in read(LIST).nodes] == [Span("dump-0", 4, 1, 1)]
     assert LIST.splitlines()[read(LIST).pods[0].line - 1] == "        {"
     text = yaml.safe_dump(json.loads(LIST))
     assert text.splitlines()[read(text).pods[0].line - 1].startswith("- ")

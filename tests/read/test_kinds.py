@@ -434,7 +434,7 @@ def test_cilium_nodes() -> None:
         "apiVersion: cilium.io/v2\nkind: CiliumNode\nmetadata: {name: n1, ownerReferences: [{kind: Node}]}\n"
         'spec: {ipam: {podCIDRs: [10.0.0.0/24, "fd00::/64"], pools: {requested: [{pool: x}], allocated: [{pool: b, cidrs: [10.1.0.0/27]}, {pool: a}]}}}\n'
     ).cilium_nodes
-    assert node.blocks == tuple((block, "") for block in blocks("10.0.0.0/24", "fd00::/64"))
+    assert node.blocks == blocks("10.0.0.0/24", "fd00::/64")
     assert node.allocated == ((parse_block("10.1.0.0/27"), "b"),)
 
 

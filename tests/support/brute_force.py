@@ -137,7 +137,7 @@ def brute_force(cluster: Cluster, reconciled: Reconciled, today: str) -> BruteFo
     """Place what nodes still need, the slow way."""
     kept = [each.block for pool in cluster.pools for each in pool.reserved]
     kept += [each.block for pool in cluster.pools for some in pool.pins.values() for each in some]
-    kept += [each.block for each in (*cluster.excluded, *reconciled.taken)]
+    kept += [each.block for each in cluster.excluded] + [each.block for each in reconciled.taken]
     state = BruteForce(
         cluster, list(reconciled.lock.lines), kept, today, [each.block for each in reconciled.taken]
     )

@@ -71,7 +71,7 @@ def node(
 
 def seen(name: str, *cidrs: str) -> CiliumNode:
     """Make a CiliumNode of the live cluster."""
-    return CiliumNode(name, AT, tuple((parse_block(cidr), "") for cidr in cidrs))
+    return CiliumNode(name, AT, tuple(map(parse_block, cidrs)))
 
 
 def plan(

@@ -8,7 +8,7 @@ from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.plan import Demand, Offer, Reconciled, Want
+from ipamc.model.plan import Demand, Offer, Reconciled, ShownBlock, Want
 from ipamc.model.selector.selector import EVERY
 
 AT = Place("clusters/lab/in.yaml")
@@ -121,4 +121,9 @@ def reconciled(
         lines=tuple(sorted(made, key=lambda each: each.block)),
         path="clusters/lab/ipam.lock",
     )
-    return Reconciled(lock=lock, held=held_by_node(lock.lines), demands=tuple(demands), taken=ranges(*taken))
+    return Reconciled(
+        lock=lock,
+        held=held_by_node(lock.lines),
+        demands=tuple(demands),
+        taken=tuple(ShownBlock(each.block, "gone", each.at) for each in ranges(*taken)),
+    )

@@ -131,7 +131,7 @@ def taken_from_the_operator(
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
     for seen in cluster.cilium_nodes:
-        for shown, _ in seen.blocks if seen.name not in known else ():
+        for shown in seen.blocks if seen.name not in known else ():
             strange.setdefault(shown, []).append(seen.name)
     index = OverlapIndex(strange, lambda shown: shown)
     for block, pool, cidr in taken:

@@ -53,21 +53,19 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iter
         if node.pod_cidrs
         and (other := seen.get(node.name))
         and other.blocks
-        and sorted(node.pod_cidrs) != sorted(block for block, _ in other.blocks)
+        and sorted(node.pod_cidrs) != sorted(other.blocks)
     ]
     held, former = _held_and_former(lines, {node.name for node, _ in apart})
     differ = [
         (node, other)
         for node, other in apart
-        if not _is_moving(
-            set(node.pod_cidrs), {block for block, _ in other.blocks}, held[node.name], former[node.name]
-        )
+        if not _is_moving(set(node.pod_cidrs), set(other.blocks), held[node.name], former[node.name])
     ]
     if not differ:
         return
     (node, other), *_ = differ
     optional = cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none"
-    shown, others = _texts(node.pod_cidrs), _texts(block for block, _ in other.blocks)
+    shown, others = _texts(node.pod_cidrs), _texts(other.blocks)
     more = f"; {len(differ):,} nodes: {names(each.name for each, _ in differ)}" if differ[1:] else ""
     yield error(
         "IPC0506",
@@ -80,9 +78,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iter
                 for here, there in differ[1:PAIRS]
                 for related in (
                     Related(here.at, f"node {here.name}: {_texts(here.pod_cidrs)}"),
-                    Related(
-                        there.at, f"CiliumNode {there.name}: {_texts(block for block, _ in there.blocks)}"
-                    ),
+                    Related(there.at, f"CiliumNode {there.name}: {_texts(there.blocks)}"),
                 )
             ),
         ],

@@ -9,7 +9,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import shown, text
 from ipamc.model.cluster import Cluster, Mode, Pool
-from ipamc.model.diagnostics import Diagnostic, Place, Related, Span, error, warning
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, error, warning
 from ipamc.model.lock import Lock, State
 from ipamc.model.plan import Plan
 from ipamc.model.pool_ranges import (
@@ -300,9 +300,9 @@ def pools_lost(
 
 
 def needs_a_hand(
-    at: Place,
+    at: At,
     message: str,
-    published: Place | Span,
+    published: At,
     help_: str,
     label: str = "published here",
     make: Callable[..., Diagnostic] = warning,

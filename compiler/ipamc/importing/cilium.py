@@ -14,9 +14,9 @@ from ipamc.importing.facts import Facts
 from ipamc.importing.ranges import ranges_around, usual_size
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
-from ipamc.model.cluster import Mode, OperatorRole
+from ipamc.model.cluster import CiliumNode, Mode, Node, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
-from ipamc.model.dump import Dump, SeenCiliumNode, SeenNode, SeenNodeConfig
+from ipamc.model.dump import Dump, SeenNodeConfig
 
 OUTSIDE = "outside"
 """The name of the pool of blocks that are outside the configured ranges."""
@@ -60,7 +60,7 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     return _one_block(dump, facts, shell, ranges, masks)
 
 
-def of_node(node: SeenNode, dump: Dump) -> Blocks:
+def of_node(node: Node, dump: Dump) -> Blocks:
     """Return podCIDRs of a Node; without them those that Cilium shows, which come from annotations."""
     seen = dump.cilium_nodes_by_name.get(node.name)
     return tuple((block, "") for block in node.pod_cidrs or (seen.blocks if seen else ()))
@@ -254,7 +254,7 @@ def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     return replace(draft, pools=tuple([replace(pool, more=usage) for pool in draft.pools]))
 
 
-def _part(seen: SeenCiliumNode) -> int:
+def _part(seen: CiliumNode) -> int:
     """Return how many single addresses a node has that is said to have no block; 0 for one with a block."""
     return 0 if seen.blocks else sum(block.size for block in seen.addresses)
 

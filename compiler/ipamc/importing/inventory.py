@@ -9,8 +9,8 @@ from typing import Any
 from ipamc.importing.draft import Blocks
 from ipamc.importing.files import cilium_nodes_text, nodes_text, shown_ipam
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cluster import HOSTNAME, Mode
-from ipamc.model.dump import Dump, SeenCiliumNode, SeenNode
+from ipamc.model.cluster import HOSTNAME, CiliumNode, Mode, Node
+from ipamc.model.dump import Dump
 
 LABELS = (
     "topology.kubernetes.io/region",
@@ -30,7 +30,7 @@ def is_listed(key: str, wanted: Iterable[str]) -> bool:
     return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
 
 
-def entry(node: SeenNode, wanted: Collection[str]) -> dict[str, Any]:
+def entry(node: Node, wanted: Collection[str]) -> dict[str, Any]:
     """Return a node as a line of the inventory."""
     labels = {
         key: value
@@ -79,7 +79,7 @@ def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingP
     return cilium_nodes_text(shown)
 
 
-def _shown(seen: SeenCiliumNode, mode: Mode) -> Mapping[str, Any]:
+def _shown(seen: CiliumNode, mode: Mode) -> Mapping[str, Any]:
     """Return what a CiliumNode shows in a mode."""
     if mode is Mode.MULTI_POOL and seen.allocated:
         return shown_ipam(seen.allocated)

@@ -12,6 +12,9 @@ from ipamc.model.wording import shown
 
 BITS = {4: 32, 6: 128}
 
+Address = tuple[int, int]
+"""(family, number) of one address."""
+
 _LENGTHS = {str(length): length for length in range(8, 33)}
 """Prefix lengths of IPv4 blocks that pods may have, as they are written."""
 
@@ -189,7 +192,7 @@ def readable_blocks(texts: Iterable[object]) -> Iterator[Block]:
             continue
 
 
-def parse_address(text: str) -> tuple[int, int]:
+def parse_address(text: str) -> Address:
     """Read one address as (family, number). Raises CidrError."""
     if match := _PLAIN_V4(text):
         a, b, c, d = map(int, match.groups())

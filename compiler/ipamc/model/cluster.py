@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import Struct, field
 
-from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import Place
+from ipamc.model.cidr import Address, Block
+from ipamc.model.diagnostics import At, Place
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.selector.selector import Selector
 from ipamc.model.selector.selector_index import SelectorIndex
@@ -180,11 +180,11 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A node of the inventory. A Struct, because there are 100,000 of them."""
+    """A node, of the inventory or of a dump. A Struct, because there are 100,000 of them."""
 
     name: str
     labels: dict[str, str]
-    at: Place
+    at: At
     """The node's item or document."""
     uid: str = ""
     pod_cidrs: tuple[Block, ...] = ()
@@ -192,30 +192,58 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     max_pods: int = 0
     """0: unknown."""
     planned: bool = False
-    internal_ips: tuple[tuple[int, int], ...] = ()
-    """(family, number) of each address of type InternalIP."""
+    internal_ips: tuple[Address, ...] = ()
+    """Each address of type InternalIP."""
     live: bool = False
     """True for a `v1 Node` as the apiserver prints it, False for an entry of a NodeInventory."""
-    running: bool = False
-    """A `v1 Node` that is Ready, or has the annotations or the condition that Cilium's agent sets."""
+    ready: bool = False
+    """The kubelet says so."""
+    agent_ran: bool = False
+    """Cilium's agent set its condition or its annotations."""
+    annotations: Mapping[str, str] = {}
+    """Only those of Cilium and Calico."""
+    kubelet: str = ""
+    """`status.nodeInfo.kubeletVersion`. This and what follows is of dumps alone."""
+    unschedulable: bool = False
+    deleting: bool = False
 
     @property
     def hostname(self) -> str:
         """Return the label `kubernetes.io/hostname`; without it the name, which the label will have."""
         return self.labels.get(HOSTNAME, self.name)
 
+    @property
+    def running(self) -> bool:
+        """Return whether pods may run on the node; podCIDRs alone are kube-controller-manager's."""
+        return self.ready or self.agent_ran
+
 
 class CiliumNode(msgspec.Struct, frozen=True, gc=False):
-    """The blocks that Cilium shows for a node: evidence of what the node uses."""
+    """A `cilium.io/v2 CiliumNode`: evidence of what a node uses, in the input as in a dump."""
 
     name: str
-    at: Place
-    blocks: tuple[tuple[Block, str], ...] = ()
-    """`spec.ipam.podCIDRs` as (block, "")."""
+    at: At
+    blocks: tuple[Block, ...] = ()
+    """`spec.ipam.podCIDRs`, in its order."""
     allocated: tuple[tuple[Block, str], ...] = ()
-    """`spec.ipam.pools.allocated` (multi-pool mode) as (block, pool)."""
+    """`spec.ipam.pools.allocated` (multi-pool mode) as (block, pool), in its order."""
+    requested: tuple[tuple[str, int, int], ...] = ()
+    """`spec.ipam.pools.requested` as (pool, addresses of IPv4, addresses of IPv6)."""
     addresses: tuple[Block, ...] = ()
     """The single addresses of `spec.ipam.pool` (crd mode) as the fewest aligned blocks, by address."""
+    used: tuple[Address, ...] = ()
+    """The keys of `status.ipam.used` (crd mode)."""
+    internal_ips: tuple[Address, ...] = ()
+    """`spec.addresses` of type CiliumInternalIP: of the block that the agent had when it started."""
+    health_ips: tuple[Address, ...] = ()
+    """`spec.health` and `spec.ingress`: likewise."""
+    node_ips: tuple[Address, ...] = ()
+    """`spec.addresses` of type InternalIP."""
+    owner_uid: str = ""
+    """The uid of the Node that owns it; "" without an owner: no agent has written the object."""
+    error: str = ""
+    """`status.ipam.operator-status.error`."""
+    deleting: bool = False
 
 
 class Cluster(Struct, frozen=True, kw_only=True, dict=True):

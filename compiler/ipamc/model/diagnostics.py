@@ -67,6 +67,10 @@ class Span(Struct, frozen=True):
     source: str = ""
     """The text of `line`, for the caret display."""
 
+    def __truediv__(self, key: str | int) -> Span:
+        """Return the place of a member of what is here, which nobody looked for: the whole."""
+        return self
+
 
 At = Place | Span
 

@@ -13,15 +13,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Address, Block
+from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import Span
-
-Address = tuple[int, int]
-"""(family, number) of one address."""
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
-    """What every object of a dump has."""
+    """What every object of a dump has, but a Node and a CiliumNode: these are the values of a compile."""
 
     name: str
     file: str
@@ -33,60 +31,6 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     def at(self) -> Span:
         """Return the place of the object."""
         return Span(self.file, self.line, 1, 1) if self.line else Span(self.file)
-
-
-class SeenNode(Object, frozen=True, kw_only=True):
-    """A `v1 Node`."""
-
-    uid: str = ""
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
-    """Only those of Cilium and Calico."""
-    pod_cidrs: tuple[Block, ...] = ()
-    """`spec.podCIDRs`, in its order."""
-    internal_ips: tuple[Address, ...] = ()
-    max_pods: int = 0
-    """0: unknown."""
-    kubelet: str = ""
-    """`status.nodeInfo.kubeletVersion`."""
-    ready: bool = False
-    cilium_runs: bool = False
-    """Cilium's agent set its condition or its annotations."""
-    unschedulable: bool = False
-    created: str = ""
-    """RFC 3339 in UTC; sorts as text."""
-    deleting: bool = False
-    version: str = ""
-    """`metadata.resourceVersion`."""
-
-
-class SeenCiliumNode(Object, frozen=True, kw_only=True):
-    """A `cilium.io/v2 CiliumNode`."""
-
-    uid: str = ""
-    owner_uid: str = ""
-    """The uid of the Node that owns it; "" without an owner: no agent has written the object."""
-    annotations: Mapping[str, str] = {}
-    """Only those of Cilium and Calico."""
-    blocks: tuple[Block, ...] = ()
-    """`spec.ipam.podCIDRs`, in its order."""
-    allocated: tuple[tuple[Block, str], ...] = ()
-    """`spec.ipam.pools.allocated` as (block, pool), in its order."""
-    requested: tuple[tuple[str, int, int], ...] = ()
-    """`spec.ipam.pools.requested` as (pool, addresses of IPv4, addresses of IPv6)."""
-    addresses: tuple[Block, ...] = ()
-    """The single addresses of `spec.ipam.pool` (crd mode), as the fewest aligned blocks, by address."""
-    used: tuple[Address, ...] = ()
-    """The keys of `status.ipam.used` (crd mode)."""
-    internal_ips: tuple[Address, ...] = ()
-    """`spec.addresses` of type CiliumInternalIP: of the block that the agent had when it started."""
-    node_ips: tuple[Address, ...] = ()
-    """`spec.addresses` of type InternalIP."""
-    error: str = ""
-    """`status.ipam.operator-status.error`."""
-    created: str = ""
-    deleting: bool = False
-    version: str = ""
 
 
 class SeenPool(Object, frozen=True, kw_only=True):
@@ -196,8 +140,8 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
 
     files: tuple[str, ...]
     """As the user would type them, in the order in which they were given."""
-    nodes: tuple[SeenNode, ...] = ()
-    cilium_nodes: tuple[SeenCiliumNode, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    cilium_nodes: tuple[CiliumNode, ...] = ()
     pools: tuple[SeenPool, ...] = ()
     node_configs: tuple[SeenNodeConfig, ...] = ()
     endpoints: tuple[SeenEndpoint, ...] = ()
@@ -206,6 +150,8 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     affinities: tuple[SeenAffinity, ...] = ()
     others: tuple[SeenObject, ...] = ()
     """Objects of the kinds of `read.dump.kinds.OTHERS`: ConfigMaps, Deployments, pools of other dialects."""
+    rendered: tuple[Mapping[str, Any], ...] = ()
+    """The objects of the kinds that ipamc renders, as kubectl prints them, as far as ipamc reads them."""
     kinds: frozenset[str] = field(default_factory=frozenset)
     """The kinds of which there is an object, also those that nobody reads. A kind that is not here was not
     asked for, or the cluster has none: a dump does not tell these apart."""
@@ -218,12 +164,12 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
         return Span(self.files[0] if self.files else "")
 
     @cached_property
-    def nodes_by_name(self) -> Mapping[str, SeenNode]:
+    def nodes_by_name(self) -> Mapping[str, Node]:
         """Return the Nodes by name."""
         return {node.name: node for node in self.nodes}
 
     @cached_property
-    def cilium_nodes_by_name(self) -> Mapping[str, SeenCiliumNode]:
+    def cilium_nodes_by_name(self) -> Mapping[str, CiliumNode]:
         """Return the CiliumNodes by name."""
         return {node.name: node for node in self.cilium_nodes}
 

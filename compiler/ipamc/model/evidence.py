@@ -11,7 +11,7 @@ from functools import cached_property
 
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool, Range
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool
 from ipamc.model.fitting import Blocks
 from ipamc.model.lock import Line
 from ipamc.model.plan import ShownBlock
@@ -46,13 +46,13 @@ class Evidence:
         """
         multi = self._cluster.mode is Mode.MULTI_POOL
         own = f".{seen.name}" if self._cluster.own_pools else ""
-        blocks = (seen.allocated if multi else ()) or seen.blocks
+        blocks = (seen.allocated if multi else ()) or [(block, "") for block in seen.blocks]
         found = [
             ShownBlock(block, seen.name, seen.at, pool.removesuffix(own) if own else pool)
             for block, pool in blocks
         ]
         if self._cluster.mode is Mode.CRD:
-            whole = outermost(block for block, _ in seen.blocks)
+            whole = outermost(seen.blocks)
             found += [
                 ShownBlock(piece, seen.name, seen.at, part=True)
                 for addresses in seen.addresses
@@ -88,7 +88,7 @@ class Evidence:
             yield from self.of(node)
         yield from self.without_node()
 
-    def taken(self, lines: Iterable[Line]) -> tuple[Range, ...]:
+    def taken(self, lines: Iterable[Line]) -> tuple[ShownBlock, ...]:
         """Return the blocks that are shown without a line, except a node's own pins: they are in use.
 
         Most are of CiliumNodes without a node in the inventory.
@@ -103,9 +103,7 @@ class Evidence:
             for pin in pins
         }
         return tuple(
-            Range(shown.block, shown.at)
-            for shown in self.every()
-            if not own.cover(shown) and (shown.block, shown.node) not in pins
+            shown for shown in self.every() if not own.cover(shown) and (shown.block, shown.node) not in pins
         )
 
 

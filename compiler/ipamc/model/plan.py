@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Node, Pool, Range
-from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.model.cluster import Cluster, Node, Pool
+from ipamc.model.diagnostics import At, Diagnostic
 from ipamc.model.lock import Growth, Line, Lock, State
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -131,7 +131,7 @@ class ShownBlock(msgspec.Struct, frozen=True, gc=False):
 
     block: Block
     node: str
-    at: Place
+    at: At
     pool: str = ""
     """In multi-pool mode, the ipamc pool that Cilium has it from."""
     part: bool = False
@@ -233,7 +233,7 @@ class Reconciled(Struct, frozen=True, kw_only=True):
     """What is to be placed as pending, by consent, by node name."""
     renumbered: Mapping[str, NodeState] = field(default_factory=dict)
     """The nodes of `renumbers`, by name."""
-    taken: tuple[Range, ...] = ()
+    taken: tuple[ShownBlock, ...] = ()
     """Blocks that are in use without a line, as of CiliumNodes without a node: no node may get them."""
     origins: Mapping[Block, Origin] = field(default_factory=dict)
     """Returned or adopted."""

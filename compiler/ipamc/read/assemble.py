@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
-from ipamc.model.diagnostics import Diagnostic, Findings, Place, Span
+from ipamc.model.diagnostics import At, Diagnostic, Findings, Place, Span
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules
 from ipamc.read.kinds import Value
@@ -24,19 +24,19 @@ class Twice(NamedTuple):
     """A value that has the name of another one before it."""
 
     name: str
-    at: Place
-    first: Place
+    at: At
+    first: At
     plain: bool
     """It is an entry of an inventory, which has no metadata."""
     first_plain: bool
 
     @property
-    def name_at(self) -> Place:
+    def name_at(self) -> At:
         """The place of its name."""
         return _name_at(self.at, plain=self.plain)
 
     @property
-    def first_name_at(self) -> Place:
+    def first_name_at(self) -> At:
         """The place of the name of the other one."""
         return _name_at(self.first, plain=self.first_plain)
 
@@ -139,7 +139,7 @@ def _is_entry(value: Named) -> bool:
     return isinstance(value, Node) and not value.live
 
 
-def _name_at(at: Place, *, plain: bool) -> Place:
+def _name_at(at: At, *, plain: bool) -> At:
     return at / "name" if plain else at / "metadata" / "name"
 
 

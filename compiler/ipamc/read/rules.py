@@ -75,7 +75,7 @@ def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     )
 
 
-def same_name(what: str, twice: Sequence[str], at: Place, first: Place, *, copied: bool) -> Diagnostic:
+def same_name(what: str, twice: Sequence[str], at: At, first: At, *, copied: bool) -> Diagnostic:
     """IPC0103: no two nodes, pools, CiliumNodes or Clusters of a folder have the same name.
 
     A `v1 Node` may have the name of a `planned` entry of an inventory, and replaces it. Pools of all

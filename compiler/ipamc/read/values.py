@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import methodcaller
 from types import MappingProxyType
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from ipamc.model.cidr import Block, CidrError, network_of, parse_address, parse_block
+from ipamc.model.cidr import Address, Block, CidrError, network_of, parse_address, parse_block
 from ipamc.model.cluster import Range
-from ipamc.model.diagnostics import Diagnostic, Findings, Place
+from ipamc.model.diagnostics import At, Diagnostic, Findings, Place
 from ipamc.model.selector.calico_hints import from_kubectl
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import (
@@ -35,6 +36,28 @@ NO_LENGTHS: Lengths = MappingProxyType({})
 _values_of = methodcaller("values")
 
 
+class Values(Protocol):
+    """What the reader of a kind asks for values: a compile reports each mistake at its place, a dump leaves it out.
+
+    `keys` lead from `at` to the value.
+    """
+
+    def name(self, name: str, what: str, at: At, *keys: str) -> None:
+        """Look at a name."""
+
+    def text(self, text: str | None) -> str:
+        """Return a text; "" for None."""
+
+    def labels(self, labels: Mapping[str, str | None] | None, at: At, *keys: str) -> dict[str, str]:
+        """Return labels; a null value is "", as the apiserver stores it."""
+
+    def blocks(self, texts: Iterable[str], at: At, *keys: str | int) -> tuple[Block, ...]:
+        """Return CIDRs of either family in their order."""
+
+    def addresses(self, texts: Iterable[tuple[str | None, Keys]], at: At) -> tuple[Address, ...]:
+        """Return addresses in their order, each written at its own keys; empty texts are none."""
+
+
 class Reading(Struct):
     """The state of reading a folder: findings so far, and valid texts, so that each is checked once."""
 
@@ -46,7 +69,7 @@ class Reading(Struct):
     complete: bool = True
     """False if an unreadable document may have been the Cluster."""
 
-    def name(self, name: str, what: str, at: Place, *keys: str) -> None:
+    def name(self, name: str, what: str, at: At, *keys: str) -> None:
         """Report a name that the apiserver would refuse; `keys` lead from `at` to it."""
         if problem := subdomain_problem(name):
             self.found.append(rules.bad_name(_down(at, keys), f"the name of a {what}", name, problem))
@@ -69,7 +92,11 @@ class Reading(Struct):
         self.values |= values
         return True
 
-    def labels(self, labels: Mapping[str, str | None] | None, at: Place, *keys: str) -> dict[str, str]:
+    def text(self, text: str | None) -> str:
+        """Return a text; "" for None."""
+        return text or ""
+
+    def labels(self, labels: Mapping[str, str | None] | None, at: At, *keys: str) -> dict[str, str]:
         """Return labels, and report invalid ones. A null value is "", as the apiserver stores it."""
         result = {key: text or "" for key, text in labels.items()} if labels else {}
         if not self.keys.issuperset(result):
@@ -80,16 +107,16 @@ class Reading(Struct):
                 self._value(text, at, (*keys, key))
         return result
 
-    def _key(self, key: str, at: Place, keys: Keys) -> None:
+    def _key(self, key: str, at: At, keys: Keys) -> None:
         if key in self.keys:
             return
         if problem := label_key_problem(key):
-            place = Place(at.path, at.document, (*at.keys, *keys, key), key=True)
+            place = replace(_down(at, (*keys, key)), key=True)
             self.found.append(rules.bad_label(place, "label key", key, problem))
         else:
             self.keys.add(key)
 
-    def _value(self, value: str, at: Place, keys: Keys) -> None:
+    def _value(self, value: str, at: At, keys: Keys) -> None:
         if value in self.values:
             return
         if problem := label_value_problem(value):
@@ -100,7 +127,7 @@ class Reading(Struct):
     def block(
         self,
         text: str,
-        at: Place,
+        at: At,
         *keys: str | int,
         family: int = 0,
         pods: bool = True,
@@ -123,7 +150,17 @@ class Reading(Struct):
             self.found.append(rules.not_canonical(_down(at, keys), text, str(block)))
         return block
 
-    def blocks(self, texts: Iterable[str], at: Place, *keys: str | int) -> tuple[Block, ...]:
+    def addresses(self, texts: Iterable[tuple[str | None, Keys]], at: At) -> tuple[Address, ...]:
+        """Return addresses; an invalid one is reported."""
+        result = []
+        for text, keys in texts:
+            try:
+                result += [parse_address(text)] if text else []
+            except CidrError as problem:
+                self.found.append(rules.not_cidr(_down(at, keys), problem.reason, problem.better))
+        return tuple(result)
+
+    def blocks(self, texts: Iterable[str], at: At, *keys: str | int) -> tuple[Block, ...]:
         """Return CIDRs of either family, also such as pods cannot use; an invalid one is reported."""
         result = []
         for index, text in enumerate(texts):
@@ -171,8 +208,9 @@ class Reading(Struct):
         return EVERY
 
 
-def _down(at: Place, keys: Keys) -> Place:
+def _down(at: At, keys: Keys) -> Place:
     """Return the place of a part. Called for findings only: nearly all of 100,000 nodes have none."""
+    assert isinstance(at, Place)  # noqa: S101 - a folder's files have places, not spans
     return Place(at.path, at.document, (*at.keys, *keys)) if keys else at
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ipamc.model.diagnostics import Place, Span, count
+from ipamc.model.diagnostics import At, Span, count
 from ipamc.model.plan import Origin
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
@@ -19,7 +19,7 @@ VERSION = 1
 LIMIT = 10
 """How many of the pools that were passed over are shown to a person."""
 
-Find = Callable[[Place], Span]
+Find = Callable[[At], Span]
 """From a place in the input to its line."""
 
 _WIDTH = 13

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import Place
+from ipamc.model.diagnostics import At
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
 from ipamc.model.overlap_index import OverlapIndex
@@ -27,7 +27,7 @@ class UnheldBlock(NamedTuple):
     """The node that a pin keeps it for, or ""."""
     state: str
     """free, reserved, excluded, pinned, or a phrase."""
-    at: Place
+    at: At
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:

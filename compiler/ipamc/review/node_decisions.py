@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import Diagnostic, Place, count
+from ipamc.model.diagnostics import At, Diagnostic, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
@@ -57,7 +57,7 @@ class ExplainedBlock(Struct, frozen=True, kw_only=True):
     origin: Origin | None
     """Why it is new; None of a block of the lock."""
     why: str
-    at: Place | None = None
+    at: At | None = None
     """Where the input names this block: its pin, or the object that shows that the node has it."""
 
 
@@ -67,7 +67,7 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     cluster: str
     node: str
     status: NodeStatus
-    at: Place | None
+    at: At | None
     """The node in the inventory, or the CiliumNode that shows it."""
     labels: Mapping[str, str]
     """Those that a selector tests."""
@@ -144,7 +144,7 @@ class Decisions:
             return None
         notes = [f"pool {pool} pins blocks for it, which are kept free" for pool in pinning]
         if seen:
-            for block in dict.fromkeys(block for block, _ in (*seen.blocks, *seen.allocated)):
+            for block in dict.fromkeys((*seen.blocks, *(block for block, _ in seen.allocated))):
                 found = self.range_index.of(block)
                 given = (
                     "the operator gave it out of"
@@ -216,11 +216,11 @@ class Decisions:
                     at=self._shown(want) if origin is Origin.ADOPTED else self._pin(line),
                 )
 
-    def _pin(self, line: Line) -> Place | None:
+    def _pin(self, line: Line) -> At | None:
         """Return the place of the block's pin."""
         return self.pin_places.get(line.block)
 
-    def _shown(self, want: Want | None) -> Place | None:
+    def _shown(self, want: Want | None) -> At | None:
         """Return the place of the object that shows which blocks the node has."""
         shown = self.evidence.of(want.node) if want else ()
         return shown[0].at if shown else None  # all that a node shows is in one object

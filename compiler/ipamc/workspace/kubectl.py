@@ -131,7 +131,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         Nothing where the cluster has no such kind.
         """
         text = self.read(f"{kind}s", "get", CRDS[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
-        items = decoded(f"{kind}s", text, _list_of(shapes.KINDS.get(kind, shapes.Named))).get("items")
+        items = decoded(f"{kind}s", text, _list_of(shapes.KINDS.get(kind, shapes.ANY))).get("items")
         if odd := next((item["kind"] for item in items or () if item["kind"] != kind), None):
             raise Trouble(f"{kind}s: the cluster answers with a {odd}")
         return {identity(item): item for item in items or ()}

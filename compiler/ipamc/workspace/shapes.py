@@ -7,10 +7,12 @@ into all of them. What passes here may be read by plain look-ups; fields that no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from ipamc.read.dump import shapes as dump
+from ipamc.read.kinds import ciliumnode
 from ipamc.workspace.trouble import Trouble
 
 Text = str | None
@@ -56,92 +58,17 @@ class Metadata(msgspec.Struct):
     managed: list[Manager] | None = msgspec.field(default=None, name="managedFields")
 
 
-class Named(msgspec.Struct):
-    """An object of a kind of which only the metadata are read."""
+Spec = TypeVar("Spec")
+Status = TypeVar("Status")
+
+
+class Named(msgspec.Struct, Generic[Spec, Status]):
+    """An object: its metadata, and as much of its spec and its status as is read."""
 
     kind: str
     metadata: Metadata
-    spec: dict[str, Any] | None = None
-
-
-class NodeSpec(msgspec.Struct):
-    """The spec of a Node."""
-
-    pod_cidr: Text = msgspec.field(default=None, name="podCIDR")
-    pod_cidrs: Texts = msgspec.field(default=None, name="podCIDRs")
-    unschedulable: bool | None = None
-
-
-class Node(Named):
-    """A Node."""
-
-    spec: NodeSpec | None = None  # type: ignore[assignment]  # narrower
-
-
-class Allocated(msgspec.Struct):
-    """Blocks of a pool, or a wish for some."""
-
-    pool: Text = None
-    cidrs: Texts = None
-
-
-class Pools(msgspec.Struct):
-    """`spec.ipam.pools` of a CiliumNode."""
-
-    allocated: list[Allocated] | None = None
-    requested: list[Allocated] | None = None
-
-
-class NodeIpam(msgspec.Struct):
-    """`spec.ipam` of a CiliumNode."""
-
-    pod_cidrs: Texts = msgspec.field(default=None, name="podCIDRs")
-    pool: dict[str, Any] | None = None
-    pools: Pools | None = None
-
-
-class CiliumNodeSpec(msgspec.Struct):
-    """The spec of a CiliumNode."""
-
-    ipam: NodeIpam | None = None
-
-
-class OperatorStatus(msgspec.Struct):
-    """What the operator says about a CiliumNode."""
-
-    error: Text = None
-
-
-class IpamStatus(msgspec.Struct):
-    """`status.ipam` of a CiliumNode."""
-
-    operator: OperatorStatus | None = msgspec.field(default=None, name="operator-status")
-
-
-class CiliumNodeStatus(msgspec.Struct):
-    """The status of a CiliumNode."""
-
-    ipam: IpamStatus | None = None
-
-
-class CiliumNode(Named):
-    """A CiliumNode."""
-
-    spec: CiliumNodeSpec | None = None  # type: ignore[assignment]  # narrower
-    status: CiliumNodeStatus | None = None
-
-
-class Family(msgspec.Struct):
-    """A family of a CiliumPodIPPool."""
-
-    cidrs: Texts = None
-
-
-class PoolSpec(msgspec.Struct):
-    """The spec of a CiliumPodIPPool."""
-
-    ipv4: Family | None = None
-    ipv6: Family | None = None
+    spec: Spec | None = None
+    status: Status | None = None
 
 
 class Version(msgspec.Struct):
@@ -163,13 +90,7 @@ class Event(msgspec.Struct):
     object: dict[str, Any]
 
 
-class CiliumPodIPPool(Named):
-    """A CiliumPodIPPool."""
-
-    spec: PoolSpec | None = None  # type: ignore[assignment]  # narrower
-
-
-class ConfigMap(Named):
+class ConfigMap(Named[Any, Any]):
     """A ConfigMap."""
 
     data: Map = None
@@ -250,10 +171,12 @@ class Kustomization(msgspec.Struct):
     resources: Texts = None
 
 
-KINDS: Mapping[str, type[Named]] = {
-    "Node": Node,
-    "CiliumNode": CiliumNode,
-    "CiliumPodIPPool": CiliumPodIPPool,
+ANY = Named[dict[str, Any], Any]
+"""An object of a kind of which only the metadata are read."""
+KINDS: Mapping[str, Any] = {
+    "Node": Named[dump.NodeSpec, Any],
+    "CiliumNode": Named[ciliumnode.RawSpec, ciliumnode.RawStatus],
+    "CiliumPodIPPool": Named[dump.PoolSpec, Any],
     "ConfigMap": ConfigMap,
 }
 """The kinds of which more is read than the metadata."""
@@ -264,7 +187,7 @@ def checked(where: str, document: Any, shape: Any = None) -> Any:
     try:
         if shape is None:
             kind = document.get("kind") if isinstance(document, dict) else None
-            shape = KINDS.get(kind, Named) if isinstance(kind, str) else Named
+            shape = KINDS.get(kind, ANY) if isinstance(kind, str) else ANY
         msgspec.convert(document, shape)
     except (msgspec.ValidationError, RecursionError) as problem:
         raise Trouble(f"{where}: {problem}") from None

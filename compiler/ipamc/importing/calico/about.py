@@ -13,9 +13,9 @@ from ipamc.importing.calico.holdings import Holdings
 from ipamc.importing.calico.pools import CalicoPool
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import Mode, Node
 from ipamc.model.diagnostics import Diagnostic
-from ipamc.model.dump import Dump, SeenNode, SeenObject
+from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector_index import SelectorIndex
 
 LABELS = "projectcalico.org/labels"
@@ -89,7 +89,7 @@ def unselected(dump: Dump, active: Sequence[Group]) -> bool:
     return any(index.first(node.labels, node.name) is None for node in dump.nodes)
 
 
-def _labels_of_calico(node: SeenNode) -> Mapping[str, str]:
+def _labels_of_calico(node: Node) -> Mapping[str, str]:
     try:
         return msgspec.json.decode(node.annotations[LABELS], type=dict[str, str])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):

@@ -105,7 +105,7 @@ def _not_booked(
         elif line.state is State.PENDING:
             yield line.block
     for seen in cluster.cilium_nodes:
-        used[seen.name].update(block for block, _ in seen.blocks)
+        used[seen.name].update(seen.blocks)
     for blocks in used.values():
         if any(blocks_over(ranges, block) for block in blocks) and not all(
             block.prefix <= masks.get(block.family, 0) and index_around(ranges, block) is not None

@@ -11,6 +11,7 @@ from ipamc.model.address_sets import blocks_over, lines_over, outermost, subtrac
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Range
 from ipamc.model.lock import Line, State
+from ipamc.model.plan import ShownBlock
 
 Take = Callable[[int, Block], None]
 """Takes what is free in a range: the range by its number, and a piece that shares addresses with it."""
@@ -20,23 +21,23 @@ class BlockedRange(Struct, frozen=True, kw_only=True):
     """Addresses that no node gets though no line has them, and why: a predicate like `reserved`."""
 
     why: str
-    range: Range
+    range: Range | ShownBlock
 
 
-def blocked_ranges(cluster: Cluster, taken: Sequence[Range]) -> dict[Block, BlockedRange]:
+def blocked_ranges(cluster: Cluster, taken: Sequence[ShownBlock]) -> dict[Block, BlockedRange]:
     """Return what no node gets, by block: reserved, excluded, and `taken` by CiliumNodes without a line."""
     reserved = [cidr for pool in cluster.pools for cidr in pool.reserved]
     return {
         **{
-            cidr.block: BlockedRange(why="in use by a CiliumNode, without a line in the lock", range=cidr)
-            for cidr in taken
+            shown.block: BlockedRange(why="in use by a CiliumNode, without a line in the lock", range=shown)
+            for shown in taken
         },
         **{cidr.block: BlockedRange(why="reserved", range=cidr) for cidr in reserved},
         **{cidr.block: BlockedRange(why="excluded", range=cidr) for cidr in cluster.excluded},
     }
 
 
-def blocked(cluster: Cluster, taken: Sequence[Range]) -> list[Block]:
+def blocked(cluster: Cluster, taken: Sequence[ShownBlock]) -> list[Block]:
     """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
     pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
     return outermost([*blocked_ranges(cluster, taken), *pins])

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import CiliumNode, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.dump import Dump, SeenCiliumNode
+from ipamc.model.dump import Dump
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
 from ipamc.place.resize.decide import HIGH, Sized, Verdict
@@ -128,7 +128,7 @@ def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         )
 
 
-def _shown(plan: Plan, dump: Dump, seen: SeenCiliumNode) -> Iterator[Block]:
+def _shown(plan: Plan, dump: Dump, seen: CiliumNode) -> Iterator[Block]:
     """Yield what a node has in a dump, of blocks about which the lock decides."""
     mode = plan.cluster.mode
     if mode is Mode.KUBERNETES:

@@ -6,8 +6,8 @@ import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from ipamc.model.cidr import Block
-from ipamc.model.dump import Address, Dump
+from ipamc.model.cidr import Address, Block
+from ipamc.model.dump import Dump
 
 
 class Use:

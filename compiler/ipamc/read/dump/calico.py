@@ -19,7 +19,7 @@ _WINDOWS = "windows-reserved-ipam-handle"
 def read_calico_block(raw: shapes.CalicoBlock, item: Item, reader: Reader) -> SeenBlock | None:
     """Return an IPAMBlock; None where its CIDR cannot be read."""
     spec = raw.spec
-    found = reader.blocks([spec.cidr], item, f"IPAMBlock {raw.metadata.name}")
+    found = reader.blocks([spec.cidr])
     if not found:
         return None
     host = spec.affinity or ""
@@ -61,7 +61,7 @@ def _user(owner: shapes.BlockAttributes) -> str:
 
 def read_affinity(raw: shapes.Affinity, item: Item, reader: Reader) -> SeenAffinity | None:
     """Return a BlockAffinity; None where its CIDR cannot be read."""
-    found = reader.blocks([raw.spec.cidr], item, f"BlockAffinity {raw.metadata.name}")
+    found = reader.blocks([raw.spec.cidr])
     if not found:
         return None
     return SeenAffinity(

@@ -7,15 +7,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from ipamc.model.address_sets import aggregated
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import Address
+from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.dump import (
-    Address,
     Object,
-    SeenCiliumNode,
     SeenEndpoint,
-    SeenNode,
     SeenNodeConfig,
     SeenObject,
     SeenPod,
@@ -25,7 +23,8 @@ from ipamc.read.dump import shapes
 from ipamc.read.dump.calico import read_affinity, read_calico_block
 from ipamc.read.dump.items import Item
 from ipamc.read.dump.reader import Reader
-from ipamc.read.kinds.node import OF_CILIUM, pods
+from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
+from ipamc.read.kinds.node import read_node
 
 _REST_OF_ITEM = b'\n            "spec": {'
 """No text inside JSON has a line break, so this is the item's own key in a list that is printed with four blanks."""
@@ -43,88 +42,29 @@ _ROLES = {
 }
 
 
-def read_node(raw: shapes.Node, item: Item, reader: Reader) -> SeenNode:
+def read_live_node(raw: shapes.Node, item: Item, reader: Reader) -> Node:
     """Return a Node."""
-    metadata, spec = raw.metadata, raw.spec or shapes.NodeSpec()
-    status = raw.status or shapes.NodeStatus()
-    what = f"Node {metadata.name}"
-    conditions = status.conditions or []
-    for condition in conditions:
+    spec, status = raw.spec or shapes.NodeSpec(), raw.status or shapes.NodeStatus()
+    for condition in status.conditions or ():
         reader.seen_at(condition.last_heartbeat_time, condition.last_transition_time)
-    reader.seen_at(metadata.creation_timestamp)
-    cidrs = spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else [])
-    annotations = reader.annotations(metadata.annotations)
-    ips = [entry.address for entry in status.addresses or () if entry.type == "InternalIP"]
-    return SeenNode(
-        name=reader.text(metadata.name),
-        file=reader.file,
-        line=item.line,
-        uid=metadata.uid or "",
-        labels=reader.labels(metadata.labels),
-        annotations=annotations,
-        pod_cidrs=reader.blocks(cidrs, item, what),
-        internal_ips=reader.addresses(ips, item, what),
-        max_pods=pods(status.allocatable) or pods(status.capacity),
+    reader.seen_at(raw.metadata.creation_timestamp)
+    (node,) = read_node(raw, reader.at(item), reader)
+    return replace(
+        node,
         kubelet=reader.text((status.node_info or shapes.NodeInfo()).kubelet_version),
-        ready=any(condition.type == "Ready" and condition.status == "True" for condition in conditions),
-        cilium_runs=any(condition.reason == "CiliumIsUp" for condition in conditions)
-        or any(key.startswith(OF_CILIUM) for key in annotations),
         unschedulable=bool(spec.unschedulable),
-        created=metadata.creation_timestamp or "",
-        deleting=bool(metadata.deletion_timestamp),
-        version=metadata.resource_version or "",
     )
 
 
-def read_cilium_node(raw: shapes.CiliumNode, item: Item, reader: Reader) -> SeenCiliumNode:
+def read_live_cilium_node(raw: RawDocument, item: Item, reader: Reader) -> CiliumNode:
     """Return a CiliumNode."""
-    metadata, spec = raw.metadata, raw.spec or shapes.CiliumNodeSpec()
-    ipam = spec.ipam or shapes.NodeIpam()
-    status = (raw.status or shapes.CiliumNodeStatus()).ipam or shapes.IpamStatus()
-    pools = ipam.pools or shapes.NodePools()
-    what = f"CiliumNode {metadata.name}"
-    owners = [owner.uid for owner in metadata.owner_references or () if owner.kind == "Node" and owner.uid]
-    single = reader.addresses(ipam.pool or (), item, what)
-    by_type = {
-        kind: reader.addresses([entry.ip for entry in spec.addresses or () if entry.type == kind], item, what)
-        for kind in ("CiliumInternalIP", "InternalIP")
-    }
-    reader.seen_at(metadata.creation_timestamp)
-    allocated = [
-        (block, reader.text(entry.pool))
-        for entry in pools.allocated or ()
-        for block in reader.blocks(entry.cidrs or (), item, what)
-    ]
-    return SeenCiliumNode(
-        name=reader.text(metadata.name),
-        file=reader.file,
-        line=item.line,
-        uid=metadata.uid or "",
-        owner_uid=owners[0] if owners else "",
-        annotations=reader.annotations(metadata.annotations),
-        blocks=reader.blocks(ipam.pod_cidrs or (), item, what),
-        allocated=tuple(dict.fromkeys(allocated)),
-        requested=tuple([_request(entry, reader) for entry in pools.requested or ()]),
-        addresses=tuple(aggregated(Block(family, first, BITS[family]) for family, first in single)),
-        used=reader.addresses(status.used or (), item, what),
-        internal_ips=by_type["CiliumInternalIP"],
-        node_ips=by_type["InternalIP"],
-        error=(status.operator_status or shapes.OperatorStatus()).error or "",
-        created=metadata.creation_timestamp or "",
-        deleting=bool(metadata.deletion_timestamp),
-        version=metadata.resource_version or "",
-    )
-
-
-def _request(entry: shapes.Request, reader: Reader) -> tuple[str, int, int]:
-    needed = entry.needed or shapes.Needed()
-    return reader.text(entry.pool), needed.ipv4_addrs or 0, needed.ipv6_addrs or 0
+    (seen,) = read_cilium_node(raw, reader.at(item), reader)
+    return seen
 
 
 def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
     """Return a CiliumPodIPPool."""
     spec = raw.spec or shapes.PoolSpec()
-    what = f"CiliumPodIPPool {raw.metadata.name}"
     families = {family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if part}
     whole = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     return SeenPool(
@@ -132,7 +72,7 @@ def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
         file=reader.file,
         line=item.line,
         labels=reader.labels(raw.metadata.labels),
-        cidrs={family: reader.blocks(part.cidrs or (), item, what) for family, part in families.items()},
+        cidrs={family: reader.blocks(part.cidrs or ()) for family, part in families.items()},
         mask_sizes={family: part.mask_size for family, part in families.items() if part.mask_size},
         spec=whole.get("spec") or {},
     )
@@ -154,18 +94,16 @@ def read_node_config(raw: shapes.NodeConfig, item: Item, reader: Reader) -> Seen
 def read_endpoint(raw: shapes.Endpoint, item: Item, reader: Reader) -> SeenEndpoint:
     """Return a CiliumEndpoint."""
     networking = raw.status.networking if raw.status else None
-    namespace, name = raw.metadata.namespace or "", raw.metadata.name
     found: tuple[Address, ...] = ()
     node: tuple[Address, ...] = ()
     if networking:
         texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
-        found = reader.addresses(texts, item, "CiliumEndpoint", namespace, name)
-        node = reader.addresses([networking.node], item, "CiliumEndpoint", namespace, name)
+        found, node = reader.numbers(texts), reader.numbers([networking.node])
     return SeenEndpoint(
-        name=name,
+        name=raw.metadata.name,
         file=reader.file,
         line=item.line,
-        namespace=reader.text(namespace),
+        namespace=reader.text(raw.metadata.namespace),
         node_ip=node[0] if node else None,
         addresses=found,
     )
@@ -186,7 +124,7 @@ def read_pod(raw: shapes.Pod, item: Item, reader: Reader) -> SeenPod:
         line=item.line,
         namespace=reader.text(metadata.namespace),
         node=reader.text(spec.node_name),
-        addresses=reader.addresses(ips, item, "Pod", metadata.namespace or "", metadata.name),
+        addresses=reader.numbers(ips),
         host_network=bool(spec.host_network),
         phase=reader.text(status.phase),
         started=reader.text(status.start_time),
@@ -246,25 +184,37 @@ def read_other(raw: shapes.Other, item: Item, reader: Reader) -> SeenObject:
     )
 
 
+def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
+    """Return an object as kubectl prints it, as far as ipamc may own it."""
+    found: dict[str, Any] = {"kind": kind, **msgspec.to_builtins(raw)}
+    found.pop("status", None)
+    return {**found, "spec": value.spec} if isinstance(value, SeenPool) else found
+
+
+Value = Object | Node | CiliumNode
+
+
 class Kind(NamedTuple):
     """A kind of object: its struct, and the function that makes a value of it."""
 
     shape: type
-    read: Callable[[Any, Item, Reader], Object | None]
+    read: Callable[[Any, Item, Reader], Value | None]
     decode: Callable[[bytes], Any]
+    rendered: bool = False
+    """ipamc renders such objects."""
 
 
-def _kind(shape: type, read: Callable[[Any, Item, Reader], Object | None]) -> Kind:
-    return Kind(shape, read, msgspec.json.Decoder(shape).decode)
+def _kind(shape: type, read: Callable[[Any, Item, Reader], Value | None], *, rendered: bool = False) -> Kind:
+    return Kind(shape, read, msgspec.json.Decoder(shape).decode, rendered)
 
 
 _CALICO = ("crd.projectcalico.org", "projectcalico.org")
 KINDS: Mapping[tuple[str, str], Kind] = {
-    ("", "Node"): _kind(shapes.Node, read_node),
+    ("", "Node"): _kind(shapes.Node, read_live_node, rendered=True),
     ("", "Pod"): _kind(shapes.Pod, read_pod),
-    ("cilium.io", "CiliumNode"): _kind(shapes.CiliumNode, read_cilium_node),
-    ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool),
-    ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config),
+    ("cilium.io", "CiliumNode"): _kind(RawDocument, read_live_cilium_node, rendered=True),
+    ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool, rendered=True),
+    ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config, rendered=True),
     ("cilium.io", "CiliumEndpoint"): _kind(shapes.Endpoint, read_endpoint),
     **{(group, "IPAMBlock"): _kind(shapes.CalicoBlock, read_calico_block) for group in _CALICO},
     **{(group, "BlockAffinity"): _kind(shapes.Affinity, read_affinity) for group in _CALICO},

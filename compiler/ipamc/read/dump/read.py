@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
+from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Refused, Span
 from ipamc.model.dump import (
     Dump,
-    Object,
     SeenAffinity,
     SeenBlock,
-    SeenCiliumNode,
     SeenEndpoint,
-    SeenNode,
     SeenNodeConfig,
     SeenObject,
     SeenPod,
@@ -26,13 +24,14 @@ from ipamc.model.dump import (
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read.dump import rules
 from ipamc.read.dump.items import Item, items
-from ipamc.read.dump.kinds import NAMES, Kind, is_app, kind_of
+from ipamc.read.dump.kinds import NAMES, Kind, Value, is_app, kind_of, printed
 from ipamc.read.dump.reader import Reader
 from ipamc.read.syntax.document import Unreadable
 
 Source = tuple[str, Iterable[bytes]]
 """A file as the user would type it, and its bytes in pieces."""
 
+_PLACES = ("file", "line", "at")
 _NAMED = frozenset({"ConfigMap", "Deployment"})
 
 
@@ -61,7 +60,7 @@ def read_dump(
                 found.extend(broken.diagnostics)
             found.extend(reader.found)
             reader.found.clear()
-        if nodes and not found.failed and not collection.has(SeenNode):
+        if nodes and not found.failed and not collection.has(Node):
             first = collection.files[0] if collection.files else ""
             found.append(rules.no_nodes(Span(first), sorted(collection.kinds)))
     if found.failed:
@@ -75,11 +74,12 @@ class _Collection:
     def __init__(self) -> None:
         self.files: list[str] = []
         self.kinds: set[str] = set()
-        self._objects: dict[type, dict[Any, Object]] = {}
-        self._keys: dict[type, Callable[[Object], Any]] = {}
+        self.rendered: list[Mapping[str, Any]] = []
+        self._objects: dict[type, dict[Any, Value]] = {}
+        self._keys: dict[type, Callable[[Value], Any]] = {}
         """What makes an object of a type one."""
 
-    def add(self, value: Object) -> Object | None:
+    def add(self, value: Value) -> Value | None:
         """Keep a value; return the one of its type and name that is there already."""
         shape = type(value)
         known = self._objects.get(shape)
@@ -101,8 +101,8 @@ class _Collection:
     def dump(self, newest: str) -> Dump:
         return Dump(
             files=tuple(self.files),
-            nodes=self._sorted(SeenNode),
-            cilium_nodes=self._sorted(SeenCiliumNode),
+            nodes=self._sorted(Node),
+            cilium_nodes=self._sorted(CiliumNode),
             pools=self._sorted(SeenPool),
             node_configs=self._sorted(SeenNodeConfig),
             endpoints=self._sorted(SeenEndpoint),
@@ -110,12 +110,13 @@ class _Collection:
             calico_blocks=self._sorted(SeenBlock),
             affinities=self._sorted(SeenAffinity),
             others=self._sorted(SeenObject),
+            rendered=tuple(self.rendered),
             kinds=frozenset(self.kinds),
             newest=newest,
         )
 
 
-def _key_of(shape: type[Object]) -> Callable[[Object], Any]:
+def _key_of(shape: type[Value]) -> Callable[[Value], Any]:
     """Return what makes an object of a type one: its name, or kind, namespace, name and API group."""
     if shape is SeenObject:
         whole = attrgetter("kind", "namespace", "name")
@@ -141,10 +142,14 @@ def _add(item: Item, reader: Reader, collection: _Collection, found: Findings) -
         return
     if item.kind in _NAMED and getattr(raw.metadata, "name", "") not in NAMES:
         return
+    reader.item, reader.raw = item, raw
     value = kind.read(raw, item, reader)
     if value is None:
         return
-    if (first := collection.add(value)) is not None and _differ(first, value):
+    if (first := collection.add(value)) is None:
+        if kind.rendered:
+            collection.rendered.append(printed(item.kind, raw, value))
+    elif _differ(first, value):
         found.append(rules.two_states(f"{item.kind} {value.name}", reader.at(item), first.at))
 
 
@@ -154,10 +159,7 @@ def _converted(item: Item, kind: Kind) -> Any:
     return msgspec.convert(item.raw, kind.shape)
 
 
-_places = attrgetter("file", "line")
-
-
-def _differ(first: Object, second: Object) -> bool:
+def _differ(first: Value, second: Value) -> bool:
     """Tell whether two values differ in more than their places."""
-    file, line = _places(first)
-    return msgspec.structs.replace(second, file=file, line=line) != first
+    places = {key: getattr(first, key) for key in _PLACES if key in first.__struct_fields__}
+    return msgspec.structs.replace(second, **places) != first

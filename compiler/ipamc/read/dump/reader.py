@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
-from ipamc.model.cidr import Block, CidrError, parse_address, parse_block
-from ipamc.model.diagnostics import Diagnostic, Span
-from ipamc.model.dump import Address
+from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_block
+from ipamc.model.diagnostics import At, Diagnostic, Span
 from ipamc.read.dump import rules
 from ipamc.read.dump.items import Item
-
-_OURS = ("cilium.io", "io.cilium", "projectcalico.org")
-"""Parts of the keys of annotations that Cilium and Calico write."""
+from ipamc.read.syntax.document import Keys
 
 
 class Reader(Struct):
@@ -24,6 +22,10 @@ class Reader(Struct):
     texts: dict[str, str] = field(default_factory=dict)
     """Texts that many objects share: keys and values of labels, names of nodes."""
     newest: str = ""
+    item: Item | None = None
+    """What is read now, as it is in the file."""
+    raw: Any = None
+    """The same as its struct."""
     _addresses: dict[str, Address] = field(default_factory=dict)
     """Addresses by their texts: a Pod and its CiliumEndpoint have the same, and all of a node name the node's."""
 
@@ -37,19 +39,14 @@ class Reader(Struct):
             if time and time > self.newest and time.endswith("Z"):
                 self.newest = time
 
-    def labels(self, labels: Mapping[str, str | None] | None) -> dict[str, str]:
+    def name(self, *_: At | str) -> None:
+        """Look at nothing: the apiserver did."""
+
+    def labels(self, labels: Mapping[str, str | None] | None, *_: At | str) -> dict[str, str]:
         """Return labels with shared texts; a null value is ""."""
         return {self.text(key): self.text(value) for key, value in (labels or {}).items()}
 
-    def annotations(self, annotations: Mapping[str, str | None] | None) -> dict[str, str]:
-        """Return the annotations of Cilium and Calico."""
-        return {
-            self.text(key): value or ""
-            for key, value in (annotations or {}).items()
-            if any(part in key for part in _OURS)
-        }
-
-    def blocks(self, texts: Iterable[str], item: Item, what: str) -> tuple[Block, ...]:
+    def blocks(self, texts: Iterable[str], *_: At | str | int) -> tuple[Block, ...]:
         """Return CIDRs in their order, once each; report those that cannot be read."""
         good: dict[Block, None] = {}
         bad = []
@@ -58,14 +55,15 @@ class Reader(Struct):
                 good[parse_block(text, pods=False)] = None
             except CidrError:
                 bad.append(text)
-        self._report(bad, item, what)
+        self._report(bad)
         return tuple(good)
 
-    def addresses(self, texts: Iterable[str | None], item: Item, *what: str) -> tuple[Address, ...]:
-        """Return addresses in their order; report those that cannot be read. Empty texts are none.
+    def addresses(self, texts: Iterable[tuple[str | None, Keys]], *_: At) -> tuple[Address, ...]:
+        """Return addresses in their order; report those that cannot be read. Empty texts are none."""
+        return self.numbers([text for text, _ in texts])
 
-        `what` is kind and name, or kind, namespace and name.
-        """
+    def numbers(self, texts: Iterable[str | None]) -> tuple[Address, ...]:
+        """Do what `addresses` does for texts alone, of which there are 150,000."""
         good: list[Address] = []
         bad: list[str] = []
         known = self._addresses
@@ -79,14 +77,15 @@ class Reader(Struct):
                     bad.append(text)
                     continue
             good.append(address)
-        if bad:
-            kind, *name = what
-            self._report(bad, item, " ".join((kind, "/".join(name))) if name else kind)
+        self._report(bad)
         return tuple(good)
 
-    def _report(self, bad: list[str], item: Item, what: str) -> None:
-        if bad:
-            self.found.append(rules.unreadable_address(self.at(item), what, bad))
+    def _report(self, bad: list[str]) -> None:
+        if bad and self.item:
+            metadata = self.raw.metadata
+            namespace = getattr(metadata, "namespace", None)
+            name = f"{namespace}/{metadata.name}" if namespace else metadata.name
+            self.found.append(rules.unreadable_address(self.at(self.item), f"{self.item.kind} {name}", bad))
 
     def at(self, item: Item) -> Span:
         """Return the place of an item."""

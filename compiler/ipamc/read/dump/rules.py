@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipamc.model.diagnostics import Diagnostic, Related, Span, error, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error, warning
 from ipamc.model.wording import shown
 
 DUMP = "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm -A -o json"
@@ -48,7 +48,7 @@ def continued(at: Span) -> Diagnostic:
     )
 
 
-def two_states(what: str, at: Span, first: Span) -> Diagnostic:
+def two_states(what: str, at: At, first: At) -> Diagnostic:
     """IPC0803: no object is in a dump twice, in two states.
 
     One object twice in the same state is fine.

@@ -6,16 +6,8 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType, field
 
+from ipamc.read.kinds import node
 from ipamc.read.kinds.base import Foreign, Text
-from ipamc.read.kinds.ciliumnode import RawPools
-from ipamc.read.kinds.node import RawAddress, RawAmounts
-
-
-class Owner(Foreign):
-    """An entry of `metadata.ownerReferences`."""
-
-    kind: str | None = None
-    uid: str | None = None
 
 
 class Metadata(Foreign):
@@ -25,19 +17,20 @@ class Metadata(Foreign):
     namespace: str | None = None
     uid: str | None = None
     labels: dict[str, str | None] | None = None
-    annotations: dict[str, str | None] | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    resource_version: str | None = None
-    owner_references: list[Owner] | None = None
 
 
-class Condition(Foreign):
+class NodeMetadata(node.RawMetadata):
+    """`metadata` of a Node."""
+
+    annotations: dict[str, str | None] | None = None  # type: ignore[assignment]  # narrower
+    creation_timestamp: str | None = None
+
+
+class Condition(node.RawCondition):
     """An entry of `status.conditions`."""
 
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
     last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
 
@@ -48,99 +41,25 @@ class NodeInfo(Foreign):
     kubelet_version: str | None = None
 
 
-class NodeStatus(Foreign):
+class NodeStatus(node.RawStatus):
     """`status` of a Node."""
 
-    conditions: list[Condition] | None = None
-    addresses: list[RawAddress] | None = None
-    allocatable: RawAmounts | None = None
-    capacity: RawAmounts | None = None
+    conditions: list[Condition] | None = None  # type: ignore[assignment]  # narrower
     node_info: NodeInfo | None = None
 
 
-class NodeSpec(Foreign):
+class NodeSpec(node.RawSpec):
     """`spec` of a Node."""
 
-    pod_cidr: str | None = field(name="podCIDR", default=None)
-    pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
     unschedulable: bool | None = None
 
 
-class Node(Foreign):
-    """A Node."""
+class Node(node.RawNode):
+    """A Node, with what only a dump tells."""
 
-    metadata: Metadata
+    metadata: NodeMetadata
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
-
-
-class Needed(Foreign):
-    """`needed` of a request."""
-
-    ipv4_addrs: int | None = field(name="ipv4-addrs", default=None)
-    ipv6_addrs: int | None = field(name="ipv6-addrs", default=None)
-
-
-class Request(Foreign):
-    """An entry of `spec.ipam.pools.requested`."""
-
-    pool: str
-    needed: Needed | None = None
-
-
-class NodePools(RawPools):
-    """`spec.ipam.pools` of a CiliumNode."""
-
-    requested: list[Request] | None = None
-
-
-class NodeIpam(Foreign):
-    """`spec.ipam` of a CiliumNode."""
-
-    pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
-    pools: NodePools | None = None
-    pool: dict[str, Any] | None = None
-
-
-class TypedAddress(Foreign):
-    """An entry of `spec.addresses` of a CiliumNode."""
-
-    type: str | None = None
-    ip: str | None = None
-
-
-class CiliumNodeSpec(Foreign):
-    """`spec` of a CiliumNode."""
-
-    ipam: NodeIpam | None = None
-    addresses: list[TypedAddress] | None = None
-
-
-class OperatorStatus(Foreign):
-    """`status.ipam.operator-status`."""
-
-    error: str | None = None
-
-
-class IpamStatus(Foreign):
-    """`status.ipam` of a CiliumNode."""
-
-    operator_status: OperatorStatus | None = field(name="operator-status", default=None)
-    used: dict[str, Any] | None = None
-
-
-class CiliumNodeStatus(Foreign):
-    """`status` of a CiliumNode."""
-
-    ipam: IpamStatus | None = None
-
-
-class CiliumNode(Foreign):
-    """A CiliumNode."""
-
-    metadata: Metadata
-    spec: CiliumNodeSpec | None = None
-    status: CiliumNodeStatus | None = None
 
 
 class PoolFamily(Foreign):

@@ -17,7 +17,7 @@ from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.wording import listing, nearest
 from ipamc.read.kinds.calico import RawCalicoPool, read_calico_pool
-from ipamc.read.kinds.ciliumnode import RawCiliumNode, read_cilium_node
+from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
 from ipamc.read.kinds.cluster import RawCluster, read_cluster
 from ipamc.read.kinds.clustercidr import RawClusterCidr, read_cluster_cidr
 from ipamc.read.kinds.inventory import RawInventory, read_inventory
@@ -75,7 +75,7 @@ KINDS = (
         ("cilium.io/v2",),
         "CiliumNode",
         "ciliumnode.schema.json",
-        RawCiliumNode,
+        RawDocument,
         read_cilium_node,
         of_nodes=True,
     ),

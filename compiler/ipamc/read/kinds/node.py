@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import field
 
-from ipamc.model.cidr import CidrError, parse_address
 from ipamc.model.cluster import Node
-from ipamc.model.diagnostics import Place
-from ipamc.read import rules
+from ipamc.model.diagnostics import At
 from ipamc.read.kinds.base import Foreign, ForeignMetadata
-from ipamc.read.values import Reading
+from ipamc.read.values import Values
 
 OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
 """Prefixes of the annotations that agents write to Nodes, from 1.13 on and before."""
+_OF_NETWORKS = ("cilium.io", "io.cilium", "projectcalico.org")
+"""Parts of the keys of annotations that Cilium and Calico write."""
 _PODS = re.compile(r"\+?([0-9]{1,9})(k?)").fullmatch
 
 
@@ -70,46 +70,47 @@ class RawNode(Foreign):
     status: RawStatus | None = None
 
 
-def read_node(raw: RawNode, at: Place, reading: Reading) -> Iterator[Node]:
-    """Yield the node. A node that is being deleted still counts: it holds its block until it is gone."""
+def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
+    """Yield the node. A node that is being deleted still counts: it holds its block until it is gone.
+
+    Cilium's agent sets the condition NetworkUnavailable with the reason CiliumIsUp, and annotations
+    (pkg/k8s/init.go, pkg/annotation, 1.12 to 1.20).
+    """
     metadata, spec, status = raw.metadata, raw.spec or RawSpec(), raw.status or RawStatus()
-    reading.name(metadata.name, "node", at, "metadata", "name")
+    values.name(metadata.name, "node", at, "metadata", "name")
     cidrs, field_name = spec.pod_cidrs or [], "podCIDRs"
     if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
         cidrs, field_name = [spec.pod_cidr], "podCIDR"  # wins over the list (apis/core/v1/conversion.go)
+    conditions, annotations = status.conditions or (), _of_networks(metadata.annotations or {})
+    internal = [
+        (entry.address, ("status", "addresses", index, "address"))
+        for index, entry in enumerate(status.addresses or ())
+        if entry.type == "InternalIP"
+    ]
     yield Node(
-        name=metadata.name,
-        labels=reading.labels(metadata.labels, at, "metadata", "labels"),
+        name=values.text(metadata.name),
+        labels=values.labels(metadata.labels, at, "metadata", "labels"),
         at=at,
         uid=metadata.uid or "",
-        pod_cidrs=reading.blocks(cidrs, at, "spec", field_name) if cidrs else (),
+        pod_cidrs=values.blocks(cidrs, at, "spec", field_name) if cidrs else (),
         max_pods=pods(status.allocatable) or pods(status.capacity),
-        internal_ips=tuple(_addresses(status.addresses or [], at, reading)),
+        internal_ips=values.addresses(internal, at),
         live=True,
-        running=_is_running(metadata, status),
+        ready=any(condition.type == "Ready" and condition.status == "True" for condition in conditions),
+        agent_ran=any(condition.reason == "CiliumIsUp" for condition in conditions)
+        or any(key.startswith(OF_CILIUM) for key in annotations),
+        annotations=annotations,
+        deleting=bool(metadata.deletion_timestamp),
     )
 
 
-def _is_running(metadata: RawMetadata, status: RawStatus) -> bool:
-    """Tell whether a node runs pods: the kubelet says that it is ready, or Cilium's agent was there.
-
-    The agent sets the condition NetworkUnavailable with the reason CiliumIsUp, and annotations
-    (pkg/k8s/init.go, pkg/annotation, 1.12 to 1.20). podCIDRs alone are kube-controller-manager's.
-    """
-    return any(
-        (condition.type == "Ready" and condition.status == "True") or condition.reason == "CiliumIsUp"
-        for condition in status.conditions or ()
-    ) or any(key.startswith(OF_CILIUM) for key in metadata.annotations or ())
-
-
-def _addresses(addresses: list[RawAddress], at: Place, reading: Reading) -> Iterator[tuple[int, int]]:
-    for index, entry in enumerate(addresses):
-        if entry.type == "InternalIP" and entry.address:
-            try:
-                yield parse_address(entry.address)
-            except CidrError as problem:
-                place = at / "status" / "addresses" / index / "address"
-                reading.found.append(rules.not_cidr(place, problem.reason, problem.better))
+def _of_networks(annotations: Mapping[str, object]) -> dict[str, str]:
+    """Return the annotations of Cilium and Calico."""
+    return {
+        key: value if isinstance(value, str) else ""
+        for key, value in annotations.items()
+        if any(part in key for part in _OF_NETWORKS)
+    }
 
 
 def pods(amounts: RawAmounts | None) -> int:

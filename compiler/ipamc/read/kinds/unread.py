@@ -13,7 +13,7 @@ from ipamc.read.syntax.document import Keys
 _NOTHING = frozenset[str]()
 _AMOUNTS = frozenset(RawAmounts.__struct_encode_fields__)
 _PARTS = {
-    "metadata": {"managedFields": _NOTHING, "ownerReferences": _NOTHING},
+    "metadata": {"managedFields": _NOTHING},
     "status": {
         "allocatable": _AMOUNTS,
         "capacity": _AMOUNTS,

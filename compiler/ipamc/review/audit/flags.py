@@ -100,7 +100,7 @@ def _same(one: str, other: str) -> bool:
 
 def _gave_every_block(scene: Scene) -> bool:
     """Tell whether CiliumNodes of the input show every block that the lock has: ipamc chose none of them."""
-    shown = {(seen.name, block) for seen in scene.cluster.cilium_nodes for block, _ in seen.blocks}
+    shown = {(seen.name, block) for seen in scene.cluster.cilium_nodes for block in seen.blocks}
     held = [(line.node, line.block) for line in scene.lock.lines if line.in_use]
     return bool(held) and all(entry in shown for entry in held)
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ipamc.model.cilium.versions import usable_addresses
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import CiliumNode, Mode
 from ipamc.model.diagnostics import Related, error, note, warning
-from ipamc.model.dump import SeenCiliumNode
 from ipamc.model.wording import shown as quoted
 from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more
 from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
@@ -40,7 +39,7 @@ def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:
     if not errors:
         return
     verdict = judge(errors, _written(scene))
-    by_severity: dict[str, list[SeenCiliumNode]] = {"error": [], "warning": [], "note": []}
+    by_severity: dict[str, list[CiliumNode]] = {"error": [], "warning": [], "note": []}
     for name in sorted({**verdict.failures, **verdict.restart}):
         seen = scene.dump.cilium_nodes_by_name[name]
         by_severity[_severity(scene, seen)].append(seen)
@@ -81,13 +80,13 @@ def _written(scene: Scene) -> Written:
     )
 
 
-def _severity(scene: Scene, seen: SeenCiliumNode) -> str:
+def _severity(scene: Scene, seen: CiliumNode) -> str:
     """Return how severe an error is now. The most severe of its causes decides."""
     causes = [line.strip() for line in seen.error.splitlines() if line.strip()]
     return min((_of_cause(scene, seen, cause) for cause in causes), key=("error", "warning", "note").index)
 
 
-def _of_cause(scene: Scene, seen: SeenCiliumNode, cause: str) -> str:
+def _of_cause(scene: Scene, seen: CiliumNode, cause: str) -> str:
     if found := _REQUESTED(cause) or _UNKNOWN(cause):
         block = next(iter(parsed([found[1].strip("(),")])), None)
         mine = [shown.block for shown in scene.shown.get(seen.name, ())]
@@ -105,7 +104,7 @@ def _of_cause(scene: Scene, seen: SeenCiliumNode, cause: str) -> str:
     return "warning"
 
 
-def _asks_for_more(scene: Scene, seen: SeenCiliumNode) -> bool:
+def _asks_for_more(scene: Scene, seen: CiliumNode) -> bool:
     """Tell whether an agent asks a pool for more addresses than its blocks have."""
     for pool, four, six in seen.requested:
         for family, number in ((4, four), (6, six)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 
-from ipamc.model.cidr import BITS, Block, address_text
+from ipamc.model.cidr import BITS, Address, Block, address_text
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, warning
-from ipamc.model.dump import Address, SeenEndpoint, SeenPod
+from ipamc.model.dump import SeenEndpoint, SeenPod
 from ipamc.review.audit.scene import CALICO, SHOWN, Found, Scene, Told, whose
 
 YOUNG = 300

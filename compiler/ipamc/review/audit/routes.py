@@ -11,9 +11,8 @@ from ipamc.model.address_sets import blocks_over
 from ipamc.model.cidr import BITS, Block, parse_block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, text
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Related, error, note
-from ipamc.model.dump import SeenCiliumNode, SeenNode
 from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -86,7 +85,7 @@ def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
     )
 
 
-def _apart(scene: Scene) -> Iterator[tuple[SeenNode, SeenCiliumNode]]:
+def _apart(scene: Scene) -> Iterator[tuple[Node, CiliumNode]]:
     for seen in scene.dump.cilium_nodes:
         node = scene.dump.nodes_by_name.get(seen.name)
         if node and node.pod_cidrs and seen.blocks and sorted(node.pod_cidrs) != sorted(seen.blocks):
@@ -113,9 +112,7 @@ def _users(scene: Scene) -> tuple[list[Block], dict[Block, str]]:
     return sorted(owners), owners
 
 
-def _used(
-    users: tuple[Sequence[Block], dict[Block, str]], scene: Scene, node: SeenNode, seen: SeenCiliumNode
-) -> str:
+def _used(users: tuple[Sequence[Block], dict[Block, str]], scene: Scene, node: Node, seen: CiliumNode) -> str:
     """Return which other node uses what a Node says."""
     if scene.cluster.mode is Mode.KUBERNETES:
         return ""
@@ -174,7 +171,7 @@ def former_router(scene: Scene, told: Told) -> Iterator[Found]:
     """
     if any(f"local-router-ipv{family}" in (scene.config or {}) for family in (4, 6)):
         return  # the router has an address of the user's choice
-    old: list[tuple[SeenCiliumNode, Block]] = []
+    old: list[tuple[CiliumNode, Block]] = []
     for seen in scene.dump.cilium_nodes:
         if seen.name in told or not seen.internal_ips:
             continue
@@ -205,6 +202,6 @@ def _is_link_local(router: Block) -> bool:
     return any(block.contains(router) for block in _LINK_LOCAL)
 
 
-def _all_of(seen: SeenCiliumNode) -> list[Block]:
+def _all_of(seen: CiliumNode) -> list[Block]:
     blocks: Iterable[Block] = (*seen.blocks, *(block for block, _ in seen.allocated), *seen.addresses)
     return list(blocks)

@@ -8,21 +8,21 @@ from functools import cached_property
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
-from ipamc.model.diagnostics import Diagnostic, Related, Span, names
+from ipamc.model.diagnostics import At, Diagnostic, Related, names
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.seen import live_cluster, live_objects
 from ipamc.review.audit.tree import Tree
 from ipamc.review.live.config import CONFIG, OPERATOR, Running
-from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
+from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, identity
 
 SHOWN = 4
 """Of so many nodes or objects in one finding, the places are shown."""
@@ -59,13 +59,13 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def live(self) -> Mapping[str, Object]:
         """Return the objects of the dump by identity."""
-        return live_objects(self.dump)
+        return {identity(document): document for document in self.dump.rendered}
 
     @cached_property
     def shown(self) -> Mapping[str, tuple[ShownBlock, ...]]:
         """Return the blocks of each node that has some, as the mode has them; of CiliumNodes without a Node too."""
         found: dict[str, tuple[ShownBlock, ...]] = {}
-        there = live_cluster(self.cluster, self.dump)
+        there = replace(self.cluster, nodes=self.dump.nodes, cilium_nodes=self.dump.cilium_nodes)
         evidence = Evidence(there, self.lock.lines)
         for node in there.nodes:
             if blocks := evidence.of(node):
@@ -121,7 +121,7 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
         """Whether a Node shows the blocks of its node (kubernetes mode), and not the CiliumNode."""
         return self.cluster.mode is Mode.KUBERNETES
 
-    def at(self, node: str) -> Span:
+    def at(self, node: str) -> At:
         """Return the place in the dump where a node shows its blocks; of its other object if it has not that one."""
         one, other = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
         if self.shows_nodes and other is not None:
@@ -193,7 +193,7 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
         return bool(
             (seen and (seen.owner_uid or seen.internal_ips))
-            or (there and there.cilium_runs)
+            or (there and there.agent_ran)
             or node in self.pods_of.get(AGENT, {})
         )
 

@@ -18,9 +18,8 @@ from msgspec import Struct, field
 
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
+from ipamc.model.diagnostics import At, Related, count, error, names, note, warning
 from ipamc.review.audit.scene import SHOWN, Found, Scene, Told
-from ipamc.review.audit.seen import owned
 from ipamc.review.live.drift import differing
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -32,6 +31,7 @@ from ipamc.review.live.objects import (
     name_of,
     node_of,
     parsed,
+    pod_cidr_annotations,
 )
 
 Fields = dict[str, list[str]]
@@ -65,6 +65,13 @@ def three_ways(scene: Scene, told: Told) -> Iterator[Found]:
     yield from missing(scene, found.missing)
     yield from stale(scene, found.stale)
     yield from foreign(scene, found.foreign)
+
+
+def owned(document: Object) -> Object:
+    """Return a rendered object as a dump can show it: of the annotations of a Node only those with its blocks."""
+    if document["kind"] != NODE:
+        return document
+    return {**document, "metadata": {**document["metadata"], "annotations": pod_cidr_annotations(document)}}
 
 
 def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
@@ -326,12 +333,12 @@ def _values(scene: Scene, name: str, paths: Sequence[str]) -> str:
     return f"{_short(name)} ({' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'})"
 
 
-def _first_place(scene: Scene, objects: Sequence[str] | Fields) -> Span:
+def _first_place(scene: Scene, objects: Sequence[str] | Fields) -> At:
     name = next(iter(objects))
     return _seen_at(scene, name) if name in scene.live else scene.git.at(name)
 
 
-def _seen_at(scene: Scene, name: str) -> Span:
+def _seen_at(scene: Scene, name: str) -> At:
     kind, short = name.partition(" ")[0], _short(name)
     if kind in {NODE, CILIUM_NODE}:
         nodes = scene.dump.nodes_by_name if kind == NODE else scene.dump.cilium_nodes_by_name
