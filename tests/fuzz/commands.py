@@ -217,7 +217,20 @@ def _value(chance: random.Random, parameter: click.Parameter | None = None) -> s
             ({"base", "rev", "onto", "branch", "revision"}, REVISIONS),
             ({"at"}, (*REVISIONS, *DAYS)),
             ({"output", "file", "ours", "theirs", "path"}, FILES),
-            ({"node", "target", "leave", "no_pods", "renumber", "settle", "release", "rename"}, NODES),
+            (
+                {
+                    "node",
+                    "target",
+                    "leave",
+                    "no_pods",
+                    "adopt_pods",
+                    "renumber",
+                    "settle",
+                    "release",
+                    "rename",
+                },
+                NODES,
+            ),
             ({"report"}, REPORTS),
         ):
             if name in names:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Place
-from ipamc.model.fitting import Blocks, Shown
 from ipamc.model.overlap_index import OverlapIndex
+from ipamc.model.ownership import Blocks, Shown
 from ipamc.model.plan import ShownBlock
 from ipamc.model.selector.selector import Selector
 from ipamc.model.selector.selector_index import SelectorIndex

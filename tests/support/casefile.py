@@ -352,6 +352,7 @@ def _consent(flags: dict[str, list[str]]) -> Consent:
     return parse_consent(
         leave=flags.get("leave", []),
         no_pods=flags.get("no_pods", []),
+        adopt_pods=flags.get("adopt_pods", []),
         renumber=flags.get("renumber", []),
         settle=flags.get("settle", []),
         release=flags.get("release", []),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ipamc.check.evidence import which_case
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
-from ipamc.model.evidence import Evidence, gave, is_foreign
-from ipamc.model.fitting import Blocks
-from ipamc.model.lock import Line, State
+from ipamc.model.evidence import Evidence
+from ipamc.model.lock import State
+from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import Origin, Plan, ShownBlock
-from ipamc.model.range_index import RangeIndex
 
 PAIRS = 4
 """Of so many nodes in one finding, both places are shown."""
@@ -36,15 +35,13 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
         return
-    nodes = [node for node in cluster.nodes if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs]
-    lines = _lines_of(plan, {node.name for node in nodes})
-    moving = [
-        node
-        for node in nodes
-        if _is_former([ShownBlock(block, node.name, node.at) for block in node.pod_cidrs], lines[node.name])
-    ]
-    former = {node.name for node in moving}
-    for some, make in ((moving, warning), ([node for node in nodes if node.name not in former], error)):
+    law = _law(plan)
+    by_severity: dict[Make, list[Node]] = {warning: [], error: []}
+    for node in cluster.nodes:
+        if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs:
+            shown = [ShownBlock(block, node.name, node.at) for block in node.pod_cidrs]
+            by_severity[_severity(law.strays(shown))].append(node)
+    for make, some in by_severity.items():
         if not some:
             continue
         first = some[0]
@@ -57,13 +54,13 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
             f"node {first.name} has podCIDRs {_texts(first.pod_cidrs)}, but the lock holds "
             f"{_texts(wanted) or 'none'}; the field is immutable{more}",
             also=[
-                *_held_at(plan, first.name, lines),
+                *_held_at(plan, first.name),
                 *(
                     related
                     for node in some[1:PAIRS]
                     for related in (
                         Related(node.at, f"node {node.name}: {_texts(node.pod_cidrs)}"),
-                        *_held_at(plan, node.name, lines),
+                        *_held_at(plan, node.name),
                     )
                 ),
             ],
@@ -119,14 +116,17 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
     cluster = plan.cluster
     if not cluster.cilium_nodes:
         return
-    differ = list(_differing(plan))
-    lines = _lines_of(plan, {node.name for node, _, _ in differ})
-    moving = [entry for entry in differ if _is_former(entry[2], lines[entry[0].name])]
-    former = {node.name for node, _, _ in moving}
-    for some, make in (
-        (moving, warning),
-        ([entry for entry in differ if entry[0].name not in former], error),
-    ):
+    law, evidence = _law(plan), Evidence(cluster, plan.lock.lines)
+    nodes = {node.name: node for node in cluster.nodes}
+    by_severity: dict[Make, list[tuple[Node, CiliumNode, list[ShownBlock]]]] = {warning: [], error: []}
+    for seen in cluster.cilium_nodes:
+        found = nodes.get(seen.name)
+        if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
+            continue  # nobody's, or the Node counts
+        differ = [pair for pair in law.strays(evidence.by(seen)) if pair[1] in _SEVERITY]
+        if differ:
+            by_severity[_severity(differ)].append((found, seen, [shown for shown, _ in differ]))
+    for make, some in by_severity.items():
         if not some:
             continue
         node, seen, strays = some[0]
@@ -138,83 +138,47 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
             seen.at,
             f"CiliumNode {node.name} shows {_shown(strays)}, but the lock holds {held or 'nothing'}{more}",
             also=[
-                *(_held_at(plan, node.name, lines) or [Related(node.at, "the node is here")]),
+                *(_held_at(plan, node.name) or [Related(node.at, "the node is here")]),
                 *(
                     related
                     for node, seen, strays in some[1:PAIRS]
                     for related in (
                         Related(seen.at, f"CiliumNode {node.name} shows {_shown(strays)}"),
-                        *_held_at(plan, node.name, lines),
+                        *_held_at(plan, node.name),
                     )
                 ),
             ],
             help=drain
-            if make is warning and not _gave_back(plan, seen)
+            if make is warning and Ownership.OWN not in map(law.of, evidence.by(seen))
             else f"apply, and export its CiliumNode again; if it shows that then: {drain}"
             if make is warning
             else f"{_which_case(plan, node.name)}{drain}",
         )
 
 
-def _differing(plan: Plan) -> Iterator[tuple[Node, CiliumNode, list[ShownBlock]]]:
-    """Yield the nodes whose CiliumNode shows blocks that are not theirs in the lock, with these blocks."""
-    cluster = plan.cluster
-    nodes = {node.name: node for node in cluster.nodes}
-    evidence, ranges = Evidence(cluster, plan.lock.lines), RangeIndex(cluster.pools)
-    pending: dict[str, list[Block]] = defaultdict(list)
-    for line in plan.lock.lines:
-        if line.state is State.PENDING:
-            pending[line.node].append(line.block)
-    for seen in cluster.cilium_nodes:
-        node = nodes.get(seen.name)
-        if node is None or (cluster.mode is Mode.KUBERNETES and node.pod_cidrs):
-            continue  # nobody's, or the Node counts
-        mine = Blocks([*(line.block for line in plan.held.get(node.name, ())), *pending.get(node.name, ())])
-        strays: list[ShownBlock] = []
-        others: list[ShownBlock] = []
-        every = evidence.by(seen)
-        for shown in every:
-            if mine.fit(shown):
-                continue
-            found = ranges.of(shown.block)
-            pool = found.pool if found else None
-            if is_foreign(cluster, shown, pool):
-                others.append(shown)
-            # In cluster-pool mode a line follows only from one block of an `unlisted` pool to another.
-            elif cluster.mode is not Mode.MULTI_POOL or not gave(cluster, plan.operator_pools, shown, pool):
-                strays.append(shown)
-        if others and len(others) == len(every):  # a node may have blocks of other pools beside ours
-            strays = others
-        if strays:
-            yield node, seen, strays
+Make = Callable[..., Diagnostic]
+_SEVERITY: Mapping[Ownership, Make] = {
+    Ownership.FORMER: warning,  # the node has not moved yet
+    Ownership.FOREIGN: error,
+    Ownership.ANOTHERS: error,
+    Ownership.STRAY: error,
+}
+"""What a block means that a node shows and does not have. The operator's are followed."""
 
 
-def _lines_of(plan: Plan, nodes: set[str]) -> dict[str, list[Line]]:
-    """Return all lines of some nodes. O(lines), where there are such nodes."""
-    found: dict[str, list[Line]] = {name: [] for name in nodes}
-    for line in plan.lock.lines if nodes else ():
-        if line.node in found:
-            found[line.node].append(line)
-    return found
+def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
+    """Return the worst of some; nothing but the order differs where there are none."""
+    found = {_SEVERITY.get(owner, error) for _, owner in strays}
+    return warning if found == {warning} else error
 
 
-def _is_former(shown: Sequence[ShownBlock], lines: Iterable[Line]) -> bool:
-    """Tell whether a node shows blocks that the lock has for it, and such from which the lock moved it."""
-    lines = list(lines)
-    former = [line.block for line in lines if line.moved]
-    known = Blocks([*former, *(line.block for line in lines if line.in_use)])
-    return any(map(Blocks(former).fit, shown)) and all(map(known.fit, shown))
+def _law(plan: Plan) -> Law:
+    return Law(plan.cluster, plan.lock.lines, plan.operator_pools)
 
 
-def _gave_back(plan: Plan, seen: CiliumNode) -> bool:
-    """Tell whether a node shows a block that it holds, too: it was not moved, but gave another one back."""
-    held = Blocks(line.block for line in plan.held.get(seen.name, ()))
-    return any(map(held.fit, Evidence(plan.cluster, plan.lock.lines).by(seen)))
-
-
-def _held_at(plan: Plan, name: str, lines: dict[str, list[Line]]) -> list[Related]:
+def _held_at(plan: Plan, name: str) -> list[Related]:
     """Return the row of the first line that a node holds."""
-    held = next((line for line in lines[name] if line.state is State.HELD), None)
+    held = next(iter(plan.held.get(name, ())), None)
     if held is None or held not in plan.lock.written:
         return []
     return [Related(line_at(plan.lock, held), f"{name} holds {held.block} here")]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, warning
+from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import NodeState, ShownBlock
 
 PAIRS = 4
@@ -30,7 +33,7 @@ def pod_cidrs_count(cluster: Cluster) -> bool:
     )
 
 
-def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iterator[Diagnostic]:
+def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iterator[Diagnostic]:
     """IPC0506: a Node and its CiliumNode show the same blocks.
 
     It matters where podCIDRs of Nodes count: in kubernetes mode, with `patchNodes: podCIDRs`, for a BGP
@@ -55,12 +58,8 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iter
         and other.blocks
         and sorted(node.pod_cidrs) != sorted(other.blocks)
     ]
-    held, former = _held_and_former(lines, {node.name for node, _ in apart})
-    differ = [
-        (node, other)
-        for node, other in apart
-        if not _is_moving(set(node.pod_cidrs), set(other.blocks), held[node.name], former[node.name])
-    ]
+    law = Law(cluster, lines)
+    differ = [(node, other) for node, other in apart if not _is_moving(law, node, other)]
     if not differ:
         return
     (node, other), *_ = differ
@@ -88,54 +87,63 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Iterable[Line]) -> Iter
     )
 
 
-def _held_and_former(
-    lines: Iterable[Line], nodes: set[str]
-) -> tuple[Mapping[str, set[Block]], Mapping[str, set[Block]]]:
-    """Return the blocks that some nodes hold, and those from which they were moved, by node.
-
-    O(lines), where there are such nodes.
-    """
-    held: dict[str, set[Block]] = defaultdict(set)
-    former: dict[str, set[Block]] = defaultdict(set)
-    for line in lines if nodes else ():
-        if line.node in nodes and line.state is State.HELD:
-            held[line.node].add(line.block)
-        elif line.node in nodes and line.moved:
-            former[line.node].add(line.block)
-    return held, former
-
-
-def _is_moving(one: set[Block], other: set[Block], held: set[Block], former: set[Block]) -> bool:
+def _is_moving(law: Law, node: Node, other: CiliumNode) -> bool:
     """Tell whether one of two objects shows what a node holds, and the other from where it was moved."""
-    return any(
-        new <= held and old <= held | former and not old.isdisjoint(former)
-        for new, old in ((one, other), (other, one))
+    one, two = (
+        {law.of(ShownBlock(block, node.name, node.at)) for block in blocks}
+        for blocks in (node.pod_cidrs, other.blocks)
     )
+    moves = {Ownership.OWN, Ownership.FORMER}
+    return {Ownership.OWN} in (one, two) and Ownership.FORMER in one | two <= moves
 
 
-def block_unknown(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[Diagnostic]:
-    """IPC0434: of a running node that the lock does not know, the CiliumNode is in the input.
+class Unknown(NamedTuple):
+    """A running node without a line in the lock, whose block is not known."""
 
-    In every mode but kubernetes only the CiliumNode tells which block a running node has. A node runs if it
-    is Ready, or has the annotations or the condition that Cilium's agent sets; podCIDRs alone are of
-    kube-controller-manager.
+    node: Node
+    shown: tuple[ShownBlock, ...]
+    """What its object shows, where no address in use is in it."""
+    told: tuple[ShownBlock, ...]
+    """The blocks around addresses in use."""
+
+
+def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diagnostic]:
+    """IPC0434: the block of a running node that the lock does not know is known.
+
+    A node runs if it is Ready, has the annotations or the condition that Cilium's agent sets, or addresses in use;
+    podCIDRs alone are of kube-controller-manager. In kubernetes mode its Node tells the block, elsewhere its
+    CiliumNode, unless no address in use is in that.
 
     Why: the node would get another block than its pods use.
 
-    Run: `kubectl get nodes,ciliumnodes -o json > clusters/CLUSTER/nodes.json`, then `ipamc compile
-    CLUSTER`. Where no node has pods of Cilium's yet, as in a new cluster: `ipamc lock CLUSTER --no-pods
-    NODE`, or `--no-pods all`.
+    Run: `kubectl get nodes,ciliumnodes -o json > clusters/CLUSTER/nodes.json`, then `ipamc compile CLUSTER`. Or `ipamc
+    lock CLUSTER --adopt-pods all`: nodes get the blocks around the addresses in use. Where no node has pods of Cilium's
+    yet, as in a new cluster: `ipamc lock CLUSTER --no-pods all`.
     """
-    if nodes:
-        lock = f"ipamc lock {cluster.name} --no-pods"
-        yield error(
-            "IPC0434",
-            nodes[0].at,
-            f"{count(len(nodes), 'running node')} without a line in the lock and without a CiliumNode in the input: "
-            f"{names(node.name for node in nodes)}",
-            help=f"kubectl get nodes,ciliumnodes -o json > {_dump(nodes[0].at.path)}; "
-            f"if they have no pods of Cilium's yet: {lock} all, or {lock} NODE for each",
-        )
+    if not unknown:
+        return
+    first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
+    told = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.told]
+    shows = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.shown]
+    yield error(
+        "IPC0434",
+        first.at,
+        f"{count(len(unknown), 'running node')} without a line in the lock, whose blocks are not known: "
+        f"{names(each.node.name for each in unknown)}"
+        + (f"; addresses in use tell {names(told)}" if told else "")
+        + (f", and no address in use is in {names(shows)}, which the input shows" if shows else ""),
+        help=f"{_again(cluster, first)}; "
+        + (f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else "")
+        + f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each",
+    )
+
+
+def _again(cluster: Cluster, node: Node) -> str:
+    """Return how the input gets what shows the blocks of running nodes."""
+    if not node.live:
+        kinds = "nodes,ciliumnodes,ciliumendpoints,pods"
+        return f"make a dump with {kinds}, and run ipamc import {cluster.name} --refresh"
+    return f"kubectl get nodes,ciliumnodes -o json > {_dump(node.at.path)}"
 
 
 def _dump(path: str) -> str:
@@ -148,6 +156,32 @@ def _dump(path: str) -> str:
         if folder
         else f"nodes.json, in place of {path}"
     )
+
+
+def pods_elsewhere(
+    taken: Iterable[ShownBlock], evidence: Evidence, unknown: Collection[str]
+) -> Iterator[Diagnostic]:
+    """IPC0439: addresses in use on a node are in its blocks.
+
+    They are addresses of Cilium itself in a CiliumNode, or `podIPs` of a NodeInventory. The blocks around them count as
+    taken.
+
+    Why: pods run there that kept their addresses when the block of the node changed, or whose agent did not restart.
+    Another node with such a block would have the same addresses.
+
+    Run: restart the agent of the node, then delete the pods with these addresses; `ipamc audit CLUSTER dump.json`
+    names them (IPC0960). Then `ipamc import CLUSTER --refresh dump.json`.
+    """
+    given = {(shown.block, shown.node) for shown in evidence.every()}
+    found = [shown for shown in taken if shown.node not in unknown and (shown.block, shown.node) not in given]
+    if found:
+        yield warning(
+            "IPC0439",
+            found[0].at,
+            f"{count(len({shown.node for shown in found}), 'node')} with addresses in use outside of their blocks, which are taken: "
+            f"{names(f'{shown.block} ({shown.node})' for shown in found)}",
+            help="restart the agents of these nodes, and delete the pods with such addresses",
+        )
 
 
 def other_cluster(
@@ -177,24 +211,25 @@ def other_cluster(
         )
 
 
-def no_pods_of_whom(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
-    """IPC0436: `--no-pods` names a node of the inventory.
+def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
+    """IPC0436: `--no-pods` and `--adopt-pods` name nodes of the inventory.
 
-    `--no-pods all` names every node.
+    `all` names every node.
 
     Why: a consent that matches nothing is a typo, and the node that was meant would still be refused
     (IPC0434).
 
     Run: `kubectl get nodes` shows the names; then `ipamc lock CLUSTER --no-pods NODE`.
     """
-    known = {node.name for node in cluster.nodes} if consent.no_pods else set()
-    for name in sorted(consent.no_pods - {"all"} - known):
-        yield error(
-            "IPC0436",
-            Span(lock.path),
-            f"{name} is not in the inventory, so --no-pods says nothing about it",
-            help="name a node of the inventory, or all",
-        )
+    for option, named in (("--no-pods", consent.no_pods), ("--adopt-pods", consent.adopt_pods)):
+        known = {"all", *(node.name for node in cluster.nodes)} if named else set()
+        for name in sorted(named - known):
+            yield error(
+                "IPC0436",
+                Span(lock.path),
+                f"{name} is not in the inventory, so {option} says nothing about it",
+                help="name a node of the inventory, or all",
+            )
 
 
 def _texts(blocks: Iterable[Block]) -> str:

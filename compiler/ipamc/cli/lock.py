@@ -60,6 +60,12 @@ TARGETED = ("renumber", "settle", "release", "rename")
     help="This running node has no pods of Cilium's yet, so its CiliumNode need not be known. Repeatable; all: every node.",
 )
 @click.option(
+    "--adopt-pods",
+    multiple=True,
+    metavar="NODE|all",
+    help="This running node holds the block around the addresses in use on it. Repeatable; all: every node whose block is not known.",
+)
+@click.option(
     "--renumber",
     multiple=True,
     metavar="NODE|CIDR|pool/NAME",
@@ -162,6 +168,7 @@ def _consent(given: dict[str, Any]) -> Consent:
     return parse_consent(
         leave=_each(given["leave"]),
         no_pods=_each(given["no_pods"]),
+        adopt_pods=_each(given["adopt_pods"]),
         renumber=_each(given["renumber"]),
         settle=_each(given["settle"]),
         release=_each(given["release"]),

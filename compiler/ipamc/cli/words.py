@@ -137,7 +137,10 @@ OPTIONS: Mapping[str, Instead] = {
     ),
     **{
         name: Instead(says=f"consent is given to ipamc lock: 'ipamc lock CLUSTER {name}'")
-        for name in ("--renumber", "--settle", "--release", "--leave", "--rename", "--reshard", "--no-pods")
+        for name in (
+            *("--renumber", "--settle", "--release", "--leave", "--rename", "--reshard"),
+            *("--no-pods", "--adopt-pods"),
+        )
     },
     **dict.fromkeys(("--cancel", "--undo", "--abort"), Instead(("--release",), "")),
     **dict.fromkeys(("-y", "--yes", "--force", "--auto-approve"), _YES),

@@ -200,6 +200,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """The kubelet says so."""
     agent_ran: bool = False
     """Cilium's agent set its condition or its annotations."""
+    pod_ips: tuple[Address, ...] = ()
+    """Of an entry of a NodeInventory: addresses of its pods outside the blocks that its objects show."""
     annotations: Mapping[str, str] = {}
     """Only those of Cilium and Calico."""
     kubelet: str = ""
@@ -215,7 +217,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     @property
     def running(self) -> bool:
         """Return whether pods may run on the node; podCIDRs alone are kube-controller-manager's."""
-        return self.ready or self.agent_ran
+        return self.ready or self.agent_ran or bool(self.pod_ips)
 
 
 class CiliumNode(msgspec.Struct, frozen=True, gc=False):

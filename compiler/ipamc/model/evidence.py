@@ -1,34 +1,48 @@
-"""What the running cluster shows: the blocks that nodes have, whatever the lock says.
+"""What is known of the blocks that nodes use, whatever the lock says, each with its place.
 
-In kubernetes mode that is `spec.podCIDRs` of a Node, and its CiliumNode where the Node has none; in the other
-modes the CiliumNode. There, Node podCIDRs are leftovers of kube-controller-manager and mean nothing.
+What says it, the strongest first:
+1. the object that gives a node its blocks. In kubernetes mode that is `spec.podCIDRs` of the Node, or the annotations
+   of Cilium where they are rendered, and the CiliumNode where the Node has none; in the other modes the CiliumNode:
+   there, podCIDRs of Nodes are leftovers of kube-controller-manager and mean nothing;
+2. the addresses in use on the node: Cilium's own in the CiliumNode, and those of its pods. They tell the block around
+   them, as the pool of that range gives it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool
-from ipamc.model.fitting import Blocks
+from ipamc.model.cidr import BITS, Address, Block
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
+from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
+from ipamc.model.ownership import HAS, Law
 from ipamc.model.plan import ShownBlock
+from ipamc.model.range_index import RangeIndex
+
+_NOTHING: Mapping[str, Iterable[Address]] = {}
 
 
 class Evidence:
-    """The blocks that Nodes and CiliumNodes of the input show."""
+    """What Nodes and CiliumNodes show, and the addresses in use."""
 
-    def __init__(self, cluster: Cluster, lines: Iterable[Line] = ()) -> None:
-        """Read what a cluster shows. `lines` are those with which it is compared."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        lines: Iterable[Line] = (),
+        in_use: Mapping[str, Iterable[Address]] = _NOTHING,
+    ) -> None:
+        """Read what a cluster shows. `lines` are those with which it is compared, `in_use` addresses of pods by node."""
         self._cluster = cluster
         self._lines = lines
+        self._in_use = in_use
         self._kubernetes = cluster.mode is Mode.KUBERNETES
         self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
 
     def of(self, node: Node) -> tuple[ShownBlock, ...]:
-        """Return the blocks that a node shows, in its order."""
+        """Return the blocks that a node's object gives it, in its order."""
         if self._kubernetes and node.pod_cidrs:
             return tuple([ShownBlock(block, node.name, node.at) for block in node.pod_cidrs])
         seen = self._seen.get(node.name) if self._seen else None
@@ -74,6 +88,57 @@ class Evidence:
                 longest[family] = max(longest.get(family, 0), size)
         return longest
 
+    def told(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
+        """Return the blocks around the addresses in use on a node: each once, by address, those of our pools alone.
+
+        An address tells nothing more where the node's object gives it the block, or one of its `own` lines in use
+        has it. O(addresses log ranges).
+        """
+        known = outermost(
+            [*(shown.block for shown in self.of(node)), *(line.block for line in own if line.in_use)]
+        )
+        found: dict[Block, ShownBlock] = {}
+        for (family, number), at in self._addresses(node):
+            single = Block(family, number, BITS[family])
+            inside = None if index_around(known, single) is not None else self._ranges.of(single)
+            if inside:
+                size = inside.pool.sizes(node.labels, node.name)[family]
+                bits = BITS[family] - size
+                block = Block(family, number >> bits << bits, size)
+                found.setdefault(block, ShownBlock(block, node.name, at, inside.pool.name))
+        return tuple([found[block] for block in sorted(found)])
+
+    def with_told(self, node: Node) -> tuple[ShownBlock, ...]:
+        """Return what a node shows, and in a family of which it shows nothing that is in use, what addresses tell."""
+        wrong = self.contradicted(node)
+        given = [shown for shown in self.of(node) if shown.block.family not in wrong]
+        have = {shown.block.family for shown in given}
+        return (*given, *(shown for shown in self.told(node) if shown.block.family not in have))
+
+    def contradicted(self, node: Node) -> frozenset[int]:
+        """Return the families of which no address in use on a node is in a block that its object gives it."""
+        given = outermost(shown.block for shown in self.of(node))
+        inside: dict[int, bool] = {}
+        for (family, number), _ in self._addresses(node) if given else ():
+            single = Block(family, number, BITS[family])
+            there = index_around(given, single) is not None
+            if there or self._ranges.of(single):
+                inside[family] = inside.get(family, False) or there
+        shown = {block.family for block in given}
+        return frozenset(family for family, there in inside.items() if family in shown and not there)
+
+    def _addresses(self, node: Node) -> Iterator[tuple[Address, At]]:
+        """Yield the addresses in use on a node, the most telling first, each with its place."""
+        if seen := self._seen.get(node.name):
+            for address in (*seen.internal_ips, *seen.health_ips):
+                yield address, seen.at
+        for address in (*node.pod_ips, *self._in_use.get(node.name, ())):
+            yield address, node.at
+
+    @cached_property
+    def _ranges(self) -> RangeIndex:
+        return RangeIndex(self._cluster.pools)
+
     def without_node(self) -> Iterator[ShownBlock]:
         """Yield the blocks of CiliumNodes whose node is not in the inventory, by name."""
         if self._seen:
@@ -88,40 +153,27 @@ class Evidence:
             yield from self.of(node)
         yield from self.without_node()
 
-    def taken(self, lines: Iterable[Line]) -> tuple[ShownBlock, ...]:
-        """Return the blocks that are shown without a line, except a node's own pins: they are in use.
+    def strays(self, law: Law) -> Iterator[ShownBlock]:
+        """Yield the blocks around addresses in use that are in no block of their node, shown or of the lock."""
+        for node in self._cluster.nodes:
+            if node.pod_ips or node.name in self._in_use or node.name in self._seen:
+                yield from self.told(node, law.lines.get(node.name, ()))
 
-        Most are of CiliumNodes without a node in the inventory.
+    def taken(self, lines: Sequence[Line]) -> tuple[ShownBlock, ...]:
+        """Return the blocks that are in use without a line, except a node's own pins.
+
+        They are of CiliumNodes without a node in the inventory, and of nodes whose pods run in other blocks.
         """
-        if not self._seen:
-            return ()
-        own = _OfNodes(lines)
+        law = Law(self._cluster, lines)
+        given = (shown for shown in (self.every() if self._seen else ()) if law.of(shown) not in HAS)
         pins = {
             (pin.block, node)
             for pool in self._cluster.pools
             for node, pins in pool.pins.items()
             for pin in pins
         }
-        return tuple(
-            shown for shown in self.every() if not own.cover(shown) and (shown.block, shown.node) not in pins
-        )
-
-
-def gave(cluster: Cluster, operator_pools: Collection[str], shown: ShownBlock, pool: Pool | None) -> bool:
-    """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
-
-    `operator_pools` are the names of the pools whose blocks it gives out, `pool` is the one in whose range the
-    block is. In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any
-    more.
-    """
-    if cluster.mode is Mode.MULTI_POOL and not shown.pool:
-        return False
-    return (pool.name if pool else shown.pool) in operator_pools
-
-
-def is_foreign(cluster: Cluster, shown: ShownBlock, pool: Pool | None) -> bool:
-    """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode); `pool` as in `gave`."""
-    return cluster.mode is Mode.MULTI_POOL and pool is None and shown.pool not in cluster.pools_by_name
+        every = (*given, *self.strays(law))
+        return tuple(shown for shown in every if (shown.block, shown.node) not in pins)
 
 
 def _pieces(addresses: Block, prefix: int) -> Iterator[Block]:
@@ -132,19 +184,3 @@ def _pieces(addresses: Block, prefix: int) -> Iterator[Block]:
     size = 1 << (BITS[addresses.family] - prefix)
     for first in range(addresses.first, addresses.last + 1, size):
         yield Block(addresses.family, first, prefix)
-
-
-class _OfNodes:
-    """The lines in use, for look-up by node."""
-
-    def __init__(self, lines: Iterable[Line]) -> None:
-        blocks: dict[str, list[Block]] = {}
-        for line in lines:
-            if line.in_use:
-                blocks.setdefault(line.node, []).append(line.block)
-        self._blocks = {node: Blocks(some) for node, some in blocks.items()}
-
-    def cover(self, shown: ShownBlock) -> bool:
-        """Tell whether the node has a line for what it shows."""
-        blocks = self._blocks.get(shown.node)
-        return blocks is not None and blocks.fit(shown)

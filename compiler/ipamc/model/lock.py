@@ -135,5 +135,11 @@ class Consent(Struct, frozen=True, kw_only=True):
     """The lines may follow CiliumNodes most of which show none of the blocks of the lock."""
     no_pods: frozenset[str] = frozenset()
     """Names of running nodes without pods of Cilium's, or "all": their CiliumNodes need not be known."""
+    adopt_pods: frozenset[str] = frozenset()
+    """Names of running nodes, or "all": they hold the blocks around the addresses that are in use on them."""
     resize: Mapping[str, Resize] = field(default_factory=dict)
     """By node."""
+
+    def adopts(self, node: str) -> bool:
+        """Tell whether a node takes over the blocks that addresses in use tell."""
+        return not self.adopt_pods.isdisjoint({node, "all"})

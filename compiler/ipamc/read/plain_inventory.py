@@ -17,8 +17,8 @@ class _Head(msgspec.Struct, rename="camel"):
 
 _HEAD = msgspec.json.Decoder(_Head)
 _INVENTORY = msgspec.json.Decoder(RawInventory)
-_CONTAINERS = 3
-"""Mappings and lists of a node at most: itself, its labels, its podCIDRs."""
+_CONTAINERS = 4
+"""Mappings and lists of a node at most: itself, its labels, its podCIDRs, its podIPs."""
 
 
 def plain_inventory(data: bytes) -> RawInventory | None:

@@ -28,7 +28,7 @@ def give_way(run: Run, evidence: Evidence) -> Run:
     own = {(block.block, block.node) for block in shown}
     gone: dict[Block, Line] = {}
     for block in shown:
-        if run.shared(block):
+        if run.law.operator_gave(block):
             for line in lines_over(lines, block.block):
                 others = line.node != block.node and (line.block, line.node) not in own
                 if others and line.state is not State.RELEASED:

@@ -13,22 +13,24 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from ipamc.check.evidence import (
+    Unknown,
     block_unknown,
     cilium_node_without_node,
-    no_pods_of_whom,
+    consent_about_nobody,
     node_and_cilium_node_differ,
     other_cluster,
+    pods_elsewhere,
 )
 from ipamc.check.held_blocks import ILLEGAL, UNTIL_MOVED, Fault, Faulty
 from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Span, error, names
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.plan import NodeState, Reconciled, Stale, StaleReason, Want
+from ipamc.model.plan import NodeState, Origin, Reconciled, Stale, StaleReason, Want
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.candidates import unlisted_pools, unmatched
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
@@ -104,8 +106,9 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += refused
     found += conflicts(run, nodes, lines, evidence)
     found += node_and_cilium_node_differ(cluster, lines)
-    found += block_unknown(cluster, _running_blindly(nodes, evidence, run))
-    found += no_pods_of_whom(cluster, lock, consent)
+    unknown = list(_unknown(nodes, evidence, run))
+    found += block_unknown(cluster, unknown)
+    found += consent_about_nobody(cluster, lock, consent)
     if operator_pools and not consent.follow:
         agreeing = sum(map(evidence.has_cilium_node, idle))
         found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
@@ -115,6 +118,8 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
     found += cilium_node_without_node(cluster, evidence.without_node())
+    taken = evidence.taken(lines)
+    found += pods_elsewhere(taken, evidence, {entry.node.name for entry in unknown})
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
     return Reconciled(
@@ -124,7 +129,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         demands=tuple(demand for node in nodes for demand in node.demands),
         renumbers=tuple(demand for node in nodes for demand in node.renumbers),
         renumbered={node.name: node for node in nodes if node.renumbers},
-        taken=evidence.taken(lines),
+        taken=taken,
         origins={
             line.block: node.origins[line.block]
             for node in with_lines
@@ -149,20 +154,24 @@ def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]
     ]
 
 
-def _running_blindly(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> list[Node]:
-    """Return the nodes that run, hold no block, and whose CiliumNode is not in the input."""
-    if run.cluster.mode is Mode.KUBERNETES or "all" in run.consent.no_pods:
-        return []
-    return [
-        node.want.node
-        for node in nodes
-        if node.want
-        and node.want.node.running
-        and node.demands  # a node that gets no block is as it was
-        and not node.held
-        and node.name not in run.consent.no_pods
-        and not evidence.has_cilium_node(node.name)
-    ]
+def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterator[Unknown]:
+    """Yield the nodes that run, have no line in the lock, and whose block of some family nothing shows.
+
+    Without consent none of them gets a block that its pods do not use. A node that gets no block is as it was.
+    """
+    consent = run.consent
+    for node in () if "all" in consent.no_pods else nodes:
+        if node.want is None or node.name in consent.no_pods:
+            continue
+        if any(node.origins.get(line.block) is not Origin.ADOPTED for line in node.held):
+            continue
+        entry, adopts = node.want.node, consent.adopts(node.name)
+        have = {line.block.family for line in node.held}
+        lacks = {family for demand in node.demands for family in demand.families} - have
+        told = evidence.told(entry, node.held) if lacks or node.held else ()
+        wrong = evidence.contradicted(entry) if told and not adopts else ()
+        if (lacks and (entry.running or told)) or wrong:
+            yield Unknown(entry, tuple(shown for shown in node.shown if shown.block.family in wrong), told)
 
 
 def _by_node(
@@ -180,6 +189,7 @@ def _by_node(
         node = want.node
         name, shown, own = node.name, evidence.of(node), by_node.pop(node.name, None)
         if own is None:
+            shown = evidence.with_told(node) if run.consent.adopt_pods and run.consent.adopts(name) else shown
             nodes.append(newcomer(want, run) if not shown else state_of(name, want, shown, (), run))
         elif not shown and is_settled(want, own, run):
             idle[name] = (own[0][0],)

@@ -10,9 +10,8 @@ from msgspec import Struct, field
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Pool
-from ipamc.model.evidence import gave, is_foreign
-from ipamc.model.fitting import Blocks, Shown
 from ipamc.model.lock import Consent, Line, Lock
+from ipamc.model.ownership import Blocks, Law, Shown
 from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
 
@@ -45,10 +44,14 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
         more = len(families) > 1 or not self.one_block or self.cluster.excluded
         return 0 if more or consent.renumber or consent.resize else families[0]
 
+    @cached_property
+    def law(self) -> Law:
+        """Return the law of ownership, with the lines of the lock as it was."""
+        return Law(self.cluster, self.lock.lines, self.operator_pools, self.ranges)
+
     def pool_of(self, block: Block) -> Pool | None:
         """Return the pool whose range contains a block. O(log ranges)."""
-        found = self.ranges.of(block)
-        return found.pool if found else None
+        return self.law.pool_of(block)
 
     def faults(self, want: Want, line: Line) -> tuple[Fault, ...]:
         """Return what is wrong with a line's block."""
@@ -62,15 +65,7 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
 
     def follows(self, shown: Iterable[ShownBlock]) -> bool:
         """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
-        return bool(self.operator_pools) and any(map(self.shared, shown))
-
-    def shared(self, shown: ShownBlock) -> bool:
-        """Tell whether the operator gave a block."""
-        return gave(self.cluster, self.operator_pools, shown, self.pool_of(shown.block))
-
-    def foreign(self, shown: ShownBlock) -> bool:
-        """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
-        return is_foreign(self.cluster, shown, self.pool_of(shown.block))
+        return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
 
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
         """Yield those of a node's lines that it no longer has, in pools about which the operator decides."""

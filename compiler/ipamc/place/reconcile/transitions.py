@@ -14,8 +14,8 @@ from ipamc.check.evidence import settled_elsewhere
 from ipamc.check.held_blocks import ILLEGAL
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Node, Pool
-from ipamc.model.fitting import Blocks, Shown
 from ipamc.model.lock import Key, Line, State
+from ipamc.model.ownership import Blocks, Shown
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.run import Run
 
@@ -127,7 +127,7 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
     if left and run.one_block:
-        given = [shown for shown in node.shown if run.shared(shown)]
+        given = [shown for shown in node.shown if run.law.operator_gave(shown)]
         blocks = Blocks(line.block for line in left)
         have |= {shown.block.family for shown in given if not blocks.fit(shown)}
     there = [
@@ -195,7 +195,7 @@ def adopt(node: NodeState, run: Run) -> NodeState:
     """Hold the blocks that a node shows of families of which it has no line in use."""
     have = {line.block.family for line in node.in_use} if node.shown else set()
     shown = [block for block in node.shown if block.block.family not in have]
-    ours = [block for block in shown if not run.foreign(block)]
+    ours = [block for block in shown if not run.law.is_foreign(block)]
     if ours or have:  # a node may have blocks of other pools beside ours, of another family as well
         shown = ours
     return _holding(node, shown, StaleReason.NEWCOMER, run) if shown else node
@@ -221,7 +221,7 @@ def follow(node: NodeState, run: Run) -> NodeState:
         shown
         for shown in node.shown
         if shown.block not in have
-        and (shown.block.family in families if run.one_block else run.shared(shown))
+        and (shown.block.family in families if run.one_block else run.law.operator_gave(shown))
     ]
     if gone:
         node = changed(

@@ -22,6 +22,8 @@ class RawEntry(Own, gc=False):
     pod_cidrs: list[str] = field(name="podCIDRs", default_factory=list)
     max_pods: Natural = 0
     planned: bool = False
+    running: bool = False
+    pod_ips: list[str] = field(name="podIPs", default_factory=list)
 
 
 class RawMetadata(Own):
@@ -62,4 +64,10 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
             reading.blocks(entry.pod_cidrs, here, "podCIDRs") if entry.pod_cidrs else (),
             entry.max_pods,
             entry.planned,
+            ready=entry.running,
+            pod_ips=reading.addresses(
+                [(text, ("podIPs", number)) for number, text in enumerate(entry.pod_ips)], here
+            )
+            if entry.pod_ips
+            else (),
         )

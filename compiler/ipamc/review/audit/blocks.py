@@ -9,8 +9,8 @@ from ipamc.model.address_sets import aggregated, index_around, lines_over, overl
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, note, warning
-from ipamc.model.fitting import Blocks
 from ipamc.model.lock import Line, State
+from ipamc.model.ownership import Blocks
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts, whose
 from ipamc.review.live.objects import POOL

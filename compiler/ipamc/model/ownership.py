@@ -1,0 +1,170 @@
+"""Whose a block is that a node shows: one law for compile, plan, audit and apply, which differ in what they do about it."""
+
+from __future__ import annotations
+
+import bisect
+import enum
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from ipamc.model.address_sets import index_around, lines_over, outermost
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import ShownBlock
+from ipamc.model.range_index import RangeIndex
+
+
+class Ownership(enum.Enum):
+    """What a block that a node shows is to this node. The first that holds counts."""
+
+    OWN = "own"
+    """The node holds it."""
+    PENDING = "pending"
+    """The node is to move to it."""
+    OPERATORS = "the operator's"
+    """Cilium's operator decides about it: the lines of the node follow."""
+    FORMER = "former"
+    """The lock moved the node away from it."""
+    FOREIGN = "foreign"
+    """It is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
+    ANOTHERS = "another node's"
+    """A line that is not released has it, or a part of it, for another node."""
+    STRAY = "stray"
+    """Nobody's: the node has no line for it."""
+
+
+class Law:
+    """The law of ownership in one cluster, for one set of lines."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        lines: Sequence[Line],
+        operator_pools: Collection[str] = (),
+        ranges: RangeIndex | None = None,
+    ) -> None:
+        """`lines` are those of the lock, by address. `operator_pools`: names of pools whose blocks the operator gives out."""
+        self._multi_pool = cluster.mode is Mode.MULTI_POOL
+        self._pools = cluster.pools_by_name
+        self._lines = lines
+        self._operator_pools = operator_pools
+        self._ranges = ranges or RangeIndex(cluster.pools)
+
+    def pool_of(self, block: Block) -> Pool | None:
+        """Return the pool whose range contains a block. O(log ranges)."""
+        found = self._ranges.of(block)
+        return found.pool if found else None
+
+    @cached_property
+    def lines(self) -> Mapping[str, Sequence[Line]]:
+        """Return the lines of each node, in all states. O(lines), once."""
+        found: dict[str, list[Line]] = {}
+        for line in self._lines:
+            found.setdefault(line.node, []).append(line)
+        return found
+
+    @cached_property
+    def _own(self) -> dict[str, tuple[Blocks, Blocks, Blocks, set[int]]]:
+        return {}
+
+    def of(self, shown: ShownBlock) -> Ownership:
+        """Return whose a block is. O(log lines), after the first of its node."""
+        own = self._own.get(shown.node)
+        if own is None:
+            lines = self.lines.get(shown.node, ())
+            held = [line for line in lines if line.state is State.HELD]
+            own = self._own[shown.node] = (
+                Blocks(line.block for line in held),
+                Blocks(line.block for line in lines if line.state is State.PENDING),
+                Blocks(line.block for line in lines if line.moved),
+                # A block of an `unlisted` pool follows another one; it does not take the place of one of ours.
+                set()
+                if self._multi_pool
+                else {line.block.family for line in held if line.pool not in self._operator_pools},
+            )
+        mine, pending, former, kept = own
+        if mine.fit(shown):
+            return Ownership.OWN
+        if pending.fit(shown):
+            return Ownership.PENDING
+        if shown.block.family not in kept and self.operator_gave(shown):
+            return Ownership.OPERATORS
+        if former.fit(shown):
+            return Ownership.FORMER
+        if self.is_foreign(shown):
+            return Ownership.FOREIGN
+        return Ownership.ANOTHERS if self.others(shown) else Ownership.STRAY
+
+    def others(self, shown: ShownBlock) -> list[Line]:
+        """Return the lines of other nodes over a block, without released ones."""
+        over = lines_over(self._lines, shown.block)
+        return [line for line in over if line.node != shown.node and line.state is not State.RELEASED]
+
+    def strays(self, every: Iterable[ShownBlock]) -> Iterator[tuple[ShownBlock, Ownership]]:
+        """Yield what a node shows and does not have, with whose it is.
+
+        A node may have foreign blocks beside ours; where it shows nothing else, they are in place of ours.
+        """
+        whose = [(shown, self.of(shown)) for shown in every]
+        alone = all(owner is Ownership.FOREIGN for _, owner in whose)
+        for shown, owner in whose:
+            if owner not in HAS and (alone or owner is not Ownership.FOREIGN):
+                yield shown, owner
+
+    def operator_gave(self, shown: ShownBlock) -> bool:
+        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
+
+        In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any more.
+        """
+        if not self._operator_pools or (self._multi_pool and not shown.pool):
+            return False
+        pool = self.pool_of(shown.block)
+        return (pool.name if pool else shown.pool) in self._operator_pools
+
+    def is_foreign(self, shown: ShownBlock) -> bool:
+        """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
+        return self._multi_pool and shown.pool not in self._pools and self.pool_of(shown.block) is None
+
+
+HAS = frozenset({Ownership.OWN, Ownership.PENDING})
+"""What the lock has for the node."""
+
+
+class Shown:
+    """What a node shows, for look-up by block."""
+
+    def __init__(self, shown: Iterable[ShownBlock]) -> None:
+        self._whole: set[Block] = set()
+        self._parts: list[Block] = []
+        for each in shown:
+            if each.part:
+                self._parts.append(each.block)
+            else:
+                self._whole.add(each.block)
+        self._parts.sort()
+
+    def fits(self, block: Block) -> bool:
+        """Tell whether something that is shown says the same as a line with this block. O(log n)."""
+        if block in self._whole or not self._parts:
+            return block in self._whole
+        place = bisect.bisect_left(self._parts, block)  # parts of a block come right after it
+        return place < len(self._parts) and block.contains(self._parts[place])
+
+
+class Blocks:
+    """The blocks of a node, for look-up by what is shown."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._blocks = set(blocks)
+        self._outermost: list[Block] | None = None
+
+    def fit(self, shown: ShownBlock) -> bool:
+        """Tell whether a line with one of these blocks says the same as what is shown. O(log n)."""
+        return self.contain(shown.block) if shown.part else shown.block in self._blocks
+
+    def contain(self, block: Block) -> bool:
+        """Tell whether a block lies in one of these. O(log n)."""
+        if self._outermost is None:
+            self._outermost = outermost(self._blocks)
+        return index_around(self._outermost, block) is not None
