@@ -211,7 +211,7 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
     from ipamc.workspace.dump import STDIN, load_dump
 
     with progress("reading the dump"):
-        return load_dump(files or (STDIN,), pods=False)
+        return load_dump(files or (STDIN,))
 
 
 def new_folder(cluster: str) -> tuple[str, str]:

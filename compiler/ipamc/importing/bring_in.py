@@ -22,7 +22,7 @@ from ipamc.importing.files import (
     cluster_text,
     pools_text,
 )
-from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
+from ipamc.importing.inventory import LABELS, Known, evidence_text, inventory_text
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.features import Capability
@@ -80,11 +80,26 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     texts = {
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
-        NODES: inventory_text(dump, wanted),
+        NODES: inventory_text(dump, wanted, known(dump, draft)),
         CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
     }
     files = {path: text for path, text in texts.items() if text}
     return Imported(files=files, draft=draft, findings=tuple(log.diagnostics))
+
+
+def known(dump: Dump, draft: Draft) -> Known:
+    """Return what the draft knows of the blocks of nodes. Calico's blocks tell of a node without one that it has none."""
+    return Known(
+        given={node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()},
+        sizes={
+            cidr: max(pool.sizes[family], *(sizes.get(family, 0) for _, sizes in pool.block_sizes), 0)
+            for pool in draft.pools
+            for family, some in pool.ranges.items()
+            for cidr in some
+        },
+        families=draft.families,
+        silent=not (_calico_gives(dump) and dump.kinds & {"IPAMBlock", "BlockAffinity"}),
+    )
 
 
 def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]:

@@ -302,6 +302,7 @@ def about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
         node.name
         for node in dump.nodes
         if not set(draft.families) <= {block.family for block, _ in draft.blocks.get(node.name, ())}
+        and not node.running
     ]
     if waiting:
         yield rules.without_block(at, waiting)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from ipamc.importing.draft import Blocks
 from ipamc.importing.files import cilium_nodes_text, nodes_text, shown_ipam
 from ipamc.model.address_sets import index_around, outermost
+from ipamc.model.cidr import Address, Block, address_text
 from ipamc.model.cluster import HOSTNAME, CiliumNode, Mode, Node
 from ipamc.model.dump import Dump
+from ipamc.model.evidence import around
+from ipamc.model.overlap_index import OverlapIndex
 
 LABELS = (
     "topology.kubernetes.io/region",
@@ -30,7 +36,43 @@ def is_listed(key: str, wanted: Iterable[str]) -> bool:
     return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
 
 
-def entry(node: Node, wanted: Collection[str]) -> dict[str, Any]:
+class Known(Struct, frozen=True, kw_only=True, dict=True):
+    """What an import knows of the blocks of a cluster's nodes, so that a compile refuses what is not known."""
+
+    given: Mapping[str, Sequence[Block]]
+    """The blocks that a node has by what gives it blocks in this mode."""
+    sizes: Mapping[Block, int]
+    """The prefix length of the smallest block of each range of a pool."""
+    families: Sequence[int]
+    silent: bool = True
+    """A node of which nothing shows a block may have one all the same."""
+
+    @cached_property
+    def _ranges(self) -> OverlapIndex[Block]:
+        return OverlapIndex(self.sizes, lambda block: block)
+
+    def size(self, single: Block) -> int:
+        """Return the prefix length of the block around an address; 0 outside of all pools."""
+        found = self._ranges.first_over(single)
+        return self.sizes[found] if found else 0
+
+    def of(self, node: Node, in_use: Iterable[Address]) -> dict[str, Any]:
+        """Return what is to be known of a node in the inventory: nothing of one whose blocks have all its addresses.
+
+        Where addresses are outside, there is one of each block, also of those that the node has.
+        """
+        given, addresses = self.given.get(node.name, ()), tuple(in_use)
+        found: dict[str, Any] = {}
+        if self.silent and node.running and not set(self.families) <= {block.family for block in given}:
+            found["running"] = True
+        if around(addresses, given, self.size):
+            found["podIPs"] = [address_text(*first) for first in around(addresses, (), self.size).values()]
+        return found
+
+
+def entry(
+    node: Node, wanted: Collection[str], known: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     """Return a node as a line of the inventory."""
     labels = {
         key: value
@@ -46,13 +88,17 @@ def entry(node: Node, wanted: Collection[str]) -> dict[str, Any]:
         found["maxPods"] = node.max_pods
     if node.pod_cidrs:
         found["podCIDRs"] = [str(block) for block in node.pod_cidrs]
-    return found
+    return {**found, **known}
 
 
-def inventory_text(dump: Dump, wanted: Collection[str], planned: Iterable[Mapping[str, Any]] = ()) -> str:
+def inventory_text(
+    dump: Dump, wanted: Collection[str], known: Known, planned: Iterable[Mapping[str, Any]] = ()
+) -> str:
     """Return nodes.yaml: the nodes of a dump, and the planned ones that do not exist yet."""
     there = dump.nodes_by_name
-    rows: list[Mapping[str, Any]] = [entry(node, wanted) for node in dump.nodes]
+    rows: list[Mapping[str, Any]] = [
+        entry(node, wanted, known.of(node, dump.in_use.get(node.name, ()))) for node in dump.nodes
+    ]
     rows += [row for row in planned if row["name"] not in there]
     return nodes_text(rows)
 

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.importing import calico, rules
+from ipamc.importing.draft import Blocks
 from ipamc.importing.files import CILIUM_NODES, NODES
-from ipamc.importing.inventory import LABELS, evidence_text, inventory_text
+from ipamc.importing.inventory import LABELS, Known, evidence_text, inventory_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Log
 from ipamc.model.dump import Dump
+from ipamc.model.evidence import Evidence
 from ipamc.model.selector.find_key import find_keys
 
 SLACK = 600
@@ -57,9 +60,32 @@ def refresh(
     if cluster.cilium_nodes and not (dump.cilium_nodes or blocks) and cluster.mode is not Mode.KUBERNETES:
         log.add([rules.no_cilium_nodes(dump.at, CILIUM_NODES, len(cluster.cilium_nodes))])
     return {
-        NODES: inventory_text(dump, wanted, planned),
+        NODES: inventory_text(dump, wanted, known(cluster, dump, blocks), planned),
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
     }
+
+
+def known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
+    """Return what a dump tells of the blocks of nodes; `given`: those that Calico still gives."""
+    there = replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes)
+    evidence = Evidence(there)
+    return Known(
+        given={
+            node.name: [
+                *(shown.block for shown in evidence.of(node)),
+                *(block for block, _ in given.get(node.name, ())),
+            ]
+            for node in dump.nodes
+        },
+        sizes={
+            cidr.block: max(part.block_size, *(each.sizes.get(family, 0) for each in pool.block_sizes), 0)
+            for pool in cluster.pools
+            for family, part in pool.families.items()
+            for cidr in part.ranges
+        },
+        families=cluster.families,
+        silent=not given,
+    )
 
 
 def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:

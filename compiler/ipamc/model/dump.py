@@ -6,7 +6,7 @@ finding. The structs are small, because a dump has 150,000 pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -178,6 +178,21 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
         """Return the name of the node by each of its InternalIPs."""
         found = {ip: node.name for node in self.cilium_nodes for ip in node.node_ips}
         found.update({ip: node.name for node in self.nodes for ip in node.internal_ips})
+        return found
+
+    @cached_property
+    def in_use(self) -> Mapping[str, Sequence[Address]]:
+        """Return the addresses that pods and Cilium itself have, by node; "": it is not known which."""
+        found: dict[str, list[Address]] = {}
+        for pod in self.pods:
+            if not (pod.host_network or pod.has_ended):
+                found.setdefault(pod.node, []).extend(pod.addresses)
+        for endpoint in self.endpoints:
+            node = self.node_by_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""
+            found.setdefault(node, []).extend(endpoint.addresses)
+        for seen in self.cilium_nodes:
+            own = (*seen.used, *seen.internal_ips, *seen.health_ips)
+            found.setdefault(seen.name, []).extend(own)
         return found
 
     def of_kind(self, *kinds: str) -> tuple[SeenObject, ...]:

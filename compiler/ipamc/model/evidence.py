@@ -10,12 +10,12 @@ What says it, the strongest first:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Address, Block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool
 from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
 from ipamc.model.ownership import HAS, Law
@@ -94,19 +94,22 @@ class Evidence:
         An address tells nothing more where the node's object gives it the block, or one of its `own` lines in use
         has it. O(addresses log ranges).
         """
-        known = outermost(
-            [*(shown.block for shown in self.of(node)), *(line.block for line in own if line.in_use)]
+        known = [*(shown.block for shown in self.of(node)), *(line.block for line in own if line.in_use)]
+        places = dict(reversed(list(self._addresses(node))))
+
+        def size(single: Block) -> int:
+            inside = self._ranges.of(single)
+            return inside.pool.sizes(node.labels, node.name)[single.family] if inside else 0
+
+        return tuple(
+            ShownBlock(block, node.name, places[first], pool.name)
+            for block, first in around(places, known, size).items()
+            if (pool := self._pool_of(block))
         )
-        found: dict[Block, ShownBlock] = {}
-        for (family, number), at in self._addresses(node):
-            single = Block(family, number, BITS[family])
-            inside = None if index_around(known, single) is not None else self._ranges.of(single)
-            if inside:
-                size = inside.pool.sizes(node.labels, node.name)[family]
-                bits = BITS[family] - size
-                block = Block(family, number >> bits << bits, size)
-                found.setdefault(block, ShownBlock(block, node.name, at, inside.pool.name))
-        return tuple([found[block] for block in sorted(found)])
+
+    def _pool_of(self, block: Block) -> Pool | None:
+        found = self._ranges.of(block)
+        return found.pool if found else None
 
     def with_told(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return what a node shows, and in a family of which it shows nothing that is in use, what addresses tell."""
@@ -174,6 +177,24 @@ class Evidence:
         }
         every = (*given, *self.strays(law))
         return tuple(shown for shown in every if (shown.block, shown.node) not in pins)
+
+
+def around(
+    addresses: Iterable[Address], known: Iterable[Block], size: Callable[[Block], int]
+) -> dict[Block, Address]:
+    """Return the blocks around addresses that are in none of `known`, by address, each with its lowest one.
+
+    `size` returns the prefix length of the block around an address; 0 for one that is not ours.
+    """
+    inside = outermost(known)
+    found: dict[Block, Address] = {}
+    for family, number in sorted(set(addresses)):
+        single = Block(family, number, BITS[family])
+        prefix = size(single) if index_around(inside, single) is None else 0
+        if prefix:
+            bits = BITS[family] - prefix
+            found.setdefault(Block(family, number >> bits << bits, prefix), (family, number))
+    return found
 
 
 def _pieces(addresses: Block, prefix: int) -> Iterator[Block]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 
 from ipamc.model.cidr import Address, Block
 from ipamc.model.dump import Dump
@@ -31,7 +32,7 @@ class Use:
 
 def use_of(dump: Dump) -> Use:
     """Return the addresses in use. O(n log n)."""
-    return Use(_used(dump))
+    return Use(chain.from_iterable(dump.in_use.values()))
 
 
 def sources(dump: Dump) -> tuple[str, ...]:
@@ -42,14 +43,3 @@ def sources(dump: Dump) -> tuple[str, ...]:
         "Pods": bool(dump.pods),
     }
     return tuple(name for name, there in found.items() if there)
-
-
-def _used(dump: Dump) -> Iterator[Address]:
-    for node in dump.cilium_nodes:
-        yield from node.used
-        yield from node.internal_ips
-    for endpoint in dump.endpoints:
-        yield from endpoint.addresses
-    for pod in dump.pods:
-        if not (pod.host_network or pod.has_ended):
-            yield from pod.addresses
