@@ -62,7 +62,12 @@ def node_ip(at: int) -> str:
 
 
 def node(
-    at: int, name: str, *pod_cidrs: str, cilium: bool = True, provider: str = "", **labels: str
+    at: int,
+    name: str,
+    *pod_cidrs: str,
+    cilium: bool = True,
+    provider: str = "",
+    labels: Mapping[str, str] = {},
 ) -> Object:
     """Return a Node on which pods run."""
     made = dumps.node(
@@ -175,7 +180,9 @@ def kubernetes(number: int, pods: int, *, provider: str = "") -> Live:
     six = [] if provider else nth("fd00:10:64::/48", 64, number)
     truth = {name: (four[at], *six[at : at + 1]) for at, name in enumerate(every)}
     labels = {"cloud.google.com/gke-nodepool": "default-pool"} if provider else {}
-    objects = [node(at, name, *truth[name], provider=provider, **labels) for at, name in enumerate(every)]
+    objects = [
+        node(at, name, *truth[name], provider=provider, labels=labels) for at, name in enumerate(every)
+    ]
     objects += [cilium_node(at, name, truth[name], truth[name]) for at, name in enumerate(every)]
     for at, name in enumerate(every):
         objects += workload(at, name, truth[name], pods)
