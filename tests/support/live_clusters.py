@@ -20,7 +20,7 @@ from tests.support.dumps import Object
 
 Blocks = Mapping[str, tuple[str, ...]]
 JOINING = "joining"
-LEFT_OVER = "10.244.0.0/16"
+LEFT_OVER = "10.244.0.0/14"
 """The range of a kube-controller-manager of which nobody uses a block."""
 
 
@@ -244,7 +244,7 @@ def multi_pool(number: int, pods: int, *, left_over: bool = False) -> Live:
 def of_calico(number: int, pods: int) -> Live:
     """Blocks of Calico, some nodes with two, and podCIDRs of kube-controller-manager, which nobody uses."""
     every = names(number)
-    blocks, unused = nth("10.200.0.0/16", 26, 2 * number), nth(LEFT_OVER, 24, number)
+    blocks, unused = nth("10.200.0.0/14", 26, 2 * number), nth(LEFT_OVER, 24, number)
     objects: list[Object] = []
     truth: dict[str, tuple[str, ...]] = {}
     for at, name in enumerate(every):
@@ -252,7 +252,7 @@ def of_calico(number: int, pods: int) -> Live:
         made = node(at, name, unused[at], cilium=False)
         made["metadata"]["annotations"]["projectcalico.org/IPv4Address"] = f"{node_ip(at)}/16"
         objects.append(made)
-    objects.append(calico.pool("default-ipv4-ippool", "10.200.0.0/16"))
+    objects.append(calico.pool("default-ipv4-ippool", "10.200.0.0/14"))
     for at, name in enumerate(every):
         work = list(workload(at, name, truth[name], pods, endpoints=False))
         agent = dumps.pod(f"calico-node-{name}", name, node_ip(at), namespace="kube-system", hostNetwork=True)

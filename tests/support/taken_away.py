@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
@@ -144,11 +143,13 @@ def takings(objects: Sequence[Object], *, every: bool = False) -> Iterator[tuple
         for name, parts in TOGETHER.items()
         if all(part in known for part in parts)
     }
-    texts: set[str] = set()
+    whole = set(map(id, objects))
+    lists: set[tuple[int | str, ...]] = {tuple(map(id, objects))}
     for name, taking in known.items():
-        left = repr(taking(objects))
-        if left != repr(list(objects)) and left not in texts and "'kind': 'Node'" in left:
-            texts.add(left)
+        left = taking(objects)
+        same = tuple(id(item) if id(item) in whole else repr(item) for item in left)
+        if same not in lists and any(item["kind"] == "Node" for item in left):
+            lists.add(same)
             yield name, taking
 
 
@@ -219,15 +220,19 @@ def _node_of(item: Object, ips: dict[str, str]) -> str:
 
 
 def _less(item: Object, fields: str) -> Object:
-    found = copy.deepcopy(item)
+    """Return an object without fields, as a copy where it has one of them."""
     for field in fields.split():
-        *above, last = field.split(".")
-        inside: Any = found
-        for key in above:
-            inside = inside.get(key) if isinstance(inside, dict) else None
-        if isinstance(inside, dict):
-            inside.pop(last, None)
-    return found
+        item = _dropped(item, field.split("."))
+    return item
+
+
+def _dropped(value: Object, path: Sequence[str]) -> Object:
+    key, *below = path
+    inner = value.get(key)
+    if not below:
+        return {name: each for name, each in value.items() if name != key} if key in value else value
+    left = _dropped(inner, below) if isinstance(inner, dict) else inner
+    return value if left is inner else {**value, key: left}
 
 
 def _only(kinds: Container[str]) -> Taking:
