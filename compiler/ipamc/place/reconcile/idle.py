@@ -55,7 +55,7 @@ def faults_if_idle(
             held.append(line)
             if found := classify(run.cluster, want, line, pool):
                 faults += [(line, fault) for fault in found]
-    if not held or needs(want, held, (), run, follows=bool(shown) and run.follows(shown)):
+    if not held or needs(want, held, (), run, follows=run.decides(want, shown, held)):
         return None
     if len(held) < len(lines):
         families = {line.block.family for line in held}

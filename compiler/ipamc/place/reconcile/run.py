@@ -67,6 +67,13 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
         """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
         return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
 
+    def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
+        """Tell whether the operator decides about further blocks of a node: it follows, or runs, and shows nothing."""
+        if not self.operator_pools:
+            return False
+        shown = tuple(shown)
+        return self.follows(shown) if shown else bool(held) and want.node.running
+
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
         """Yield those of a node's lines that it no longer has, in pools about which the operator decides."""
         there = Shown(shown)

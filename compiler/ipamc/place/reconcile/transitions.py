@@ -287,7 +287,7 @@ def ask(node: NodeState, want: Want, run: Run) -> NodeState:
     """List what a node still needs to be placed as held."""
     held = node.held
     replaced = () if run.one_block else replaced_keys(node, one_block=False)
-    demands = needs(want, held, replaced, run, follows=run.follows(node.shown))
+    demands = needs(want, held, replaced, run, follows=run.decides(want, node.shown, held))
     if not demands:
         return node
     known = any(line.block not in node.origins for line in held)
@@ -301,7 +301,7 @@ def needs(
     """Return what a node needs beside its held lines.
 
     The keys that are `replaced` get pending lines, and nothing else. Of shared pools a node that `follows`
-    needs nothing: the operator gives it what its agent asks for.
+    needs nothing (`Run.decides`): the operator gives it what its agent asks for.
     """
     families = run.cluster.families
     if run.one_block:
