@@ -256,19 +256,19 @@ def said(findings: Iterable[Located]) -> str:
         ),
         pytest.param(
             {"mode": "kubernetes", "version": "1.14", "bgp": "control-plane"},
-            ["error IPC0950"],
+            ["error IPC0911", "error IPC0950"],
             ["the BGP control plane of Cilium 1.14 announces those of Nodes"],
             id="kubernetes mode, 1.14",
         ),
         pytest.param(
             {"mode": "kubernetes", "version": "1.15", "bgp": "control-plane"},
-            ["error IPC0950"],
+            ["error IPC0911", "error IPC0950"],
             ["the BGP control plane of Cilium 1.15 announces those of CiliumNodes"],
             id="kubernetes mode, 1.15",
         ),
         pytest.param(
             {"mode": "kubernetes", "version": "1.18"},
-            ["error IPC0950"],
+            ["error IPC0911", "error IPC0950"],
             ["other nodes route by the CiliumNode"],
             id="kubernetes mode without BGP",
         ),

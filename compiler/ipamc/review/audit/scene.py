@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -16,9 +17,11 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, Span, names
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
-from ipamc.model.evidence import Evidence
+from ipamc.model.evidence import Evidence, is_foreign
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import ShownBlock
+from ipamc.model.range_index import RangeIndex
+from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.audit.seen import live_cluster, live_objects
 from ipamc.review.audit.tree import Tree
 from ipamc.review.live.config import CONFIG, OPERATOR, Running
@@ -26,19 +29,17 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
 
 SHOWN = 4
 """Of so many nodes or objects in one finding, the places are shown."""
+YOUNG = 300
+"""Seconds before the end of a dump in which a pod may have started while kinds were listed one after the other."""
 AGENT = "cilium"
 CALICO = "calico-node"
 
 
 class Found(NamedTuple):
-    """A finding, and the nodes (by name) and objects (by identity) that it tells of."""
+    """A finding, and what it proves."""
 
     finding: Diagnostic
-    about: Collection[str] = ()
-
-
-Told = frozenset[str]
-"""What earlier findings tell of: a later one about the same would be a consequence of them."""
+    causes: Collection[Cause] = ()
 
 
 class Scene(Struct, frozen=True, kw_only=True, dict=True):
@@ -106,6 +107,16 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
             return not self._pools.get((shown.node, shown.block), "").endswith(f".{shown.node}")
         return index_around(self.unlisted, shown.block) is not None
 
+    def is_foreign(self, shown: ShownBlock) -> bool:
+        """Tell whether a block is of a CiliumPodIPPool that is none of ours: the lock does not follow it."""
+        ours = self._ranges.of(shown.block)
+        return bool(shown.pool) and is_foreign(self.cluster, shown, ours.pool if ours else None)
+
+    @cached_property
+    def _ranges(self) -> RangeIndex:
+        """Return the ranges of the pools, for look-up by block."""
+        return RangeIndex(self.cluster.pools)
+
     @cached_property
     def _pools(self) -> Mapping[tuple[str, Block], str]:
         """Return the pool of each block of `pools.allocated`, by node and block."""
@@ -132,6 +143,21 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     def object_of(self, node: str) -> str:
         """Return the identity of the object that gives a node its blocks."""
         return f"{NODE if self.shows_nodes else CILIUM_NODE} {node}"
+
+    def source(self, node: str) -> str:
+        """Return the identity of the object that shows the blocks of a node: a Node without podCIDRs shows none."""
+        there = self.dump.nodes_by_name.get(node)
+        return f"{NODE if self.shows_nodes and there and there.pod_cidrs else CILIUM_NODE} {node}"
+
+    @property
+    def knows_blocks(self) -> bool:
+        """Whether the dump has the kind that shows the blocks of nodes, so that a node without one has none."""
+        annotated = self.cluster.patch_nodes == "annotations"
+        return CILIUM_NODE in self.dump.kinds or (self.shows_nodes and not annotated)
+
+    def other_blocks(self, node: str, blocks: Iterable[Block]) -> Cause:
+        """Return the proof that a node has some blocks in place of those that the lock has for it."""
+        return Cause(self.source(node), Fact.OTHER_BLOCKS, (*blocks, *self.held(node)))
 
     @cached_property
     def facts(self) -> Facts:
@@ -181,6 +207,19 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     def endpoints(self) -> Mapping[tuple[str, str], SeenEndpoint]:
         """Return the CiliumEndpoints by namespace and name."""
         return {(endpoint.namespace, endpoint.name): endpoint for endpoint in self.dump.endpoints}
+
+    @cached_property
+    def _young(self) -> str:
+        """Return the time after which a pod may be younger than other objects of the dump; "": unknown."""
+        try:
+            end = datetime.datetime.fromisoformat(self.dump.newest)
+        except ValueError:
+            return ""
+        return f"{end - datetime.timedelta(seconds=YOUNG):%Y-%m-%dT%H:%M:%SZ}"
+
+    def is_young(self, pod: SeenPod) -> bool:
+        """Tell whether a pod may have started while the kinds of the dump were listed."""
+        return bool(self._young) and pod.started > self._young
 
     @property
     def before_cilium(self) -> bool:

@@ -19,7 +19,8 @@ from msgspec import Struct, field
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
-from ipamc.review.audit.scene import SHOWN, Found, Scene, Told
+from ipamc.review.audit.causes import Cause, Fact, Told
+from ipamc.review.audit.scene import SHOWN, Found, Scene
 from ipamc.review.audit.seen import owned
 from ipamc.review.live.drift import differing
 from ipamc.review.live.objects import (
@@ -54,8 +55,7 @@ def three_ways(scene: Scene, told: Told) -> Iterator[Found]:
     """Yield findings about the objects that ipamc owns."""
     found = _Sorted()
     for name, document in scene.git.objects.items():
-        if not (node_of(document) in told and document["kind"] in {NODE, CILIUM_NODE}):
-            _of_git(scene, name, document, found)
+        _of_git(scene, name, document, found, told)
     for name, document in scene.live.items():
         if name not in scene.git.objects and name not in scene.git.others:
             _of_nobody(scene, name, document, found, told)
@@ -67,19 +67,27 @@ def three_ways(scene: Scene, told: Told) -> Iterator[Found]:
     yield from foreign(scene, found.foreign)
 
 
-def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
+def _of_git(scene: Scene, name: str, document: Object, found: _Sorted, told: Told) -> None:
     there = scene.live.get(name)
     before = scene.applied.objects.get(name) if scene.applied else None
+    kind, node = document["kind"], f"{NODE} {node_of(document)}"
+    if kind == NODE and not scene.shows_nodes and CILIUM_NODE not in scene.dump.kinds:
+        return  # beside a CiliumNode it decides about routes alone: IPC0950 tells which of the two is wrong
     if there is None:
-        if document["kind"] == NODE:
+        if kind == NODE:
             return  # it is never created
+        if kind == CILIUM_NODE and told.explains("IPC0943", node):
+            return
         if scene.applied is None or before is not None:
             found.missing.append(name)
         else:
             found.pending[name] = []
         return
     paths = differing(owned(document), there)
-    if not paths:
+    blocks = parsed(cidrs(there, document))
+    if not paths or (
+        kind in {NODE, CILIUM_NODE} and any(told.explains("IPC0941", each, blocks) for each in {name, node})
+    ):
         return
     if scene.applied is None:
         found.unknown[name] = paths
@@ -101,7 +109,8 @@ def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted, told: 
     if kind == NODE or name in scene.git.others:
         return
     if scene.applied is not None and name in scene.applied.objects:
-        if kind != CILIUM_NODE or name_of(document) not in told:
+        node = f"{NODE} {name_of(document)}"
+        if kind != CILIUM_NODE or not any(told.explains("IPC0944", each) for each in (name, node)):
             found.stale.append(name)
     elif kind in {POOL, NODE_CONFIG}:
         found.foreign.append(name)
@@ -127,8 +136,7 @@ def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
                 f"pending: {_objects(objects)} not applied yet: {names(objects)}",
                 also=_git_places(scene, list(objects)),
                 help=f"ipamc ci apply {scene.cluster.name}",
-            ),
-            objects,
+            )
         )
 
 
@@ -157,7 +165,7 @@ def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
                 also=_git_places(scene, some),
                 help=_repair(scene, kind, some[0]),
             ),
-            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+            [_other_blocks(scene, name) for name in some],
         )
 
 
@@ -183,8 +191,14 @@ def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
                 also=_git_places(scene, some),
                 help=_repair(scene, kind, some[0]),
             ),
-            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+            [_other_blocks(scene, name) for name in some],
         )
+
+
+def _other_blocks(scene: Scene, name: str) -> Cause:
+    """Return the proof that an object has the blocks that it has, and not those of git."""
+    git = scene.git.objects[name]
+    return Cause(name, Fact.OTHER_BLOCKS, tuple(parsed(cidrs(scene.live[name], git) | cidrs(git, git))))
 
 
 def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
@@ -216,7 +230,11 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
                 also=[Related(scene.dump.at, "the dump")],
                 help=f"ipamc ci apply {scene.cluster.name} --repair",
             ),
-            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+            [
+                Cause(name, Fact.MISSING, tuple(parsed(cidrs(git, git))))
+                for name in some
+                if known and (git := scene.git.objects[name])
+            ],
         )
 
 
@@ -243,8 +261,7 @@ def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
                     if scene.applied
                 ],
                 help=f"ipamc ci apply {scene.cluster.name} --prune",
-            ),
-            objects,
+            )
         )
 
 
@@ -290,8 +307,7 @@ def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
                     also=[Related(_seen_at(scene, name), name) for name in some[1:SHOWN]],
                     help="find out who made it; if nobody needs it: kubectl delete "
                     + " ".join(_typed(some[0])),
-                ),
-                some,
+                )
             )
 
 
