@@ -9,7 +9,7 @@ from ipamc.model.address_sets import aggregated, index_around, lines_over, overl
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, note, warning
-from ipamc.model.fitting import Blocks
+from ipamc.model.fitting import Blocks, Shown
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.causes import Cause, Fact, Told
@@ -189,11 +189,18 @@ def other_blocks(scene: Scene, told: Told) -> Iterator[Found]:
 
 
 def _lacks(scene: Scene, node: str, blocks: Sequence[ShownBlock]) -> bool:
-    """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool."""
-    if scene.cluster.own_pools:
-        return False  # agents give unused blocks of their own pools back
-    there = {shown.block for shown in blocks}
-    return any(block not in there for block in scene.held(node))
+    """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool.
+
+    With pools of nodes those have names of their own. Agents give back what no pod uses: of its node's pool nobody
+    else gets it, of a shared one the operator gives it to another node.
+    """
+    there, own = Shown(blocks), scene.cluster.own_pools
+    return any(
+        line.state is State.HELD
+        and (not own or f"{POOL} {line.pool}" in scene.git.objects)
+        and not there.fits(line.block)
+        for line in scene.lines.get(node, ())
+    )
 
 
 def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:

@@ -12,8 +12,8 @@ from ipamc.model.diagnostics import Related, Span, count, error, names, note, wa
 from ipamc.model.dump import Object
 from ipamc.model.lock import State
 from ipamc.review.audit.causes import POD, Told
-from ipamc.review.audit.scene import AGENT, Found, Scene
-from ipamc.review.live.config import IPAM_ARGUMENT, OPERATOR, Difference, differences
+from ipamc.review.audit.scene import Found, Scene
+from ipamc.review.live.config import AGENT, IPAM_ARGUMENT, OPERATOR, Difference, differences
 
 
 def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these

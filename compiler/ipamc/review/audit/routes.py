@@ -15,7 +15,8 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Related, error, note
 from ipamc.model.dump import SeenCiliumNode, SeenNode
 from ipamc.review.audit.causes import Cause, Fact, Told
-from ipamc.review.audit.scene import AGENT, SHOWN, Found, Scene, and_more, texts
+from ipamc.review.audit.scene import SHOWN, Found, Scene, and_more, texts
+from ipamc.review.live.config import AGENT
 from ipamc.review.live.objects import CILIUM_NODE, NODE
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -186,7 +187,14 @@ def former_router(scene: Scene, told: Told) -> Iterator[Found]:
     Run: restart the agent with the command of the finding, then delete the pods with old addresses. Then
     make a dump: `ipamc audit CLUSTER dump.json` shows pods that were forgotten (IPC0960).
     """
-    old = list(_outside(scene, told))
+    old = [
+        (seen, router)
+        for seen, router in _outside(scene)
+        if not any(
+            told.explains("IPC0952", each, [router])
+            for each in {scene.object_of(seen.name), f"{CILIUM_NODE} {seen.name}"}
+        )
+    ]
     unknown = [
         seen for seen in scene.dump.cilium_nodes if not seen.internal_ips and _has_started(scene, seen)
     ]
@@ -220,7 +228,7 @@ def former_router(scene: Scene, told: Told) -> Iterator[Found]:
         )
 
 
-def _outside(scene: Scene, told: Told) -> Iterator[tuple[SeenCiliumNode, Block]]:
+def _outside(scene: Scene) -> Iterator[tuple[SeenCiliumNode, Block]]:
     """Yield the CiliumNodes of nodes whose router has an address outside their blocks, with that address.
 
     Without cilium-config, only one of a former block: users may choose another address (`local-router-ipv4`).
@@ -230,14 +238,12 @@ def _outside(scene: Scene, told: Told) -> Iterator[tuple[SeenCiliumNode, Block]]
     for seen in scene.dump.cilium_nodes:
         if seen.name not in scene.dump.nodes_by_name:
             continue
-        objects = {scene.object_of(seen.name), f"{CILIUM_NODE} {seen.name}"}
         blocks = _all_of(seen)
         for family, number in seen.internal_ips:
             router = Block(family, number, BITS[family])
             mine = [block for block in blocks if block.family == family]
             if mine and not any(block.contains(router) for block in (*mine, *_LINK_LOCAL)):
-                known = scene.config is not None or _around(scene, seen.name, router)
-                if known and not any(told.explains("IPC0952", each, [router]) for each in objects):
+                if scene.config is not None or _around(scene, seen.name, router):
                     yield seen, router
                 break
 

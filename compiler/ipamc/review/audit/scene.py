@@ -24,14 +24,13 @@ from ipamc.model.range_index import RangeIndex
 from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.audit.seen import live_cluster, live_objects
 from ipamc.review.audit.tree import Tree
-from ipamc.review.live.config import CONFIG, OPERATOR, Running
+from ipamc.review.live.config import AGENT, CONFIG, OPERATOR, Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
 
 SHOWN = 4
 """Of so many nodes or objects in one finding, the places are shown."""
 YOUNG = 300
 """Seconds before the end of a dump in which a pod may have started while kinds were listed one after the other."""
-AGENT = "cilium"
 CALICO = "calico-node"
 
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -30,8 +30,6 @@ from ipamc.review.live.objects import (
     POOL,
     Object,
     cidrs,
-    name_of,
-    node_of,
     parsed,
 )
 
@@ -55,39 +53,34 @@ def three_ways(scene: Scene, told: Told) -> Iterator[Found]:
     """Yield findings about the objects that ipamc owns."""
     found = _Sorted()
     for name, document in scene.git.objects.items():
-        _of_git(scene, name, document, found, told)
+        _of_git(scene, name, document, found)
     for name, document in scene.live.items():
         if name not in scene.git.objects and name not in scene.git.others:
-            _of_nobody(scene, name, document, found, told)
+            _of_nobody(scene, name, document, found)
     yield from pending(scene, found.pending)
-    yield from edited(scene, found.edited)
-    yield from not_as_in_git(scene, found.unknown)
-    yield from missing(scene, found.missing)
-    yield from stale(scene, found.stale)
+    yield from edited(scene, found.edited, told)
+    yield from not_as_in_git(scene, found.unknown, told)
+    yield from missing(scene, found.missing, told)
+    yield from stale(scene, found.stale, told)
     yield from foreign(scene, found.foreign)
 
 
-def _of_git(scene: Scene, name: str, document: Object, found: _Sorted, told: Told) -> None:
+def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
     there = scene.live.get(name)
     before = scene.applied.objects.get(name) if scene.applied else None
-    kind, node = document["kind"], f"{NODE} {node_of(document)}"
+    kind = document["kind"]
     if kind == NODE and not scene.shows_nodes and CILIUM_NODE not in scene.dump.kinds:
         return  # beside a CiliumNode it decides about routes alone: IPC0950 tells which of the two is wrong
     if there is None:
         if kind == NODE:
             return  # it is never created
-        if kind == CILIUM_NODE and told.explains("IPC0943", node):
-            return
         if scene.applied is None or before is not None:
             found.missing.append(name)
         else:
             found.pending[name] = []
         return
     paths = differing(owned(document), there)
-    blocks = parsed(cidrs(there, document))
-    if not paths or (
-        kind in {NODE, CILIUM_NODE} and any(told.explains("IPC0941", each, blocks) for each in {name, node})
-    ):
+    if not paths:
         return
     if scene.applied is None:
         found.unknown[name] = paths
@@ -104,14 +97,12 @@ def _written(document: Object, there: Object) -> list[str]:
     return differing(owned(document), there) if cidrs(there, document) else []
 
 
-def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted, told: Told) -> None:
+def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
     kind = document["kind"]
     if kind == NODE or name in scene.git.others:
         return
     if scene.applied is not None and name in scene.applied.objects:
-        node = f"{NODE} {name_of(document)}"
-        if kind != CILIUM_NODE or not any(told.explains("IPC0944", each) for each in (name, node)):
-            found.stale.append(name)
+        found.stale.append(name)
     elif kind in {POOL, NODE_CONFIG}:
         found.foreign.append(name)
 
@@ -140,7 +131,7 @@ def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
         )
 
 
-def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
+def edited(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
     """IPC0941: nobody but ipamc changes the fields that it owns.
 
     The cluster has other values than those that were applied last: somebody edited them by hand, or another
@@ -154,7 +145,7 @@ def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
     pin of its pool: `ipamc lock CLUSTER --renumber NODE`, `ipamc lock CLUSTER --settle NODE`, then `ipamc
     compile CLUSTER`.
     """
-    for kind, some in _by_kind(objects):
+    for kind, some in _by_kind(_unexplained("IPC0941", told, objects, scene)):
         paths = sorted({path for name in some for path in objects[name]})
         make = warning if all(path.startswith("metadata.labels") for path in paths) else error
         yield Found(
@@ -169,7 +160,7 @@ def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
         )
 
 
-def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
+def not_as_in_git(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
     """IPC0942: the cluster has what git has, where it is not known what was applied.
 
     Either it is not applied yet, or somebody edited it by hand: with the ref of what was applied last
@@ -181,7 +172,7 @@ def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
     Run: `ipamc audit CLUSTER dump.json --applied REV` with the commit that was applied last tells which of
     the two it is. If git is right: `ipamc ci apply CLUSTER` takes nothing away from pods that use it.
     """
-    for kind, some in _by_kind(objects):
+    for kind, some in _by_kind(_unexplained("IPC0942", told, objects, scene)):
         paths = sorted({path for name in some for path in objects[name]})
         yield Found(
             warning(
@@ -201,7 +192,7 @@ def _other_blocks(scene: Scene, name: str) -> Cause:
     return Cause(name, Fact.OTHER_BLOCKS, tuple(parsed(cidrs(scene.live[name], git) | cidrs(git, git))))
 
 
-def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
+def missing(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
     """IPC0943: what was applied is in the cluster.
 
     Somebody deleted it. Where the dump has no object of the kind, it may only not have been asked for.
@@ -213,7 +204,7 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     Run: `ipamc ci apply CLUSTER --repair` creates it again. If it was deleted because the node left, take
     the node out of the inventory: `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`.
     """
-    for kind, some in _by_kind(dict.fromkeys(objects)):
+    for kind, some in _by_kind(_unexplained("IPC0943", told, objects)):
         known = kind in scene.dump.kinds
         make = error if known else note if scene.before_cilium else warning
         if known:
@@ -238,7 +229,7 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
         )
 
 
-def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
+def stale(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
     """IPC0944: what left git is not in the cluster any more.
 
     ipamc applied these objects once, and git has them no more: an apply does not delete them.
@@ -249,7 +240,7 @@ def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     Run: `ipamc ci apply CLUSTER --prune` deletes those that nothing uses, and says which are in use. If one
     of them is still needed, put it back into git, and `ipamc compile CLUSTER`.
     """
-    if objects:
+    if objects := _unexplained("IPC0944", told, objects):
         yield Found(
             warning(
                 "IPC0944",
@@ -311,7 +302,19 @@ def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
             )
 
 
-def _by_kind(objects: Fields | dict[str, None]) -> Iterator[tuple[str, list[str]]]:
+def _unexplained(code: str, told: Told, objects: Iterable[str], shown: Scene | None = None) -> list[str]:
+    """Return the objects of which no earlier finding tells, in their order; by the blocks that they show, if asked for."""
+    found = []
+    for name in objects:
+        kind, _, node = name.partition(" ")
+        about = (name, f"{NODE} {node}") if kind == CILIUM_NODE else (name,)
+        blocks = parsed(cidrs(shown.live[name], shown.git.objects[name])) if shown else ()
+        if not any(told.explains(code, each, blocks) for each in about):
+            found.append(name)
+    return found
+
+
+def _by_kind(objects: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     found: dict[str, list[str]] = defaultdict(list)
     for name in objects:
         found[name.partition(" ")[0]].append(name)
