@@ -182,7 +182,7 @@ def former_router(scene: Scene, told: Told) -> Iterator[Found]:
     there is none: the CiliumNode was changed, or deleted and applied again, since the agent started.
 
     Why: it gives pods addresses of the block that it started with, while other nodes route the new one to it; and
-    the old block may be another node's by now. A CiliumNode without addresses also hides the node from others.
+    the old block may be another node's by now.
 
     Run: restart the agent with the command of the finding, then delete the pods with old addresses. Then
     make a dump: `ipamc audit CLUSTER dump.json` shows pods that were forgotten (IPC0960).
