@@ -231,7 +231,7 @@ def former_router(scene: Scene, told: Told) -> Iterator[Found]:
 def _outside(scene: Scene) -> Iterator[tuple[SeenCiliumNode, Block]]:
     """Yield the CiliumNodes of nodes whose router has an address outside their blocks, with that address.
 
-    Without cilium-config, only one of a former block: users may choose another address (`local-router-ipv4`).
+    Without cilium-config, only of a pool or of a block of the lock: users may choose another (`local-router-ipv4`).
     """
     if any(f"local-router-ipv{family}" in (scene.config or {}) for family in (4, 6)):
         return
@@ -243,7 +243,7 @@ def _outside(scene: Scene) -> Iterator[tuple[SeenCiliumNode, Block]]:
             router = Block(family, number, BITS[family])
             mine = [block for block in blocks if block.family == family]
             if mine and not any(block.contains(router) for block in (*mine, *_LINK_LOCAL)):
-                if scene.config is not None or _around(scene, seen.name, router):
+                if scene.config is not None or scene.ranges.of(router) or _around(scene, seen.name, router):
                     yield seen, router
                 break
 

@@ -108,11 +108,11 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_foreign(self, shown: ShownBlock) -> bool:
         """Tell whether a block is of a CiliumPodIPPool that is none of ours: the lock does not follow it."""
-        ours = self._ranges.of(shown.block)
+        ours = self.ranges.of(shown.block)
         return bool(shown.pool) and is_foreign(self.cluster, shown, ours.pool if ours else None)
 
     @cached_property
-    def _ranges(self) -> RangeIndex:
+    def ranges(self) -> RangeIndex:
         """Return the ranges of the pools, for look-up by block."""
         return RangeIndex(self.cluster.pools)
 
