@@ -138,3 +138,12 @@ def test_a_finding_hides_no_other_fault_of_its_node() -> None:
     (pods,) = [each.message for each in found if each.code == "IPC0960"]
     assert "default/stray" in pods
     assert "web-a" not in pods
+
+
+def test_what_several_findings_prove_explains_what_is_about_all_of_it() -> None:
+    """Block for block of a is another node's, too: that its CiliumNode is not as in git says nothing more."""
+    live = living("cluster-pool")
+    pod_cidrs(live, "a", "10.1.0.64/26", "10.1.0.128/26")
+    assert short(live.audit()) == ["error IPC0910"]
+    pod_cidrs(live, "a", "10.1.0.64/26", "10.1.0.128/26", "10.1.9.0/26")
+    assert short(live.audit()) == ["error IPC0910", "error IPC0941"]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
@@ -105,13 +106,12 @@ class Told:
             self._causes.setdefault(cause.about, []).append(cause)
 
     def explains(self, code: str, about: str, blocks: Iterable[Block] = ()) -> bool:
-        """Tell whether a finding about an object, and about some of its blocks, is a consequence of an earlier one."""
-        wanted = tuple(blocks)
-        return any(
-            code in EXPLAINS[cause.fact]
-            and all(any(known.contains(block) for known in cause.blocks) for block in wanted)
-            for cause in self._causes.get(about, ())
-        )
+        """Tell whether a finding about an object, and about some of its blocks, is a consequence of earlier ones."""
+        causes = [cause for cause in self._causes.get(about, ()) if code in EXPLAINS[cause.fact]]
+        if not causes:
+            return False
+        known = outermost(block for cause in causes for block in cause.blocks)
+        return all(index_around(known, block) is not None for block in blocks)
 
 
 CONFIG_MAP, DEPLOYMENT, POD, ENDPOINT = "ConfigMap", "Deployment", "Pod", "CiliumEndpoint"
