@@ -31,7 +31,7 @@ from ipamc.review.explain_address import explain_address
 from ipamc.review.explain_node import explain_alone, explain_among_all, explain_node
 from ipamc.review.node_decisions import ExplainedNode
 from ipamc.review.started import started_with
-from tests.support import fleet
+from tests.support import dumps, fleet
 from tests.test_laws import clusters
 
 Made = tuple[dict[str, bytes], str | None]
@@ -277,6 +277,29 @@ def test_show_and_which_answer_as_if_they_had_read_the_nodes(made: Made, asked: 
     assert _unheld(over.cluster, over.lock, block, over.sources) == _unheld(
         cluster, lock, block, given.sources
     )
+
+
+def test_a_seed_that_an_agent_gave_back_is_what_its_node_started_with() -> None:
+    """With `pinning: node` the CiliumNode shows the block of its own pool, and none of a shared one."""
+    documents = [
+        fleet.cluster("multi-pool", ipam={"pinning": "node"}),
+        fleet.pool("own", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 26}),
+        fleet.pool("shared", ipv4={"cidrs": ["10.5.0.0/24"], "blockSize": 26}),
+        fleet.inventory([{"name": "a"}, {"name": "b"}]),
+        dumps.cilium_node("a", allocated={"own.a": ["10.1.0.0/26"]}),
+        dumps.cilium_node("b", allocated={"own.b": ["10.1.0.64/26"], "shared": ["10.5.0.64/26"]}),
+    ]
+    given = Inputs(
+        name="fleet",
+        folder=FOLDER,
+        sources=fleet.as_json(documents),
+        lock_path=f"{FOLDER}/ipam.lock",
+        lock=fleet.compiled(fleet.as_json(documents[:-2])).lock.encode(),
+        schemas=fleet.SCHEMAS,
+        templates=fleet.TEMPLATES,
+    )
+    for cluster, lock, _ in (load_without_nodes(given, enough_for_started), (*load_cluster(given), ())):
+        assert started_with(cluster, lock) == {parse_block("10.5.0.0/26")}
 
 
 def _uses(cluster: Any, lock: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from ipamc.check.multi_pool import mask_size_changed
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Range
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
 from ipamc.model.lock import Line, State
@@ -77,13 +78,9 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
     one fault. O(log n) in excluded and reserved CIDRs, and in those that lie in the block.
     """
     block, family = line.block, line.block.family
-    if family not in cluster.families:
-        return (Fault(other_family, family=family),)
-    if excluded := cluster.excluded_over(block):
-        return (Fault(over_excluded, ranges=(excluded,)),)
-    if pool is None:
-        stays = cluster.unpooled == "hold" and line.state is State.HELD
-        return (Fault(held_outside_pools if stays else outside_pools, line.pool),)
+    if fault := illegal(cluster, block, pool, line):
+        return (fault,)
+    assert pool is not None  # noqa: S101 - else it is illegal
     size = expected_size(pool, want, family)
     if size == block.prefix and line.pool == pool.name and not pool.reserved:
         return ()
@@ -97,6 +94,18 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
     if reserved := pool.reserved_over(block):
         faults.append(Fault(over_reserved, ranges=(reserved,)))
     return tuple(faults)
+
+
+def illegal(cluster: Cluster, block: Block, pool: Pool | None, line: Line | None = None) -> Fault | None:
+    """Return why no node may have a block; None where one may. `pool` as in `classify`; `line`: the one that has it."""
+    if block.family not in cluster.families:
+        return Fault(other_family, family=block.family)
+    if excluded := cluster.excluded_over(block):
+        return Fault(over_excluded, ranges=(excluded,))
+    if pool is not None:
+        return None
+    stays = cluster.unpooled == "hold" and (line is None or line.state is State.HELD)
+    return Fault(held_outside_pools if stays else outside_pools, line.pool if line else "")
 
 
 def expected_size(pool: Pool, want: Want, family: int) -> int | None:

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style: str) -> int:
     """Compare a running cluster with git and with what was applied last, and check what it shows. Writes nothing.
 
-    FILE is a dump: what `kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm
-    -A -o json` prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump. With
-    `deployments` in the list, or Pods, the operator's arguments are checked, too.
+    FILE is a dump: what `kubectl get
+    nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,daemonsets -A -o
+    json` prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump.
 
     Tells what is pending, edited by hand, missing, stale and foreign; two nodes with one block; routes that
     lead to the wrong node; nodes that wait for a block; pods outside their node's blocks; and more: `ipamc

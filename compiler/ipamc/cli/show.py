@@ -148,7 +148,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     What is wrong with an inventory, ipamc compile --check tells.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
-    pool of which Cilium's operator gives out blocks, where no CiliumNode tells what the node has now.
+    pool of which Cilium's operator gives out blocks, where no CiliumNode shows that the node has it now.
     """
     from ipamc.model.lock import State
     from ipamc.report.findings import format_of

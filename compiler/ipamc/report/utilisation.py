@@ -37,7 +37,7 @@ def about_started(name: str, started: Collection[Block]) -> str:
     """Return the line that explains `held at start`."""
     return (
         f"{visible(name)}: {count(len(started), 'block')} held at start: what a node started with. Cilium's operator gives out "
-        "the blocks of such pools, and the input has no CiliumNode that tells what the node has now "
+        "the blocks of such pools, and no CiliumNode of the input shows that the nodes have them now "
         "(kubectl get ciliumnodes -o json)"
     )
 

@@ -18,12 +18,14 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock, State
+from ipamc.model.ownership import Shown
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.candidates import unlisted_pools
 from ipamc.read.narrow.left_out import NO_NODES, only_node
 from ipamc.read.narrow.narrow import narrow
 from ipamc.review.explain_node import explain_alone, explain_node
 from ipamc.review.node_decisions import ExplainedNode
+from ipamc.review.started import not_shown
 
 
 class Loaded(NamedTuple):
@@ -81,10 +83,8 @@ def enough_for_started(cluster: Cluster, lock: Lock) -> bool:
     if not pools:
         return True
     evidence = Evidence(cluster)
-    told = {seen.name for seen in cluster.cilium_nodes if evidence.by(seen)}
-    return not any(
-        line.state is State.HELD and line.pool in pools and line.node not in told for line in lock.lines
-    )
+    shown = {seen.name: Shown(evidence.by(seen)) for seen in cluster.cilium_nodes}
+    return not any(not_shown(lock, pools, shown))
 
 
 def enough_for_addresses(cluster: Cluster, lock: Lock) -> bool:

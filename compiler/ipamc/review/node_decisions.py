@@ -270,7 +270,7 @@ class Decisions:
             return "a node keeps the block that it holds, although it is outside every pool now"
         pool = found.pool
         if line.block in self.started:
-            return "what the node starts with: Cilium's operator gives out this pool's blocks, and the input has no CiliumNode that tells what the node has now"
+            return "what the node starts with: Cilium's operator gives out this pool's blocks, and no CiliumNode of the input shows that the node has it now"
         if any(pin.block == line.block for pin in pool.pins.get(self.name, ())):
             return "its pin, which it holds"
         if want and pool.name in self._serving(want):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.evidence import Evidence
-from ipamc.model.lock import Lock, State
+from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import Shown
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 
 
@@ -16,14 +19,19 @@ def operator_pools(cluster: Cluster) -> frozenset[str]:
 
 
 def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:
-    """Return the held blocks of such pools, of nodes in the inventory that show no block. O(lines)."""
+    """Return the held blocks of such pools that their nodes do not show, of nodes in the inventory. O(lines log n)."""
     pools = operator_pools(cluster)
     if not pools:
         return frozenset()
     evidence = Evidence(cluster)
-    untold = {node.name for node in cluster.nodes if not evidence.of(node)}
-    return frozenset(
-        line.block
-        for line in lock.lines
-        if line.state is State.HELD and line.pool in pools and line.node in untold
-    )
+    shown = {node.name: Shown(evidence.of(node)) for node in cluster.nodes}
+    return frozenset(line.block for line in not_shown(lock, pools, shown) if line.node in shown)
+
+
+def not_shown(lock: Lock, pools: Collection[str], shown: Mapping[str, Shown]) -> Iterator[Line]:
+    """Yield the held lines of some pools whose nodes do not show the block. `shown` is by node."""
+    nothing = Shown(())
+    for line in lock.lines:
+        held = line.state is State.HELD and line.pool in pools
+        if held and not shown.get(line.node, nothing).fits(line.block):
+            yield line

@@ -94,6 +94,13 @@ def router(live: Living, node: str, address: str) -> Any:
     live[f"CiliumNode {node}"]["spec"]["addresses"] = [{"type": "CiliumInternalIP", "ip": address}]
 
 
+def made_again(live: Living, node: str) -> Any:
+    """Delete a CiliumNode and apply it again: it has what ipamc renders, until its agent restarts."""
+    seen = live[f"CiliumNode {node}"]
+    seen["metadata"].pop("ownerReferences")
+    seen["spec"].pop("addresses")
+
+
 def node_config(live: Living) -> dict[str, Any]:
     """Return the first CiliumNodeConfig."""
     return next(item for item in live.objects.values() if item["kind"] == "CiliumNodeConfig")
@@ -313,6 +320,22 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
     "an agent that did not restart": (
         WORLDS,
         lambda live: router(live, "a", "10.1.77.7"),
+        ["error IPC0952"],
+    ),
+    "a CiliumNode that was made again while its agent runs": (
+        WORLDS,
+        lambda live: made_again(live, "a"),
+        ["error IPC0952"],
+    ),
+    "an agent that did not write its addresses, by Cilium's condition alone": (
+        ("kubernetes", "cluster-pool", "multi-pool node"),
+        lambda live: (
+            made_again(live, "a"),
+            drop(live, "Pod kube-system cilium-a"),
+            live["Node a"]["status"]["conditions"].append(
+                {"type": "NetworkUnavailable", "reason": "CiliumIsUp"}
+            ),
+        ),
         ["error IPC0952"],
     ),
     # Pods.

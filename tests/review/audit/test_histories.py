@@ -14,7 +14,7 @@ from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from tests.review.audit.test_faults import FREE, config, drop, ipam, leave, pod_cidrs
 from tests.review.audit.worlds import NODES, documents, inventory, living
 from tests.support import dumps, fleet
-from tests.support.living import Living, operator, run, short
+from tests.support.living import Living, endpoint, operator, run, short
 
 Documents = list[fleet.Document]
 
@@ -93,6 +93,29 @@ def test_without_what_was_applied_git_alone_counts() -> None:
     live.applied = None
     drop(live, "CiliumNode a")
     assert short(live.audit()) == ["error IPC0943", "note IPC0903"]
+
+
+def test_a_seed_of_a_shared_pool_that_an_agent_gave_back_is_a_note() -> None:
+    """The operator may give it to another node: the lock does not say any more that its node has it."""
+    extra = fleet.pool("extra", ipv4={"cidrs": ["10.5.0.0/24"], "blockSize": 26})
+    own = documents("multi-pool node")
+    some = [*own[:-1], extra, own[-1]]
+    git = compiled(some)
+    live = Living.of(git)
+    assert short(live.audit()) == []
+    pools = ipam(live, "a")["pools"]
+    (given_back,) = [entry for entry in pools["allocated"] if entry["pool"] == "extra"]
+    pools["allocated"].remove(given_back)
+    (found,) = live.audit()
+    assert (found.severity.word, found.code) == ("note", "IPC0912")
+    assert "the lock has 10.1.0.0/26, 10.5.0.0/26 for it" in found.message
+    next(e for e in ipam(live, "b")["pools"]["allocated"] if e["pool"] == "extra")["cidrs"] += given_back[
+        "cidrs"
+    ]
+    live.add(dumps.pod("second", "b", "10.5.0.3"), endpoint("second", "10.5.0.3"))
+    assert short(live.audit()) == ["note IPC0912"]
+    live.add(dumps.pod("stray", "a", "10.5.0.4"), endpoint("stray", "10.5.0.4"))
+    assert short(live.audit()) == ["error IPC0960", "note IPC0912"]
 
 
 def test_flags_that_git_changed_are_pending() -> None:
@@ -256,19 +279,19 @@ def said(findings: Iterable[Located]) -> str:
         ),
         pytest.param(
             {"mode": "kubernetes", "version": "1.14", "bgp": "control-plane"},
-            ["error IPC0950"],
+            ["error IPC0911", "error IPC0950"],
             ["the BGP control plane of Cilium 1.14 announces those of Nodes"],
             id="kubernetes mode, 1.14",
         ),
         pytest.param(
             {"mode": "kubernetes", "version": "1.15", "bgp": "control-plane"},
-            ["error IPC0950"],
+            ["error IPC0911", "error IPC0950"],
             ["the BGP control plane of Cilium 1.15 announces those of CiliumNodes"],
             id="kubernetes mode, 1.15",
         ),
         pytest.param(
             {"mode": "kubernetes", "version": "1.18"},
-            ["error IPC0950"],
+            ["error IPC0911", "error IPC0950"],
             ["other nodes route by the CiliumNode"],
             id="kubernetes mode without BGP",
         ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.review.audit.test_faults import Plant, config, drop, ipam, node_cidrs, router, says
+from tests.review.audit.test_faults import Plant, config, drop, ipam, made_again, node_cidrs, router, says
 from tests.review.audit.worlds import WORLDS, living
 from tests.support import dumps
 from tests.support.living import Living, controller, endpoint, operator, short
@@ -69,6 +69,20 @@ HARMLESS: dict[str, tuple[tuple[str, ...], Plant]] = {
     "a router with an address of the user's choice": (
         ("cluster-pool",),
         lambda live: (config(live, local_router_ipv4="172.31.0.1"), router(live, "a", "172.31.0.1")),
+    ),
+    "an agent that has just started": (
+        WORLDS,
+        lambda live: (
+            made_again(live, "a"),
+            live["Pod kube-system cilium-a"]["status"].update(startTime=YOUNG),
+        ),
+    ),
+    "an agent that does not run": (
+        ("cluster-pool",),
+        lambda live: (
+            made_again(live, "a"),
+            live["Pod kube-system cilium-a"]["status"].update(phase="Pending"),
+        ),
     ),
     "a link-local router": (("cluster-pool",), lambda live: router(live, "a", "169.254.9.9")),
     "a node that is being deleted and not listed": (

@@ -227,7 +227,7 @@ def _advance(node: NodeState, run: Run) -> NodeState:
         return node
     if node.lines:
         node = come_back(node, want, run)
-        if node.pending and has_arrived(node):
+        if node.pending and has_arrived(node, one_block=run.one_block):
             node = complete(node, run.today, one_block=run.one_block)
         elif node.pending and node.name in run.consent.settle:
             node = settle(node, run)

@@ -82,7 +82,7 @@ def complete_placed(
     for name, node in nodes.items():
         lines = sorted([*node.in_use, *placed[name]], key=lambda line: line.block)
         now = msgspec.structs.replace(node, lines=tuple(lines))
-        if has_arrived(now):
+        if has_arrived(now, one_block=one_block):
             yield complete(now, today, one_block=one_block)
 
 

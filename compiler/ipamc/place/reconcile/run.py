@@ -64,8 +64,15 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
         return all(map(blocks.fit, shown)) and not (self.operator_pools and any(self.taken_back(held, shown)))
 
     def follows(self, shown: Iterable[ShownBlock]) -> bool:
-        """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
-        return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
+        """Tell whether a node's lines in shared pools are what it shows: it shows a block that its operator gave.
+
+        In multi-pool mode the agent lists the blocks of all pools at once, so one of a pool of ours is enough.
+        """
+        if not self.operator_pools:
+            return False
+        if self.one_block:
+            return any(map(self.law.operator_gave, shown))
+        return any(each.pool in self.cluster.pools_by_name for each in shown)
 
     def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
         """Tell whether the operator decides about further blocks of a node: it follows, or runs, and shows nothing."""

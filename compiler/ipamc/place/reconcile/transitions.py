@@ -152,7 +152,7 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     return changed(node, back, StaleReason.RETURNING)
 
 
-def has_arrived(node: NodeState) -> bool:
+def has_arrived(node: NodeState, *, one_block: bool) -> bool:
     """Tell whether a node has moved to its pending blocks: it shows them all, or no pod is on its held ones.
 
     The latter is so of a planned node, and of a re-created one.
@@ -161,7 +161,10 @@ def has_arrived(node: NodeState) -> bool:
     if not pending or node.empty:
         return bool(pending)
     shown = Shown(node.shown)
-    return all(shown.fits(line.block) for line in pending)
+    # Beside another block of the family, pods may use that one: Cilium gives them addresses of the first alone.
+    families = {line.block.family for line in pending}
+    alone = not one_block or sum(each.block.family in families for each in node.shown) <= len(pending)
+    return alone and all(shown.fits(line.block) for line in pending)
 
 
 def complete(

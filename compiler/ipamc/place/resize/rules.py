@@ -40,8 +40,8 @@ def no_use(dump: Dump) -> Iterator[Diagnostic]:
     Why: without any of these every block would look unused: nodes would give back blocks that their pods
     use, and after the quarantine other nodes get them.
 
-    Run: `kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm -A -o
-    json > dump.json`, with rights to list them in all namespaces; then `ipamc resize CLUSTER dump.json`.
+    Run: `kubectl get nodes,ciliumnodes,ciliumendpoints,pods -A -o json > dump.json`, with rights to list
+    them in all namespaces; then `ipamc resize CLUSTER dump.json`.
     """
     if not sources(dump):
         yield error(

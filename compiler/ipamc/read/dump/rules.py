@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error, warning
 from ipamc.model.wording import shown
 
-DUMP = "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm -A -o json"
+DUMP = "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,daemonsets -A -o json"
 """The command that makes a dump; `ipamc ci rbac` has the role for it."""
 
 

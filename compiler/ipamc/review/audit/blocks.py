@@ -10,15 +10,16 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, note, warning
 from ipamc.model.lock import Line, State
-from ipamc.model.ownership import Blocks
+from ipamc.model.ownership import Ownership, Shown
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts, whose
-from ipamc.review.live.objects import POOL
+from ipamc.review.audit.causes import Cause, Fact, Told
+from ipamc.review.audit.scene import SHOWN, Found, Make, Scene, and_more, texts, whose
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 Pair = tuple[ShownBlock, ShownBlock]
 
 
-def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:
+def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0910: no two nodes have the same addresses.
 
     Two nodes, or a node and the CiliumNode of a node that is gone, have one block or blocks that overlap.
@@ -34,7 +35,7 @@ def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:
     pairs: list[Pair] = [
         (outer, inner)
         for outer, inner in overlaps(every, lambda shown: shown.block)
-        if outer.node != inner.node and not {outer.node, inner.node} <= told
+        if outer.node != inner.node
     ]
     if not pairs:
         return
@@ -50,7 +51,17 @@ def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:
             also=[related for pair in pairs[:SHOWN] for related in _both(scene, pair)],
             help=_keep(scene, outer, inner),
         ),
-        nodes,
+        [
+            *(
+                scene.other_blocks(one.node, (one.block, other.block))
+                for pair in pairs
+                for one, other in (pair, pair[::-1])
+                # What a Node shows is not known to be wrong by a CiliumNode: a dump may not have that.
+                if (scene.source(one.node), CILIUM_NODE)
+                != (f"{NODE} {one.node}", scene.source(other.node).partition(" ")[0])
+            ),
+            *(Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(nodes - scene.dump.nodes_by_name.keys())),
+        ],
     )
 
 
@@ -91,11 +102,12 @@ def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
     """
     found: list[tuple[ShownBlock, Line]] = []
     for node, blocks in scene.shown.items():
-        for shown in blocks if node not in told else ():
+        for shown in blocks:
             found += (
                 (shown, line)
-                for line in lines_over(scene.lock.lines, shown.block)
-                if line.node != node and line.state is not State.RELEASED and not scene.is_operators(shown)
+                for line in scene.law.others(shown)
+                if scene.law.of(shown) is Ownership.ANOTHERS
+                and not told.explains("IPC0911", scene.source(node), [shown.block])
             )
     if not found:
         return
@@ -118,7 +130,7 @@ def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
             help=f"see which block the pods of {shown.node} use; if that of the lock: {scene.anew(shown.node)}; "
             f"else drain it first: kubectl drain {shown.node} --ignore-daemonsets --delete-emptydir-data",
         ),
-        nodes,
+        [scene.other_blocks(shown.node, [shown.block]) for shown, _ in found],
     )
 
 
@@ -135,24 +147,18 @@ def other_blocks(scene: Scene, told: Told) -> Iterator[Found]:
     Run: of a note: `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`. Else drain the
     node, delete its CiliumNode, `ipamc ci apply CLUSTER`, and restart its agent.
     """
-    ours: list[str] = []
-    moving: list[str] = []
-    operators: list[str] = []
+    by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
     for node, blocks in scene.shown.items():
-        if node in told or node not in scene.inventory or scene.object_of(node) in scene.git.objects:
+        if node not in scene.inventory or scene.object_of(node) in scene.git.objects:
             continue
         if scene.is_skipped(node):
             continue
-        known = Blocks(line.block for line in scene.lines.get(node, ()) if line.in_use)
-        strays = [shown for shown in blocks if not known.fit(shown)]
-        former = Blocks(line.block for line in scene.lines.get(node, ()) if line.moved)
-        if strays and all(map(former.fit, strays)):
-            moving.append(node)
-        elif any(not scene.is_operators(shown) for shown in strays):
-            ours.append(node)
-        elif strays or _lacks(scene, node, blocks):
-            operators.append(node)
-    for some, make in ((ours, error), (moving, warning), (operators, note)):
+        strays = [shown for shown, _ in scene.law.strays(blocks)]
+        if strays and told.explains("IPC0912", scene.source(node), [shown.block for shown in strays]):
+            continue
+        if make := scene.verdict(node) or (note if _lacks(scene, node, blocks) else None):
+            by_severity[make].append(node)
+    for make, some in by_severity.items():
         if some:
             node = some[0]
             held = texts(scene.held(node)) or "nothing"
@@ -166,16 +172,29 @@ def other_blocks(scene: Scene, told: Told) -> Iterator[Found]:
                     if make is note
                     else f"if its pods use what the lock has: {scene.anew(node)}; else drain it first",
                 ),
-                some if make is not note else (),
+                [scene.other_blocks(each, [shown.block for shown in scene.shown[each]]) for each in some]
+                if make is not note
+                else (),
             )
 
 
 def _lacks(scene: Scene, node: str, blocks: Sequence[ShownBlock]) -> bool:
-    """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool."""
-    if scene.cluster.own_pools:
-        return False  # agents give unused blocks of their own pools back
-    there = {shown.block for shown in blocks}
-    return any(block not in there for block in scene.held(node))
+    """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool.
+
+    With pools of nodes those have names of their own. Agents give back what no pod uses: of its node's pool nobody
+    else gets it, of a shared one the operator gives it to another node.
+    """
+    there, own = Shown(blocks), scene.cluster.own_pools
+    return any(
+        line.state is State.HELD
+        and (not own or f"{POOL} {line.pool}" in scene.git.objects)
+        and not there.fits(line.block)
+        for line in scene.lines.get(node, ())
+    )
+
+
+_MOVES = frozenset({Ownership.PENDING, Ownership.FORMER})
+"""Of a pool of one node, the lock takes the block out before the node moves, and puts it in as it settles."""
 
 
 def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:
@@ -199,9 +218,12 @@ def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:
     found = [
         (seen.name, block, pool)
         for seen in scene.dump.cilium_nodes
-        if seen.name not in told
         for block, pool in seen.allocated
-        if f"{POOL} {pool}" not in told and index_around(pools.get(pool, ()), block) is None
+        if index_around(pools.get(pool, ()), block) is None
+        and scene.law.of(ShownBlock(block, seen.name, seen.at, pool)) not in _MOVES
+        and not any(
+            told.explains("IPC0913", each, [block]) for each in (scene.source(seen.name), f"{POOL} {pool}")
+        )
     ]
     if found:
         node, block, pool = found[0]
@@ -213,6 +235,5 @@ def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:
                 scene.at(node),
                 f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_more(nodes)}",
                 help=f"ipamc ci apply {scene.cluster.name} --repair, if the pool is ours; else create it again: {count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it",
-            ),
-            nodes,
+            )
         )

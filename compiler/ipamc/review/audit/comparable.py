@@ -9,8 +9,9 @@ from ipamc.importing.refresh import SLACK, is_of_another
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, note
 from ipamc.read.dump.rules import DUMP
-from ipamc.review.audit.scene import Found, Scene, Told
-from ipamc.review.live.objects import NODE_CONFIG, POOL
+from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Told
+from ipamc.review.audit.scene import Found, Scene
+from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
 
 def refused(scene: Scene, changed: str, applied_at: str) -> list[Diagnostic]:
@@ -120,14 +121,16 @@ def nothing_applied(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG00
 
 
 _WITHOUT = {
-    "Pod": "whether pods have addresses of their nodes' blocks, or two of them one address; which version of Cilium runs; kube-controller-manager's arguments",
-    "CiliumEndpoint": "whether Cilium knows each pod",
-    "CiliumNode": "the blocks that agents use, what the operator reports",
+    POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which version of Cilium runs; kube-controller-manager's arguments",
+    ENDPOINT: "whether Cilium knows each pod",
+    CILIUM_NODE: "the blocks that agents use, what the operator reports",
     POOL: "the pools of the operator",
     NODE_CONFIG: "the pools that agents start with",
-    "cilium-config": "Cilium's flags",
-    "the operator's Deployment or Pod": "the operator's arguments",
+    CONFIG_MAP: "Cilium's flags, and what depends on them",
+    DEPLOYMENT: "the operator's arguments",
 }
+_WORDS = {CONFIG_MAP: "cilium-config", DEPLOYMENT: "the operator's Deployment or Pod"}
+"""Where not a whole kind is missing."""
 
 
 def not_in_the_dump(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
@@ -139,27 +142,29 @@ def not_in_the_dump(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG00
     Why: what depends on it was not checked, so that 0 problems says less. Without Pods, two of them may
     have one address, and nobody is told.
 
-    Run: make the dump again with the `kubectl` command of the finding, with `deployments` in its list where
-    the arguments are to be checked. `ipamc ci rbac` prints a role that may read all of it.
+    Run: make the dump again with the `kubectl` command of the finding. `ipamc ci rbac` prints a role that
+    may read all of it. The finding ends with the rules that were not checked, or not in full.
     """
     missing = [kind for kind in _wanted(scene) if kind not in scene.dump.kinds]
     if scene.config is None:
-        missing.append("cilium-config")
+        missing.append(CONFIG_MAP)
     if scene.arguments is None and scene.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
-        missing.append("the operator's Deployment or Pod")
+        missing.append(DEPLOYMENT)
+    shows_blocks = {BLOCKS} if CILIUM_NODE in missing and not scene.knows_blocks else set()
+    codes = sorted(code for code, kinds in NEEDS.items() if kinds & {*missing, *shows_blocks})
     if missing:
         yield Found(
             note(
                 "IPC0904",
                 scene.dump.at,
-                f"the dump lacks {', '.join(missing)}; not checked: {'; '.join(_WITHOUT[kind] for kind in missing)}",
+                f"the dump lacks {', '.join(_WORDS.get(kind, kind) for kind in missing)}; not checked: {'; '.join(_WITHOUT[kind] for kind in missing)} ({', '.join(codes)})",
                 help=f"run {DUMP}",
             )
         )
 
 
 def _wanted(scene: Scene) -> Iterator[str]:
-    yield from ("Pod", "CiliumEndpoint", "CiliumNode")
+    yield from (POD, ENDPOINT, CILIUM_NODE)
     for kind in (POOL, NODE_CONFIG):
         if any(document["kind"] == kind for document in scene.git.objects.values()):
             yield kind

@@ -10,8 +10,10 @@ from ipamc.importing.facts import ALLOCATE, CONTROLLER, KUBEADM, minor_of
 from ipamc.model.cilium.versions import text
 from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Object
-from ipamc.review.audit.scene import AGENT, Found, Scene, Told
-from ipamc.review.live.config import IPAM_ARGUMENT, OPERATOR, Difference, differences
+from ipamc.model.lock import State
+from ipamc.review.audit.causes import POD, Told
+from ipamc.review.audit.scene import Found, Scene
+from ipamc.review.live.config import AGENT, IPAM_ARGUMENT, OPERATOR, Difference, differences
 
 
 def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
@@ -27,7 +29,11 @@ def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 -
     Run: roll out rendered/cilium/helm-values.yaml with Helm; where ipamc applies the ConfigMap, `ipamc ci
     apply CLUSTER`. If the cluster is right, change cluster.yaml, and `ipamc compile CLUSTER`.
     """
-    given = [shown.block for blocks in scene.shown.values() for shown in blocks]
+    given = (
+        [shown.block for blocks in scene.shown.values() for shown in blocks]
+        if scene.knows_blocks
+        else [line.block for line in scene.lock.lines if line.state is State.HELD]
+    )
     found = differences(scene.git.flags, scene.flags, given)
     before = differences(scene.applied.flags, scene.flags, given) if scene.applied else found
     since = {item.key for item in before}
@@ -128,6 +134,8 @@ def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: 
     control-plane node, and in the ClusterConfiguration of kubeadm. Then `ipamc audit CLUSTER dump.json`
     with a new dump.
     """
+    if POD not in scene.dump.kinds:  # kubeadm's ConfigMap alone does not tell with which arguments it runs
+        return
     if scene.facts.controller.get(ALLOCATE, "").lower() not in {"true", "t", "1"}:
         return
     ranges = scene.facts.controller.get("cluster-cidr", "")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, warning
 from ipamc.model.lock import Line, State
-from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts, whose
-from ipamc.review.live.objects import CILIUM_NODE, pod_cidr_annotations
+from ipamc.model.ownership import Ownership
+from ipamc.review.audit.causes import Cause, Fact, Told
+from ipamc.review.audit.scene import SHOWN, Found, Make, Scene, and_more, texts, whose
+from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
 
 def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
@@ -45,7 +48,7 @@ def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - 
                 ],
                 help=f"if no such machine exists: kubectl delete node {ghosts[0].name}, and take it out of the inventory",
             ),
-            [node.name for node in ghosts],
+            [Cause(f"{NODE} {node.name}", Fact.NO_MACHINE) for node in ghosts],
         )
 
 
@@ -68,15 +71,17 @@ def created_again(scene: Scene, told: Told) -> Iterator[Found]:
         and (there := scene.dump.nodes_by_name.get(node.name))
         and there.uid
         and node.uid != there.uid
-        and node.name not in told
+        and not told.explains("IPC0921", f"{NODE} {node.name}")
     ]
     if not again:
         return
     node, there = again[0]
-    waiting = [node.name for node, _ in again if node.name not in scene.shown and scene.held(node.name)]
+    nodes = [node.name for node, _ in again]
+    waiting = [
+        node for node in nodes if scene.knows_blocks and not _families(scene, node) and scene.held(node)
+    ]
     make = error if waiting and scene.cluster.mode is not Mode.MULTI_POOL else warning
     wait = f"; without a block: {names(waiting)}" if waiting else ""
-    nodes = [node.name for node, _ in again]
     yield Found(
         make(
             "IPC0921",
@@ -85,8 +90,23 @@ def created_again(scene: Scene, told: Told) -> Iterator[Found]:
             also=[Related(node.at, f"{node.name} with the old uid") for node, _ in again[:SHOWN]],
             help=f"ipamc import {scene.cluster.name} --refresh, ipamc compile {scene.cluster.name}, and apply",
         ),
-        nodes,
+        [
+            *(Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes),
+            *(_no_block(scene, name) for name in waiting if make is error),
+        ],
     )
+
+
+def _no_block(scene: Scene, node: str) -> Cause:
+    """Return the proof that a node waits for what the lock has for it."""
+    return Cause(scene.object_of(node), Fact.NO_BLOCK, scene.held(node))
+
+
+def _families(scene: Scene, node: str) -> set[int]:
+    """Return the families of which a node has a block: in kubernetes mode agents read the Node alone."""
+    if scene.shows_nodes and scene.cluster.patch_nodes != "annotations":
+        return {block.family for block in scene.dump.nodes_by_name[node].pod_cidrs}
+    return {shown.block.family for shown in scene.shown.get(node, ())}
 
 
 def waiting(scene: Scene, told: Told) -> Iterator[Found]:
@@ -104,7 +124,10 @@ def waiting(scene: Scene, told: Told) -> Iterator[Found]:
     found = [
         (node.name, families)
         for node in scene.dump.nodes
-        if node.name not in told and not node.deleting and (families := _missing(scene, node.name))
+        if not node.deleting
+        and not told.explains("IPC0922", f"{NODE} {node.name}")
+        and not told.explains("IPC0922", scene.object_of(node.name))
+        and (families := _missing(scene, node.name))
     ]
     if not found:
         return
@@ -126,7 +149,7 @@ def waiting(scene: Scene, told: Told) -> Iterator[Found]:
             if held
             else f"ipamc import {cluster} --refresh, ipamc compile {cluster}, and apply",
         ),
-        nodes,
+        [_no_block(scene, node) for node in nodes],
     )
 
 
@@ -134,7 +157,7 @@ def _missing(scene: Scene, name: str) -> list[int]:
     """Return the families in which a node waits for a block."""
     mode, node = scene.cluster.mode, scene.dump.nodes_by_name[name]
     seen = scene.dump.cilium_nodes_by_name.get(name)
-    there = {shown.block.family for shown in scene.shown.get(name, ())}
+    there = _families(scene, name)
     wanted = [family for family in scene.cluster.families if family not in there]
     if not wanted or scene.is_skipped(name):
         return []
@@ -172,14 +195,9 @@ def left_but_runs(scene: Scene, told: Told) -> Iterator[Found]:
     """
     found: list[tuple[str, Line]] = []
     for node in scene.dump.nodes:
-        if node.name in scene.inventory or node.name in told or node.deleting:
+        if node.name in scene.inventory or node.deleting or told.explains("IPC0923", f"{NODE} {node.name}"):
             continue
-        own = sorted(
-            (line for line in scene.lines.get(node.name, ()) if line.state is not State.HELD),
-            key=lambda line: line.block,
-        )
-        blocks = [line.block for line in own]
-        if any(blocks_over(blocks, shown.block) for shown in scene.shown.get(node.name, ())):
+        if (own := _former(scene, node.name)) and _uses(scene, node.name, own):
             found.append((node.name, own[0]))
     if found:
         name, line = found[0]
@@ -196,14 +214,26 @@ def left_but_runs(scene: Scene, told: Told) -> Iterator[Found]:
                 ],
                 help=f"put it back into the inventory: ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}",
             ),
-            nodes,
+            [Cause(scene.source(node), Fact.NOT_LISTED) for node in nodes],
         )
+
+
+def _former(scene: Scene, node: str) -> list[Line]:
+    """Return the lines of what a node had, by address."""
+    lines = (line for line in scene.lines.get(node, ()) if line.state is not State.HELD)
+    return sorted(lines, key=lambda line: line.block)
+
+
+def _uses(scene: Scene, node: str, lines: Sequence[Line]) -> bool:
+    """Tell whether a node shows a block of some lines, by address."""
+    blocks = [line.block for line in lines]
+    return any(blocks_over(blocks, shown.block) for shown in scene.shown.get(node, ()))
 
 
 def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0924: every node of the cluster is in the inventory.
 
-    Nodes with blocks of an `unlisted` pool are as they should be.
+    Nodes with blocks of an `unlisted` pool are as they should be; those that left and run yet are IPC0923.
 
     Why: a node that git does not know gets no block of ipamc's and waits, and a block that it has from
     elsewhere may be given to another node by the next compile: then two nodes have one address.
@@ -215,25 +245,42 @@ def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
         node
         for node in scene.dump.nodes
         if node.name not in scene.inventory
-        and node.name not in told
+        and not told.explains("IPC0924", f"{NODE} {node.name}")
         and not node.deleting
         and not (
-            scene.cluster.operator_adopts and all(map(scene.is_operators, scene.shown.get(node.name, ())))
+            (own := _former(scene, node.name)) and (_uses(scene, node.name, own) or not scene.knows_blocks)
+        )
+        and not (
+            scene.cluster.operator_adopts
+            and all(scene.law.of(shown) is Ownership.OPERATORS for shown in scene.shown.get(node.name, ()))
         )
     ]
-    if strange:
-        yield Found(
-            warning(
-                "IPC0924",
-                strange[0].at,
-                f"{count(len(strange), 'node')} not in the inventory of {scene.cluster.name}: {names(node.name for node in strange)}",
-                help=f"ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}",
-            ),
-            [node.name for node in strange],
-        )
+    by_severity: dict[Make, list[str]] = {error: [], warning: []}
+    for node in strange:
+        shown = (each.block for each in scene.shown.get(node.name, ()))
+        faults = (illegal(scene.cluster, block, scene.law.pool_of(block)) for block in shown)
+        refused = any(fault and fault.rule in UNTIL_MOVED for fault in faults)
+        by_severity[error if refused else warning].append(node.name)
+    for make, some in by_severity.items():
+        if some:
+            first = scene.dump.nodes_by_name[some[0]]
+            has = (
+                f", with blocks that a compile refuses: {whose(scene.shown[some[0]])}"
+                if make is error
+                else ""
+            )
+            yield Found(
+                make(
+                    "IPC0924",
+                    first.at,
+                    f"{count(len(some), 'node')} not in the inventory of {scene.cluster.name}: {names(some)}{has}",
+                    help=f"ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}",
+                ),
+                [Cause(f"{kind} {name}", Fact.NOT_LISTED) for name in some for kind in (NODE, CILIUM_NODE)],
+            )
 
 
-def gone(scene: Scene, told: Told) -> Iterator[Found]:
+def gone(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0925: every node of the inventory is in the cluster, unless it is planned.
 
     Planned nodes need not be there.
@@ -246,9 +293,7 @@ def gone(scene: Scene, told: Told) -> Iterator[Found]:
     ciliumnode NODE`, if it is still there.
     """
     lost = [
-        node
-        for node in scene.cluster.nodes
-        if not node.planned and node.name not in scene.dump.nodes_by_name and node.name not in told
+        node for node in scene.cluster.nodes if not node.planned and node.name not in scene.dump.nodes_by_name
     ]
     if lost:
         routed = [node.name for node in lost if node.name in scene.dump.cilium_nodes_by_name]
@@ -264,7 +309,7 @@ def gone(scene: Scene, told: Told) -> Iterator[Found]:
                 ],
                 help=f"if it left for good: ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}",
             ),
-            [node.name for node in lost],
+            [Cause(f"{NODE} {node.name}", Fact.GONE) for node in lost],
         )
 
 
@@ -284,7 +329,7 @@ def without_node(scene: Scene, told: Told) -> Iterator[Found]:
         for seen in scene.dump.cilium_nodes
         if seen.name not in scene.dump.nodes_by_name
         and seen.name not in scene.inventory
-        and seen.name not in told
+        and not told.explains("IPC0926", f"{NODE} {seen.name}")
         and not seen.deleting
     ]
     if left:
@@ -302,7 +347,7 @@ def without_node(scene: Scene, told: Told) -> Iterator[Found]:
                 ],
                 help=f"kubectl delete ciliumnode {left[0].name}",
             ),
-            [seen.name for seen in left],
+            [Cause(f"{NODE} {seen.name}", Fact.GONE) for seen in left],
         )
 
 

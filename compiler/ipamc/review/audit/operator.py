@@ -9,7 +9,8 @@ from ipamc.model.cilium.versions import usable_addresses
 from ipamc.model.cluster import CiliumNode, Mode
 from ipamc.model.diagnostics import Related, error, note, warning
 from ipamc.model.wording import shown as quoted
-from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more
+from ipamc.review.audit.causes import Told
+from ipamc.review.audit.scene import SHOWN, Found, Scene, and_more
 from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
 from ipamc.review.live.verdict import Written, judge
 
@@ -20,7 +21,7 @@ _UNKNOWN = re.compile(r"allocator not configured for the requested CIDR (\S+)").
 _EMPTY = re.compile(r'from pool "([^"]*)": pool empty|pool empty').search
 
 
-def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:
+def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0970: the operator reports no error for a CiliumNode.
 
     An error stays in `status.ipam.operator-status` after its cause is gone (cilium issue 28758): where the
@@ -33,9 +34,7 @@ def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:
     Run: look at the room (`ipamc show CLUSTER`), add a range to the pool, `ipamc compile CLUSTER`, and
     apply. An old error goes with a restart of the operator.
     """
-    errors = {
-        seen.name: seen.error for seen in scene.dump.cilium_nodes if seen.error and seen.name not in told
-    }
+    errors = {seen.name: seen.error for seen in scene.dump.cilium_nodes if seen.error}
     if not errors:
         return
     verdict = judge(errors, _written(scene))
@@ -59,8 +58,7 @@ def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:
                     help="give the pool more room, and compile: ipamc show " + scene.cluster.name
                     if word == "error"
                     else f"kubectl -n {scene.cluster.namespace} rollout restart deployment/cilium-operator clears it, if its cause is gone",
-                ),
-                [each.name for each in some] if word != "note" else (),
+                )
             )
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.model.cidr import BITS, Address, Block, address_text
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
-from ipamc.review.audit.scene import CALICO, SHOWN, Found, Scene, Told, whose
-
-YOUNG = 300
-"""Seconds before the end of a dump in which a pod may have started while kinds were listed one after the other."""
+from ipamc.review.audit.causes import ENDPOINT, POD, Told
+from ipamc.review.audit.scene import CALICO, SHOWN, Found, Scene, whose
 
 _Ranges = Mapping[str, Sequence[tuple[int, int, int]]]
 """By node: (family, first, last) of its blocks."""
@@ -32,22 +29,11 @@ def pods_outside(scene: Scene, told: Told) -> Iterator[Found]:
     still has its old block (IPC0952): restart it first. Then `ipamc audit CLUSTER dump.json` with a new
     dump.
     """
-    ranges = _ranges(scene, told)
-    outside: list[tuple[SeenPod | SeenEndpoint, str, Address]] = []
-    if "Pod" in scene.dump.kinds:
-        young = _young(scene) if scene.cluster.mode is Mode.MULTI_POOL else ""
-        for pod in scene.dump.pods:
-            if pod.host_network or not pod.addresses or pod.has_ended or pod.node not in ranges:
-                continue
-            bad = _outside(pod.addresses, ranges[pod.node])
-            if bad and not (young and pod.started > young):
-                outside.append((pod, pod.node, bad))
-    else:
-        of_ip = scene.dump.node_by_ip
-        for endpoint in scene.dump.endpoints:
-            node = of_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""
-            if node in ranges and (bad := _outside(endpoint.addresses, ranges[node])):
-                outside.append((endpoint, node, bad))
+    outside = [
+        item
+        for item in _all_outside(scene, _ranges(scene))
+        if not told.explains("IPC0960", scene.source(item[1]), [_single(item[2])])
+    ]
     if not outside:
         return
     first, node, _ = outside[0]
@@ -72,17 +58,39 @@ def pods_outside(scene: Scene, told: Told) -> Iterator[Found]:
             ],
             help=f"kubectl -n {first.namespace} delete pod {first.name}, after its agent has restarted with the blocks of the node",
         ),
-        nodes,
     )
 
 
-def _ranges(scene: Scene, told: Told) -> _Ranges:
+def _all_outside(scene: Scene, ranges: _Ranges) -> Iterator[tuple[SeenPod | SeenEndpoint, str, Address]]:
+    """Yield pods, then CiliumEndpoints, with their node and the address that is outside of its blocks, each name once.
+
+    In multi-pool mode a young pod may be in a block that is younger than the list of CiliumNodes, and CiliumEndpoints
+    do not tell how old they are.
+    """
+    multi = scene.cluster.mode is Mode.MULTI_POOL
+    said: set[tuple[str, str]] = set()
+    for pod in scene.dump.pods:
+        if pod.host_network or not pod.addresses or pod.has_ended or pod.node not in ranges:
+            continue
+        bad = _outside(pod.addresses, ranges[pod.node])
+        if bad and not (multi and scene.is_young(pod)):
+            said.add((pod.namespace, pod.name))
+            yield pod, pod.node, bad
+    of_ip = {} if multi else scene.dump.node_by_ip
+    for endpoint in () if multi else scene.dump.endpoints:
+        node = of_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""
+        bad = _outside(endpoint.addresses, ranges[node]) if node in ranges else None
+        if bad and (endpoint.namespace, endpoint.name) not in said:
+            yield endpoint, node, bad
+
+
+def _ranges(scene: Scene) -> _Ranges:
     """Return the addresses of the nodes that are judged: with blocks, and not with another network alone."""
     others = {node for node in scene.pods_of.get(CALICO, {}) if not scene.agent_ran(node)}
     return {
         node: [(shown.block.family, shown.block.first, shown.block.last) for shown in blocks]
         for node, blocks in scene.shown.items()
-        if node not in told and node not in others and node in scene.dump.nodes_by_name
+        if node not in others and node in scene.dump.nodes_by_name
     }
 
 
@@ -97,25 +105,20 @@ def _outside(addresses: Sequence[Address], ranges: Sequence[tuple[int, int, int]
     return None
 
 
+def _single(address: Address) -> Block:
+    return Block(address[0], address[1], BITS[address[0]])
+
+
 def _of_whom(scene: Scene, node: str, address: Address) -> str:
     """Return which other node has an address. Only for the few that are shown. O(blocks)."""
-    single = Block(address[0], address[1], BITS[address[0]])
+    single = _single(address)
     for other, blocks in scene.shown.items():
         if other != node and any(shown.block.contains(single) for shown in blocks):
             return f", which node {other} has"
     return ""
 
 
-def _young(scene: Scene) -> str:
-    """Return the time after which a pod may be younger than the CiliumNodes of the dump; "": unknown."""
-    try:
-        end = datetime.datetime.fromisoformat(scene.dump.newest)
-    except ValueError:
-        return ""
-    return f"{end - datetime.timedelta(seconds=YOUNG):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:
+def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0961: no two pods have one address.
 
     Pods of the host's network do not count, nor those that have ended or are being deleted: their addresses
@@ -134,7 +137,7 @@ def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:
             continue
         for address in pod.addresses:
             first = users.setdefault(address, pod)
-            if first is not pod and not (pod.node in told and first.node in told):
+            if first is not pod:
                 pairs.append((first, pod, address))
     if pairs:
         one, other, address = pairs[0]
@@ -153,7 +156,7 @@ def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:
         )
 
 
-def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:
+def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0962: Cilium knows each pod of a node with an agent.
 
     A running pod without a CiliumEndpoint was started before Cilium, by another network; coredns is often
@@ -164,13 +167,12 @@ def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:
     Run: delete it with the command of the finding, so that Cilium gives it an address. Then make a dump,
     and `ipamc audit CLUSTER dump.json`.
     """
-    if not {"CiliumEndpoint", "Pod"} <= scene.dump.kinds:
+    if not {ENDPOINT, POD} <= scene.dump.kinds:
         return
-    if (scene.config or {}).get("disable-endpoint-crd") == "true":
+    if scene.config is None or scene.config.get("disable-endpoint-crd") == "true":
         return
     known = scene.endpoints
-    young = _young(scene)
-    agents = {node.name for node in scene.dump.nodes if node.name not in told and scene.agent_ran(node.name)}
+    agents = {node.name for node in scene.dump.nodes if scene.agent_ran(node.name)}
     without = [
         pod
         for pod in scene.dump.pods
@@ -180,7 +182,7 @@ def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:
         and not (pod.host_network or pod.deleting)
         and pod.node in agents
         and pod.started
-        and not (young and pod.started > young)
+        and not scene.is_young(pod)
     ]
     if without:
         pod = without[0]
@@ -198,11 +200,11 @@ def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:
         )
 
 
-def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:
+def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0963: a pod and its CiliumEndpoint have the same addresses.
 
     The pod was created again under its name while its agent did not run, as a rule. Pods of the last
-    minutes of the dump do not count.
+    minutes of the dump do not count, nor do addresses outside the blocks of the node (IPC0960).
 
     Why: other agents look up who a peer is by the CiliumEndpoint: with another address there, policies take
     the pod for somebody else.
@@ -210,10 +212,9 @@ def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:
     Run: delete the CiliumEndpoint with the command of the finding, and its agent writes it anew. Then make
     a dump, and `ipamc audit CLUSTER dump.json`.
     """
-    if "Pod" not in scene.dump.kinds:
+    if POD not in scene.dump.kinds:
         return
-    shown = scene.endpoints
-    young = _young(scene)
+    shown, ranges = scene.endpoints, _ranges(scene)
     differ = [
         (pod, endpoint)
         for pod in (scene.dump.pods if shown else ())
@@ -223,9 +224,10 @@ def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:
         and pod.addresses[0] not in endpoint.addresses
         and pod.phase == "Running"
         and not (pod.host_network or pod.deleting)
-        and pod.node not in told
         and set(pod.addresses).isdisjoint(endpoint.addresses)
-        and not (young and pod.started > young)
+        and pod.node in ranges
+        and not _outside((*pod.addresses, *endpoint.addresses), ranges[pod.node])
+        and not scene.is_young(pod)
     ]
     if differ:
         pod, endpoint = differ[0]

@@ -8,12 +8,15 @@ from msgspec.structs import replace
 
 from ipamc.check.evidence import pod_cidrs_count
 from ipamc.model.address_sets import blocks_over
-from ipamc.model.cidr import BITS, Block, parse_block
+from ipamc.model.cidr import BITS, Block, address_text, parse_block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Related, error, note
-from ipamc.review.audit.scene import SHOWN, Found, Scene, Told, and_more, texts
+from ipamc.review.audit.causes import Cause, Fact, Told
+from ipamc.review.audit.scene import SHOWN, Found, Scene, and_more, texts
+from ipamc.review.live.config import AGENT
+from ipamc.review.live.objects import CILIUM_NODE, NODE
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
 
@@ -56,7 +59,11 @@ def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
     """
     if not pod_cidrs_count(_cluster(scene)):
         return
-    apart = [pair for pair in _apart(scene) if pair[0].name not in told]
+    apart = [
+        (node, seen)
+        for node, seen in _apart(scene)
+        if not told.explains("IPC0950", scene.source(node.name), (*node.pod_cidrs, *seen.blocks))
+    ]
     if not apart:
         return
     node, seen = apart[0]
@@ -81,7 +88,15 @@ def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
             help=f"see which block the pods use: kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}; "
             f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply",
         ),
-        nodes,
+        # What is not the source of the node's blocks is apart from it: the CiliumNode in kubernetes mode, else the Node.
+        [
+            Cause(
+                f"{CILIUM_NODE if scene.shows_nodes else NODE} {one.name}",
+                Fact.APART,
+                (*one.pod_cidrs, *other.blocks),
+            )
+            for one, other in apart
+        ],
     )
 
 
@@ -134,13 +149,13 @@ def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
     the same blocks by `patchNodes: podCIDRs`, and `ipamc compile CLUSTER`. Set
     `--allocate-node-cidrs=false`.
     """
-    if pod_cidrs_count(_cluster(scene)):
+    if scene.config is None or pod_cidrs_count(_cluster(scene)):
         return
     apart = [
         (node, mine)
         for node in scene.dump.nodes
         if node.pod_cidrs
-        and node.name not in told
+        and not told.explains("IPC0951", scene.source(node.name), node.pod_cidrs)
         and (mine := [shown.block for shown in scene.shown.get(node.name, ())])
         and not set(node.pod_cidrs) <= set(mine)
     ]
@@ -160,46 +175,95 @@ def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
 def former_router(scene: Scene, told: Told) -> Iterator[Found]:
     """IPC0952: an agent runs with the blocks that its CiliumNode has.
 
-    The address of its router (CiliumInternalIP) is of another block: the agent has not restarted since the
-    CiliumNode changed. An agent reads its blocks only when it starts.
+    An agent reads its blocks when it starts. The address of its router (CiliumInternalIP) is of another block, or
+    there is none: the CiliumNode was changed, or deleted and applied again, since the agent started.
 
-    Why: it gives pods addresses of the old block, while other nodes route the new one to it; and the old
-    block may be another node's by now.
+    Why: it gives pods addresses of the block that it started with, while other nodes route the new one to it; and
+    the old block may be another node's by now.
 
     Run: restart the agent with the command of the finding, then delete the pods with old addresses. Then
     make a dump: `ipamc audit CLUSTER dump.json` shows pods that were forgotten (IPC0960).
     """
+    old = [
+        (seen, router)
+        for seen, router in _outside(scene)
+        if not any(
+            told.explains("IPC0952", each, [router])
+            for each in {scene.object_of(seen.name), f"{CILIUM_NODE} {seen.name}"}
+        )
+    ]
+    unknown = [
+        seen for seen in scene.dump.cilium_nodes if not seen.internal_ips and _has_started(scene, seen)
+    ]
+    if old:
+        seen, router = old[0]
+        yield Found(
+            error(
+                "IPC0952",
+                seen.at,
+                f"the agent of {seen.name} still runs with the router address {address_text(router.family, router.first)}, outside its blocks {texts(_all_of(seen))}{and_more([each.name for each, _ in old])}",
+                also=[related for each, _ in old[:SHOWN] for related in scene.line_of(each.name)],
+                help=_restart(scene, seen),
+            ),
+            [
+                Cause(f"{CILIUM_NODE} {each.name}", Fact.FORMER_AGENT, blocks)
+                for each, address in old
+                if (blocks := _around(scene, each.name, address))
+            ],
+        )
+    if unknown:
+        seen = unknown[0]
+        yield Found(
+            error(
+                "IPC0952",
+                seen.at,
+                f"the agent of {seen.name} runs, and its CiliumNode has no CiliumInternalIP{and_more([each.name for each in unknown])}: "
+                "it was made again since the agent started, which may still give pods addresses of a former block",
+                also=[related for each in unknown[:SHOWN] for related in scene.line_of(each.name)],
+                help=_restart(scene, seen),
+            )
+        )
+
+
+def _outside(scene: Scene) -> Iterator[tuple[CiliumNode, Block]]:
+    """Yield the CiliumNodes of nodes whose router has an address outside their blocks, with that address.
+
+    Without cilium-config, only of a pool or of a block of the lock: users may choose another (`local-router-ipv4`).
+    """
     if any(f"local-router-ipv{family}" in (scene.config or {}) for family in (4, 6)):
-        return  # the router has an address of the user's choice
-    old: list[tuple[CiliumNode, Block]] = []
+        return
     for seen in scene.dump.cilium_nodes:
-        if seen.name in told or not seen.internal_ips:
+        if seen.name not in scene.dump.nodes_by_name:
             continue
         blocks = _all_of(seen)
         for family, number in seen.internal_ips:
             router = Block(family, number, BITS[family])
             mine = [block for block in blocks if block.family == family]
-            if mine and not _is_link_local(router) and not any(block.contains(router) for block in mine):
-                old.append((seen, router))
+            if mine and not any(block.contains(router) for block in (*mine, *_LINK_LOCAL)):
+                if scene.config is not None or scene.ranges.of(router) or _around(scene, seen.name, router):
+                    yield seen, router
                 break
-    if old:
-        seen, router = old[0]
-        nodes = [each.name for each, _ in old]
-        address = str(router).partition("/")[0]
-        yield Found(
-            error(
-                "IPC0952",
-                seen.at,
-                f"the agent of {seen.name} still runs with the router address {address}, outside its blocks {texts(_all_of(seen))}{and_more(nodes)}",
-                also=[related for name in nodes[:SHOWN] for related in scene.line_of(name)],
-                help=f"kubectl -n {scene.cluster.namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={seen.name}; then delete the pods with old addresses",
-            ),
-            nodes,
-        )
 
 
-def _is_link_local(router: Block) -> bool:
-    return any(block.contains(router) for block in _LINK_LOCAL)
+def _has_started(scene: Scene, seen: CiliumNode) -> bool:
+    """Tell whether the agent of a CiliumNode with a block of each family is past its start, when it writes its addresses.
+
+    Annotations do not tell, where ipamc writes them.
+    """
+    node, pod = scene.dump.nodes_by_name.get(seen.name), scene.pods_of.get(AGENT, {}).get(seen.name)
+    if node is None or seen.deleting or {block.family for block in _all_of(seen)} < {*scene.cluster.families}:
+        return False
+    runs = pod is not None and pod.phase == "Running" and not pod.deleting and not scene.is_young(pod)
+    return runs or (node.agent_ran and scene.cluster.patch_nodes != "annotations")
+
+
+def _around(scene: Scene, node: str, router: Block) -> tuple[Block, ...]:
+    """Return the blocks that the lock has or had for a node, of which an address is."""
+    return tuple([line.block for line in scene.lines.get(node, ()) if line.block.contains(router)])
+
+
+def _restart(scene: Scene, seen: CiliumNode) -> str:
+    return f"kubectl -n {scene.cluster.namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={seen.name}; then delete the pods with old addresses"
 
 
 def _all_of(seen: CiliumNode) -> list[Block]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,33 +13,45 @@ from msgspec.structs import replace
 
 from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
-from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
-from ipamc.model.diagnostics import At, Diagnostic, Related, names
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note, warning
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import ShownBlock
+from ipamc.model.range_index import RangeIndex
+from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.audit.tree import Tree
-from ipamc.review.live.config import CONFIG, OPERATOR, Running
+from ipamc.review.live.config import AGENT, CONFIG, OPERATOR, Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, identity
+from ipamc.review.started import operator_pools
 
 SHOWN = 4
 """Of so many nodes or objects in one finding, the places are shown."""
-AGENT = "cilium"
+YOUNG = 300
+"""Seconds before the end of a dump in which a pod may have started while kinds were listed one after the other."""
 CALICO = "calico-node"
 
 
+Make = Callable[..., Diagnostic]
+SEVERITY: Mapping[Ownership, Make] = {
+    Ownership.ANOTHERS: error,
+    Ownership.STRAY: error,
+    Ownership.FOREIGN: error,
+    Ownership.FORMER: warning,  # the node has not moved yet
+    Ownership.PENDING: note,  # a compile with this evidence settles it
+    Ownership.OPERATORS: note,  # the lock follows it
+}
+"""What a block means that a node shows and does not hold, the worst first: as a compile has it with this evidence."""
+
+
 class Found(NamedTuple):
-    """A finding, and the nodes (by name) and objects (by identity) that it tells of."""
+    """A finding, and what it proves."""
 
     finding: Diagnostic
-    about: Collection[str] = ()
-
-
-Told = frozenset[str]
-"""What earlier findings tell of: a later one about the same would be a consequence of them."""
+    causes: Collection[Cause] = ()
 
 
 class Scene(Struct, frozen=True, kw_only=True, dict=True):
@@ -93,23 +106,21 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
         return skips and node in self.inventory and node not in self.lines
 
     @cached_property
-    def unlisted(self) -> Sequence[Block]:
-        """Return the ranges of `unlisted` pools: disjoint, by address."""
-        if not self.cluster.operator_adopts:
-            return ()
-        families = [part for pool in self.cluster.pools if pool.unlisted for part in pool.families.values()]
-        return outermost(cidr.block for part in families for cidr in part.ranges)
+    def law(self) -> Law:
+        """Return the law of ownership, with the lines of the lock."""
+        return Law(self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges)
 
-    def is_operators(self, shown: ShownBlock) -> bool:
-        """Tell whether Cilium's operator chose a block: of a shared pool, or of an `unlisted` one."""
-        if self.cluster.mode is Mode.MULTI_POOL:
-            return not self._pools.get((shown.node, shown.block), "").endswith(f".{shown.node}")
-        return index_around(self.unlisted, shown.block) is not None
+    def verdict(self, node: str) -> Make | None:
+        """Return how severe the worst is of what a node shows and does not hold; None where it holds all of it."""
+        shown = self.shown.get(node, ())
+        owners = {owner for _, owner in self.law.strays(shown)}
+        owners.update(owner for each in shown if (owner := self.law.of(each)) is Ownership.PENDING)
+        return next((make for owner, make in SEVERITY.items() if owner in owners), None)
 
     @cached_property
-    def _pools(self) -> Mapping[tuple[str, Block], str]:
-        """Return the pool of each block of `pools.allocated`, by node and block."""
-        return {(seen.name, block): pool for seen in self.dump.cilium_nodes for block, pool in seen.allocated}
+    def ranges(self) -> RangeIndex:
+        """Return the ranges of the pools, for look-up by block."""
+        return RangeIndex(self.cluster.pools)
 
     @cached_property
     def holders(self) -> Counter[Block]:
@@ -132,6 +143,21 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     def object_of(self, node: str) -> str:
         """Return the identity of the object that gives a node its blocks."""
         return f"{NODE if self.shows_nodes else CILIUM_NODE} {node}"
+
+    def source(self, node: str) -> str:
+        """Return the identity of the object that shows the blocks of a node: a Node without podCIDRs shows none."""
+        there = self.dump.nodes_by_name.get(node)
+        return f"{NODE if self.shows_nodes and there and there.pod_cidrs else CILIUM_NODE} {node}"
+
+    @property
+    def knows_blocks(self) -> bool:
+        """Whether the dump has the kind that shows the blocks of nodes, so that a node without one has none."""
+        annotated = self.cluster.patch_nodes == "annotations"
+        return CILIUM_NODE in self.dump.kinds or (self.shows_nodes and not annotated)
+
+    def other_blocks(self, node: str, blocks: Iterable[Block]) -> Cause:
+        """Return the proof that a node has some blocks in place of those that the lock has for it."""
+        return Cause(self.source(node), Fact.OTHER_BLOCKS, (*blocks, *self.held(node)))
 
     @cached_property
     def facts(self) -> Facts:
@@ -181,6 +207,19 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     def endpoints(self) -> Mapping[tuple[str, str], SeenEndpoint]:
         """Return the CiliumEndpoints by namespace and name."""
         return {(endpoint.namespace, endpoint.name): endpoint for endpoint in self.dump.endpoints}
+
+    @cached_property
+    def _young(self) -> str:
+        """Return the time after which a pod may be younger than other objects of the dump; "": unknown."""
+        try:
+            end = datetime.datetime.fromisoformat(self.dump.newest)
+        except ValueError:
+            return ""
+        return f"{end - datetime.timedelta(seconds=YOUNG):%Y-%m-%dT%H:%M:%SZ}"
+
+    def is_young(self, pod: SeenPod) -> bool:
+        """Tell whether a pod may have started while the kinds of the dump were listed."""
+        return bool(self._young) and pod.started > self._young
 
     @property
     def before_cilium(self) -> bool:

@@ -12,14 +12,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Related, count, error, names, note, warning
-from ipamc.review.audit.scene import SHOWN, Found, Scene, Told
+from ipamc.review.audit.causes import Cause, Fact, Told
+from ipamc.review.audit.scene import SHOWN, Found, Make, Scene
 from ipamc.review.live.drift import differing
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -28,8 +29,6 @@ from ipamc.review.live.objects import (
     POOL,
     Object,
     cidrs,
-    name_of,
-    node_of,
     parsed,
     pod_cidr_annotations,
 )
@@ -54,16 +53,15 @@ def three_ways(scene: Scene, told: Told) -> Iterator[Found]:
     """Yield findings about the objects that ipamc owns."""
     found = _Sorted()
     for name, document in scene.git.objects.items():
-        if not (node_of(document) in told and document["kind"] in {NODE, CILIUM_NODE}):
-            _of_git(scene, name, document, found)
+        _of_git(scene, name, document, found)
     for name, document in scene.live.items():
         if name not in scene.git.objects and name not in scene.git.others:
-            _of_nobody(scene, name, document, found, told)
+            _of_nobody(scene, name, document, found)
     yield from pending(scene, found.pending)
-    yield from edited(scene, found.edited)
-    yield from not_as_in_git(scene, found.unknown)
-    yield from missing(scene, found.missing)
-    yield from stale(scene, found.stale)
+    yield from edited(scene, found.edited, told)
+    yield from not_as_in_git(scene, found.unknown, told)
+    yield from missing(scene, found.missing, told)
+    yield from stale(scene, found.stale, told)
     yield from foreign(scene, found.foreign)
 
 
@@ -77,8 +75,11 @@ def owned(document: Object) -> Object:
 def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
     there = scene.live.get(name)
     before = scene.applied.objects.get(name) if scene.applied else None
+    kind = document["kind"]
+    if kind == NODE and not scene.shows_nodes and CILIUM_NODE not in scene.dump.kinds:
+        return  # beside a CiliumNode it decides about routes alone: IPC0950 tells which of the two is wrong
     if there is None:
-        if document["kind"] == NODE:
+        if kind == NODE:
             return  # it is never created
         if scene.applied is None or before is not None:
             found.missing.append(name)
@@ -103,13 +104,12 @@ def _written(document: Object, there: Object) -> list[str]:
     return differing(owned(document), there) if cidrs(there, document) else []
 
 
-def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted, told: Told) -> None:
+def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
     kind = document["kind"]
     if kind == NODE or name in scene.git.others:
         return
     if scene.applied is not None and name in scene.applied.objects:
-        if kind != CILIUM_NODE or name_of(document) not in told:
-            found.stale.append(name)
+        found.stale.append(name)
     elif kind in {POOL, NODE_CONFIG}:
         found.foreign.append(name)
 
@@ -134,12 +134,11 @@ def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
                 f"pending: {_objects(objects)} not applied yet: {names(objects)}",
                 also=_git_places(scene, list(objects)),
                 help=f"ipamc ci apply {scene.cluster.name}",
-            ),
-            objects,
+            )
         )
 
 
-def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
+def edited(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
     """IPC0941: nobody but ipamc changes the fields that it owns.
 
     The cluster has other values than those that were applied last: somebody edited them by hand, or another
@@ -153,22 +152,33 @@ def edited(scene: Scene, objects: Fields) -> Iterator[Found]:
     pin of its pool: `ipamc lock CLUSTER --renumber NODE`, `ipamc lock CLUSTER --settle NODE`, then `ipamc
     compile CLUSTER`.
     """
-    for kind, some in _by_kind(objects):
-        paths = sorted({path for name in some for path in objects[name]})
-        make = warning if all(path.startswith("metadata.labels") for path in paths) else error
-        yield Found(
-            make(
-                "IPC0941",
-                _first_place(scene, some),
-                f"edited by hand: {names(paths)} of {_objects(some)}: {names(_values(scene, name, objects[name]) for name in some)}",
-                also=_git_places(scene, some),
-                help=_repair(scene, kind, some[0]),
-            ),
-            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
-        )
+    for kind, some in _by_kind(_unexplained("IPC0941", told, objects, scene)):
+        by_severity: dict[Make, list[str]] = defaultdict(list)
+        for name in some:
+            by_severity[_severity(scene, name, objects[name])].append(name)
+        for make, alike in by_severity.items():
+            paths = sorted({path for name in alike for path in objects[name]})
+            yield Found(
+                make(
+                    "IPC0941",
+                    _first_place(scene, alike),
+                    f"edited by hand: {names(paths)} of {_objects(alike)}: {names(_values(scene, name, objects[name]) for name in alike)}",
+                    also=_git_places(scene, alike),
+                    help=_repair(scene, kind, alike[0]),
+                ),
+                [_other_blocks(scene, name) for name in alike],
+            )
 
 
-def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
+def _severity(scene: Scene, name: str, paths: Sequence[str]) -> Make:
+    """Return how severe it is that somebody edited an object: of blocks of a node, as the law of ownership has them."""
+    if all(path.startswith("metadata.labels") for path in paths):
+        return warning
+    kind, _, node = name.partition(" ")
+    return (scene.verdict(node) if kind in {NODE, CILIUM_NODE} else None) or error
+
+
+def not_as_in_git(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
     """IPC0942: the cluster has what git has, where it is not known what was applied.
 
     Either it is not applied yet, or somebody edited it by hand: with the ref of what was applied last
@@ -180,7 +190,7 @@ def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
     Run: `ipamc audit CLUSTER dump.json --applied REV` with the commit that was applied last tells which of
     the two it is. If git is right: `ipamc ci apply CLUSTER` takes nothing away from pods that use it.
     """
-    for kind, some in _by_kind(objects):
+    for kind, some in _by_kind(_unexplained("IPC0942", told, objects, scene)):
         paths = sorted({path for name in some for path in objects[name]})
         yield Found(
             warning(
@@ -190,11 +200,17 @@ def not_as_in_git(scene: Scene, objects: Fields) -> Iterator[Found]:
                 also=_git_places(scene, some),
                 help=_repair(scene, kind, some[0]),
             ),
-            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+            [_other_blocks(scene, name) for name in some],
         )
 
 
-def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
+def _other_blocks(scene: Scene, name: str) -> Cause:
+    """Return the proof that an object has the blocks that it has, and not those of git."""
+    git = scene.git.objects[name]
+    return Cause(name, Fact.OTHER_BLOCKS, tuple(parsed(cidrs(scene.live[name], git) | cidrs(git, git))))
+
+
+def missing(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
     """IPC0943: what was applied is in the cluster.
 
     Somebody deleted it. Where the dump has no object of the kind, it may only not have been asked for.
@@ -206,7 +222,7 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     Run: `ipamc ci apply CLUSTER --repair` creates it again. If it was deleted because the node left, take
     the node out of the inventory: `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`.
     """
-    for kind, some in _by_kind(dict.fromkeys(objects)):
+    for kind, some in _by_kind(_unexplained("IPC0943", told, objects)):
         known = kind in scene.dump.kinds
         make = error if known else note if scene.before_cilium else warning
         if known:
@@ -223,11 +239,15 @@ def missing(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
                 also=[Related(scene.dump.at, "the dump")],
                 help=f"ipamc ci apply {scene.cluster.name} --repair",
             ),
-            {*some, *(node_of(scene.git.objects[name]) for name in some)} - {""},
+            [
+                Cause(name, Fact.MISSING, tuple(parsed(cidrs(git, git))))
+                for name in some
+                if known and (git := scene.git.objects[name])
+            ],
         )
 
 
-def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
+def stale(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
     """IPC0944: what left git is not in the cluster any more.
 
     ipamc applied these objects once, and git has them no more: an apply does not delete them.
@@ -238,7 +258,7 @@ def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
     Run: `ipamc ci apply CLUSTER --prune` deletes those that nothing uses, and says which are in use. If one
     of them is still needed, put it back into git, and `ipamc compile CLUSTER`.
     """
-    if objects:
+    if objects := _unexplained("IPC0944", told, objects):
         yield Found(
             warning(
                 "IPC0944",
@@ -250,8 +270,7 @@ def stale(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
                     if scene.applied
                 ],
                 help=f"ipamc ci apply {scene.cluster.name} --prune",
-            ),
-            objects,
+            )
         )
 
 
@@ -297,12 +316,23 @@ def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
                     also=[Related(_seen_at(scene, name), name) for name in some[1:SHOWN]],
                     help="find out who made it; if nobody needs it: kubectl delete "
                     + " ".join(_typed(some[0])),
-                ),
-                some,
+                )
             )
 
 
-def _by_kind(objects: Fields | dict[str, None]) -> Iterator[tuple[str, list[str]]]:
+def _unexplained(code: str, told: Told, objects: Iterable[str], shown: Scene | None = None) -> list[str]:
+    """Return the objects of which no earlier finding tells, in their order; by the blocks that they show, if asked for."""
+    found = []
+    for name in objects:
+        kind, _, node = name.partition(" ")
+        about = (name, f"{NODE} {node}") if kind == CILIUM_NODE else (name,)
+        blocks = parsed(cidrs(shown.live[name], shown.git.objects[name])) if shown else ()
+        if not any(told.explains(code, each, blocks) for each in about):
+            found.append(name)
+    return found
+
+
+def _by_kind(objects: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     found: dict[str, list[str]] = defaultdict(list)
     for name in objects:
         found[name.partition(" ")[0]].append(name)

@@ -18,7 +18,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import names
 from ipamc.review.live.objects import Object, parsed
 
-OPERATOR = "cilium-operator"
+AGENT, OPERATOR = "cilium", "cilium-operator"
 CONFIG = "cilium-config"
 IPAM_ARGUMENT = "--ipam"
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from ipamc.review.live.config import CONFIG, OPERATOR
+from ipamc.review.live.config import AGENT, CONFIG, OPERATOR
 from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL, Object, node_of
 
 KUBEADM = "kubeadm-config"
@@ -103,6 +103,7 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
         yield Listed(group="", resource="pods")
         yield Named(group="", resource="configmaps", namespace="kube-system", name=KUBEADM)
         yield Named(group="apps", resource="deployments", namespace=namespace, name=OPERATOR)
+        yield Named(group="apps", resource="daemonsets", namespace=namespace, name=AGENT)
 
 
 def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
