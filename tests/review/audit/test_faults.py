@@ -275,9 +275,14 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         lambda live: live.add({**dumps.node("ghots", ready=False, kubelet=""), "status": {"conditions": []}}),
         ["warning IPC0920"],
     ),
-    "a node that git does not know": (
+    "a node that git does not know, with a block of no pool": (
         tuple(world for world in WORLDS if "adopt" not in world and "dual" not in world),
         lambda live: live.add(dumps.node("new", "10.7.0.0/26"), dumps.cilium_node("new", "10.7.0.0/26")),
+        ["error IPC0924"],
+    ),
+    "a node that git does not know": (
+        tuple(world for world in WORLDS if "adopt" not in world and "dual" not in world),
+        lambda live: live.add(dumps.node("new", "10.1.0.192/26"), dumps.cilium_node("new", "10.1.0.192/26")),
         ["warning IPC0924"],
     ),
     "a node that left": (WORLDS, lambda live: leave(live, "d"), ["warning IPC0925"]),

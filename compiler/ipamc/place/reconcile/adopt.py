@@ -51,7 +51,7 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
     changed = {line.block: line for node in nodes for line in node.lines if line.block not in new}
     lines = [changed.get(line.block, line) for line in run.lock.lines] if changed else list(run.lock.lines)
     if not pairs:
-        return lines, []
+        return lines, list(several_blocks(run.cluster, list(_both(nodes, run))))
     under = [(line, shown, over) for line, shown in pairs for over in lines_over(lines, line.block)]
     gone = {over.block for line, _, over in under if _gives_way(over, line)}
     found = [
@@ -59,12 +59,21 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
         for line, shown, over in under
         if not _gives_way(over, line)
     ]
-    found += several_blocks(run.cluster, [shown for _, shown in pairs])
+    found += several_blocks(run.cluster, [*(shown for _, shown in pairs), *_both(nodes, run)])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
         if not outer.block.overlaps(inner.block):  # else conflicts() has it
             found.append(in_one_block(outer, inner, line.block))
     kept = [line for line in lines if line.block not in gone]
     return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found
+
+
+def _both(nodes: Iterable[NodeState], run: Run) -> Iterator[ShownBlock]:
+    """Yield what nodes show that have a pending block in one-block modes, of families of which they show it beside another."""
+    for node in nodes if run.one_block else ():
+        there = {
+            shown.block.family for line in node.pending for shown in node.shown if shown.fits(line.block)
+        }
+        yield from (shown for shown in node.shown if shown.block.family in there)
 
 
 def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:

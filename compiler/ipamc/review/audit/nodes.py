@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cluster import Mode
@@ -257,9 +256,7 @@ def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
     ]
     by_severity: dict[Make, list[str]] = {error: [], warning: []}
     for node in strange:
-        shown = (each.block for each in scene.shown.get(node.name, ()))
-        faults = (illegal(scene.cluster, block, scene.law.pool_of(block)) for block in shown)
-        refused = any(fault and fault.rule in UNTIL_MOVED for fault in faults)
+        refused = any(scene.refuses(shown.block) for shown in scene.shown.get(node.name, ()))
         by_severity[error if refused else warning].append(node.name)
     for make, some in by_severity.items():
         if some:

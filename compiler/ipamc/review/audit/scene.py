@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
@@ -113,9 +114,21 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     def verdict(self, node: str) -> Make | None:
         """Return how severe the worst is of what a node shows and does not hold; None where it holds all of it."""
         shown = self.shown.get(node, ())
-        owners = {owner for _, owner in self.law.strays(shown)}
-        owners.update(owner for each in shown if (owner := self.law.of(each)) is Ownership.PENDING)
+        strays = list(self.law.strays(shown))
+        owners = {owner for _, owner in strays} | ({*map(self.law.of, shown)} & {Ownership.PENDING})
+        both = (
+            owners == {Ownership.PENDING}
+            and self.cluster.mode.one_block
+            and len(shown) > len({each.block.family for each in shown})
+        )
+        if both or any(self.refuses(each.block) for each, _ in strays):
+            return error
         return next((make for owner, make in SEVERITY.items() if owner in owners), None)
+
+    def refuses(self, block: Block) -> bool:
+        """Tell whether a compile would refuse that a node has a block, as one outside of all pools."""
+        fault = illegal(self.cluster, block, self.law.pool_of(block))
+        return fault is not None and fault.rule in UNTIL_MOVED
 
     @cached_property
     def ranges(self) -> RangeIndex:
