@@ -19,16 +19,24 @@ addresses beside it too. So a block in use is in the list only if the operator b
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Line, State
 
 Lists = dict[int, tuple[Block, ...]]
 """CIDRs by family, in order."""
+BYSTANDER = "--ipam=kubernetes"
+"""The argument with which the operator gives out nothing."""
+
+
+def listed(data: Mapping[str, str], family: int) -> list[Block]:
+    """Return the list of cilium-config, by address: operators up to 1.19 split at spaces, later ones at commas too."""
+    return sorted(readable_blocks(re.split(r"[\s,]+", data.get(f"cluster-pool-ipv{family}-cidr", ""))))
 
 
 def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, int]) -> Lists:

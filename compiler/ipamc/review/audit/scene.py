@@ -19,8 +19,8 @@ from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import ShownBlock
+from ipamc.read.rendered import Rendered
 from ipamc.review.audit.seen import live_cluster, live_objects
-from ipamc.review.audit.tree import Tree
 from ipamc.review.live.config import CONFIG, OPERATOR, Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
 
@@ -47,8 +47,8 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     cluster: Cluster
     lock: Lock
     dump: Dump
-    git: Tree
-    applied: Tree | None
+    git: Rendered
+    applied: Rendered | None
     """None: it is not known."""
 
     @cached_property

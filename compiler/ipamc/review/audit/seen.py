@@ -11,13 +11,13 @@ from ipamc.model.cidr import address_text
 from ipamc.model.cluster import CiliumNode, Cluster, Node
 from ipamc.model.diagnostics import Place
 from ipamc.model.dump import Dump, SeenCiliumNode, SeenNode
+from ipamc.read.rendered import identity
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
     NODE_CONFIG,
     POOL,
     Object,
-    identity,
     pod_cidr_annotations,
 )
 
