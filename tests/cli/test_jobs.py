@@ -15,9 +15,16 @@ LARGE = ("cilium", "nodes/000", "nodes/001", "ciliumnodes/000", "ciliumnodes/001
 
 
 def test_parts_come_in_the_order_in_which_they_are_applied() -> None:
-    found = parts(
-        ["ciliumnodes/000", "nodes/010", "cilium/component", "pools/000", "nodes/00f", "cilium", "seeds/000"]
-    )
+    folders = [
+        "ciliumnodes/000",
+        "nodes/010",
+        "cilium/component",
+        "pools/000",
+        "nodes/00f",
+        "cilium",
+        "seeds/000",
+    ]
+    found = parts(["kustomization.yaml", *(f"{folder}/kustomization.yaml" for folder in folders)])
     assert found == ("cilium", "pools/000", "nodes/00f", "nodes/010", "ciliumnodes/000")
 
 

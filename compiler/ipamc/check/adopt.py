@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.cluster_mask import longest_prefix
-from ipamc.model.cilium.operator_list import operator_lists
+from ipamc.model.cilium.operator_list import Assumed, operator_lists
 from ipamc.model.cluster import Cluster, PoolFamily, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan
-from ipamc.read.rendered import OperatorLists, Rendered
+from ipamc.read.rendered import Rendered
 
 DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
 
@@ -24,8 +24,8 @@ DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
 def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
     """Yield findings about a list that was rendered and changes."""
     cluster = plan.cluster
-    before = rendered.operator_lists if cluster.operator_adopts else None
-    if before is None:
+    before = rendered.flags
+    if not (cluster.operator_adopts and before.lists) or before.bystander:
         return
     if not cluster.cilium_nodes:
         yield from known_in_part(plan, before)
@@ -35,7 +35,7 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
         yield from still_given_out(plan, before)
 
 
-def known_in_part(plan: Plan, before: OperatorLists) -> Iterator[Diagnostic]:
+def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     """IPC0517: the operator's list changes so that the operator books every node as a whole.
 
     Refused without any CiliumNode in the input: in a cluster of two families, a list that loses some
@@ -63,7 +63,7 @@ def known_in_part(plan: Plan, before: OperatorLists) -> Iterator[Diagnostic]:
 
 
 def _in_part(
-    before: OperatorLists, lists: Mapping[int, tuple[Block, ...]], masks: Mapping[int, int]
+    before: Assumed, lists: Mapping[int, tuple[Block, ...]], masks: Mapping[int, int]
 ) -> Iterator[str]:
     kept = set()
     changed: dict[int, str] = {}
@@ -101,7 +101,7 @@ def _around(first: Block, last: Block) -> Block:
 
 
 def taken_from_the_operator(
-    cluster: Cluster, before: OperatorLists, taken: list[tuple[Block, str, Range]]
+    cluster: Cluster, before: Assumed, taken: list[tuple[Block, str, Range]]
 ) -> Iterator[Diagnostic]:
     """IPC0518: what the operator gave out goes to another pool only with the nodes that have it.
 
@@ -141,7 +141,7 @@ def taken_from_the_operator(
             )
 
 
-def still_given_out(plan: Plan, before: OperatorLists) -> Iterator[Diagnostic]:
+def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     """IPC0519: no new block lies in what the operator still gives out.
 
     It concerns `operator: adopt`, and a change of pools in which a range of the operator goes to ipamc.
@@ -175,7 +175,7 @@ def still_given_out(plan: Plan, before: OperatorLists) -> Iterator[Diagnostic]:
         )
 
 
-def _taken_over(cluster: Cluster, before: OperatorLists) -> Iterator[tuple[Block, str, Range]]:
+def _taken_over(cluster: Cluster, before: Assumed) -> Iterator[tuple[Block, str, Range]]:
     """Yield what pools that are not `unlisted` have of the old list."""
     for pool in cluster.pools:
         for family, part in pool.families.items() if not pool.unlisted else ():
@@ -184,7 +184,7 @@ def _taken_over(cluster: Cluster, before: OperatorLists) -> Iterator[tuple[Block
                     yield shared(cidr.block, other), pool.name, cidr
 
 
-def _has_every_pool(cluster: Cluster, before: OperatorLists) -> bool:
+def _has_every_pool(cluster: Cluster, before: Assumed) -> bool:
     """Tell whether the old list is that of an earlier ipamc: the ranges of all pools, as they still are.
 
     It says nothing of what the operator gave out.

@@ -16,11 +16,12 @@ from ipamc.model.pool_ranges import (
     Given,
     Obstacle,
     PoolRanges,
+    PublishedPool,
     obstacle_to_leave,
     operator_follows,
     pool_ranges,
 )
-from ipamc.read.rendered import PublishedPool, Rendered
+from ipamc.read.rendered import Rendered
 
 DUMP = "add the nodes' CiliumNodes to the input: kubectl get nodes,ciliumnodes -o json"
 

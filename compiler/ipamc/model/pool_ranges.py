@@ -21,7 +21,24 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import shown
 from ipamc.model.cluster import Cluster, Pool, PoolFamily, Version
+from ipamc.model.diagnostics import Span
 from ipamc.model.lock import Lock
+
+
+class PublishedPool(Struct, frozen=True, kw_only=True):
+    """A shared CiliumPodIPPool that an earlier compile rendered."""
+
+    name: str
+    at: Span
+    """The file."""
+    by_flag: bool
+    """The operator creates it by its flag, and never changes it; there is no manifest."""
+    cidrs: Mapping[int, tuple[Block, ...]]
+    """By family, in the order of the file."""
+    masks: Mapping[int, int]
+    """The maskSize by family."""
+    allowed: frozenset[str]
+    """Of `allowFirstIP` and `allowLastIP` those that are true."""
 
 
 class Given:

@@ -33,19 +33,10 @@ def is_part(text: str) -> bool:
 
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the parts among paths below `rendered/`: `cilium`, pools, nodes, ciliumnodes, each by shard."""
+    """Return the parts among files below `rendered/`, folders with a kustomization: `cilium`, pools, nodes, ciliumnodes, each by shard."""
+    found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
     return tuple(
-        sorted(
-            filter(is_part, set(paths)),
-            key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path),
-        )
-    )
-
-
-def built(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the parts among files below `rendered/`: folders that have a kustomization."""
-    return parts(
-        path.removesuffix(f"/{KUSTOMIZATION}") for path in paths if path.endswith(f"/{KUSTOMIZATION}")
+        sorted(filter(is_part, found), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path))
     )
 
 

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
 
-from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block, readable_blocks
-from ipamc.model.cilium.operator_list import BYSTANDER, Lists, listed
+from ipamc.model.cidr import BITS, Block, readable_blocks
+from ipamc.model.cilium.operator_list import BYSTANDER, Assumed
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Span
+from ipamc.model.pool_ranges import PublishedPool
 from ipamc.model.pool_words import FLAG_FIELDS
 from ipamc.read.parts import (
     FIRST,
@@ -36,7 +35,7 @@ from ipamc.read.parts import (
     POOLS,
     SEEDS,
     VALUES,
-    built,
+    parts,
 )
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
@@ -52,55 +51,7 @@ _OF_NODE = re.compile(rb"^  name: \"?([^\s.\"]+)\.", re.MULTILINE)
 _MODE = re.compile(rb'^  ipam: "?([a-z-]+)"?$', re.MULTILINE)
 _CIDR = re.compile(rb"[0-9a-fA-F.:]+/[0-9]{1,3}")
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
-_FIELD = re.compile(r"ipv([46])-(cidrs|mask-size):([^;]*)")
-_SIZE = re.compile(r"[0-9]{1,3}").fullmatch
-
-
-class PublishedPool(Struct, frozen=True, kw_only=True):
-    """A shared CiliumPodIPPool that an earlier compile rendered."""
-
-    name: str
-    at: Span
-    """The file."""
-    by_flag: bool
-    """The operator creates it by its flag, and never changes it; there is no manifest."""
-    cidrs: Lists
-    """By family, in the order of the file."""
-    masks: Mapping[int, int]
-    """The maskSize by family."""
-    allowed: frozenset[str] = frozenset()
-    """Of `allowFirstIP` and `allowLastIP` those that are true."""
-
-
-class OperatorLists(Struct, frozen=True, kw_only=True):
-    """What Cilium's operator was told that it may give out, in cluster-pool mode."""
-
-    lists: Lists
-    """By family: the CIDRs, by address."""
-    masks: Mapping[int, int]
-    at: Span
-
-
-class Assumed(Struct, frozen=True, kw_only=True):
-    """The flags as they are rendered."""
-
-    namespace: str
-    data: Mapping[str, str]
-    """The keys of cilium-config."""
-    bystander: bool
-    """The operator gets --ipam=kubernetes."""
-    applied: bool
-    """The ConfigMap is part of what ipamc applies (managedBy: none)."""
-
-    @property
-    def adopts(self) -> bool:
-        """The operator hands out blocks of its list, beside those that ipamc gives."""
-        return self.data.get("ipam") == "cluster-pool" and not self.bystander
-
-    @property
-    def operator_list(self) -> list[Block]:
-        """What the operator may give in cluster-pool mode, of both families."""
-        return [block for family in BITS for block in listed(self.data, family)]
+_FIELD = re.compile(r"(ipv[46])-(?:cidrs:([^;]*)|mask-size:([0-9]{1,3})(?=;|$))")
 
 
 class Found(Struct, frozen=True):
@@ -115,10 +66,7 @@ class Found(Struct, frozen=True):
     @property
     def value(self) -> Any:
         """Return it parsed; None where it cannot be read."""
-        try:
-            return next((document.value for document in yaml_documents(self.identity, self.text)), None)
-        except Unreadable:
-            return None
+        return next(iter(Rendered({"": self.text.encode()}).documents("")), None)
 
 
 class Rendered(Struct, frozen=True, dict=True):
@@ -133,9 +81,9 @@ class Rendered(Struct, frozen=True, dict=True):
     parsed: dict[bytes, list[Any]] = field(default_factory=dict)
     """The documents of files by their bytes. Two moments that share it parse equal files once."""
 
-    def span(self, path: str) -> Span:
-        """Return the place of a file."""
-        return Span(f"{self.shown}/{path}")
+    def span(self, path: str, line: int = 0) -> Span:
+        """Return the place of a file, or of a line in it."""
+        return Span(f"{self.shown}/{path}", line, 1, 1) if line else Span(f"{self.shown}/{path}")
 
     def parse(self, path: str) -> list[Any]:
         """Return the documents of a file. Raises Unreadable, UnicodeDecodeError, KeyError."""
@@ -152,6 +100,11 @@ class Rendered(Struct, frozen=True, dict=True):
         except (Unreadable, UnicodeDecodeError, KeyError):
             return []
 
+    def _items(self, path: str, *keys: str) -> list[Any]:
+        """Return what the lists have that documents have there; anything else has nothing."""
+        found = (_member(document, *keys) for document in self.documents(path))
+        return [item for some in found if isinstance(some, list) for item in some]
+
     # Flags
 
     @property
@@ -163,100 +116,65 @@ class Rendered(Struct, frozen=True, dict=True):
     @cached_property
     def flags(self) -> Assumed:
         """The flags that the compile assumed, as they are rendered for review."""
-        found: Any = next(
-            (each for each in self.documents(FLAGS) if isinstance(_member(each, "data"), dict)), None
-        )
+        some = [each for each in self.documents(FLAGS) if isinstance(_member(each, "data"), dict)]
+        found = some[0] if some else {}
         return Assumed(
+            at=self.span(FLAGS),
             namespace=str(_member(found, "metadata", "namespace") or ""),
-            data={str(key): str(value) for key, value in (_member(found, "data") or {}).items()},
-            bystander=any(BYSTANDER in _items(each, "operator", "extraArgs") for each in self._values),
+            data={str(key): str(value) for key, value in found.get("data", {}).items()},
+            bystander=BYSTANDER in self._items(VALUES, "operator", "extraArgs"),
             applied=FLAGS in self.files_of(FIRST),
         )
-
-    @property
-    def _values(self) -> list[Any]:
-        return self.documents(VALUES)
-
-    @cached_property
-    def operator_lists(self) -> OperatorLists | None:
-        """What the operator was told that it may give out; None if it was not to, or where that cannot be read."""
-        if self.flags.bystander:
-            return None
-        try:
-            (document,) = self.documents(FLAGS)
-            data = document["data"]
-            told = [family for family in BITS if f"cluster-pool-ipv{family}-cidr" in data]
-            masks = {family: int(data[f"cluster-pool-ipv{family}-mask-size"]) for family in told}
-            lists = {
-                family: tuple(
-                    block
-                    for block in outermost(map(parse_block, data[f"cluster-pool-ipv{family}-cidr"].split()))
-                    if block.prefix <= masks[family]
-                )
-                for family in told
-            }
-        except (CidrError, ValueError, KeyError, TypeError, AttributeError):
-            return None
-        return OperatorLists(lists=lists, masks=masks, at=self.span(FLAGS)) if lists else None
 
     # Pools of multi-pool mode
 
     @cached_property
     def pools(self) -> Mapping[str, PublishedPool]:
-        """The CiliumPodIPPools that nodes share, by name."""
+        """The CiliumPodIPPools that nodes share, by name. A CIDR that cannot be read is left out."""
         return {pool.name: pool for pool in (*self._flagged(), *self._manifests())}
 
     def _manifests(self) -> Iterator[PublishedPool]:
         for document in self.documents(POOLS):
             name = _member(document, "metadata", "name")
-            cidrs, masks = {}, {}
-            for family in BITS:
-                size = _member(document, "spec", f"ipv{family}", "maskSize")
-                blocks = _blocks(_items(document, "spec", f"ipv{family}", "cidrs"))
-                if blocks and isinstance(size, int) and 0 < size <= BITS[family]:
-                    masks[family], cidrs[family] = size, blocks
             if isinstance(name, str):
-                yield PublishedPool(
-                    name=name,
-                    at=self.span(POOLS),
-                    by_flag=False,
-                    cidrs=cidrs,
-                    masks=masks,
-                    allowed=frozenset(
-                        name for name in FLAG_FIELDS if _member(document, "spec", name) is True
-                    ),
-                )
+                yield self._pool(POOLS, name, _member(document, "spec"))
 
     def _flagged(self) -> Iterator[PublishedPool]:
-        for document in self.documents(FLAGS):
-            flag = _member(document, "data", "auto-create-cilium-pod-ip-pools")
-            for name, spec in _AUTO_CREATED.findall(flag) if isinstance(flag, str) else ():
-                found = {(int(family), word): value for family, word, value in _FIELD.findall(spec)}
-                blocks = {family: _blocks(found.get((family, "cidrs"), "").split(",")) for family in BITS}
-                sizes = {family: found.get((family, "mask-size"), "") for family in BITS}
-                yield PublishedPool(
-                    name=name,
-                    at=self.span(FLAGS),
-                    by_flag=True,
-                    cidrs={family: some for family, some in blocks.items() if some},
-                    masks={family: int(size) for family, size in sizes.items() if _SIZE(size)},
-                    allowed=frozenset(
-                        name for name, word in FLAG_FIELDS.items() if f"{word}:true" in spec.split(";")
-                    ),
-                )
+        flag = self.flags.data.get("auto-create-cilium-pod-ip-pools", "")
+        for name, words in _AUTO_CREATED.findall(flag):
+            spec: dict[str, Any] = {
+                key: f"{word}:true" in words.split(";") for key, word in FLAG_FIELDS.items()
+            }
+            for family, cidrs, size in _FIELD.findall(words):
+                part = {"maskSize": int(size)} if size else {"cidrs": cidrs.split(",")}
+                spec[family] = {**spec.get(family, {}), **part}
+            yield self._pool(FLAGS, name, spec)
+
+    def _pool(self, path: str, name: str, spec: Any) -> PublishedPool:
+        cidrs, masks = {}, {}
+        for family, bits in BITS.items():
+            size, texts = (_member(spec, f"ipv{family}", key) for key in ("maskSize", "cidrs"))
+            blocks = tuple(dict.fromkeys(readable_blocks(texts if isinstance(texts, list) else ())))
+            known = isinstance(size, int) and 0 < size <= bits
+            if blocks and (known or path == FLAGS):
+                cidrs[family] = blocks
+            if blocks and known:
+                masks[family] = size
+        allowed = frozenset(key for key in FLAG_FIELDS if _member(spec, key) is True)
+        at, by_flag = self.span(path), path == FLAGS
+        return PublishedPool(name=name, at=at, by_flag=by_flag, cidrs=cidrs, masks=masks, allowed=allowed)
 
     @property
     def pools_lost(self) -> Span | None:
         """The file of the shared pools, where the flags are there without it."""
-        flags = self.documents(FLAGS)
-        lost = any(_member(each, "data", "ipam") == Mode.MULTI_POOL for each in flags)
-        return self.span(POOLS) if lost and not self.documents(POOLS) else None
+        lost = self.flags.data.get("ipam") == Mode.MULTI_POOL and not self.documents(POOLS)
+        return self.span(POOLS) if lost else None
 
     @cached_property
     def of_nodes(self) -> Span | None:
         """The file that lists the CiliumPodIPPools of single nodes; None if there are none."""
-        listed = (name for each in self.documents(KUSTOMIZATION) for name in _items(each, "resources"))
-        return self.span(KUSTOMIZATION) if any(str(name).startswith("pools/") for name in listed) else None
+        there = any(str(name).startswith("pools/") for name in self._items(KUSTOMIZATION, "resources"))
+        return self.span(KUSTOMIZATION) if there else None
 
     @cached_property
     def own_allowed(self) -> Mapping[str, tuple[Span, frozenset[str]]]:
@@ -268,9 +186,7 @@ class Rendered(Struct, frozen=True, dict=True):
         for path in sorted(filter(OWN_POOLS, self.texts)) if self.of_nodes else ():
             for document in self.texts[path].split(_BETWEEN.encode()):
                 if named := _OF_NODE.search(document):
-                    allows = frozenset(
-                        name for name in FLAG_FIELDS if f"\n  {name}: true".encode() in document
-                    )
+                    allows = frozenset(key for key in FLAG_FIELDS if f"\n  {key}: true".encode() in document)
                     found.setdefault(named[1].decode(errors="replace"), (self.span(path), allows))
         return found
 
@@ -279,12 +195,8 @@ class Rendered(Struct, frozen=True, dict=True):
     @cached_property
     def uids(self) -> Mapping[str, str]:
         """The uid that each Node was rendered with, by name. O(rendered Nodes), parsed."""
-        found = (
-            _member(document, "metadata")
-            for path in self.texts
-            if path.startswith(NODES)
-            for document in self.documents(path)
-        )
+        paths = (path for path in self.texts if path.startswith(NODES))
+        found = (_member(document, "metadata") for path in paths for document in self.documents(path))
         pairs = ((_member(each, "name"), _member(each, "uid")) for each in found)
         return {name: uid for name, uid in pairs if isinstance(name, str) and isinstance(uid, str)}
 
@@ -294,16 +206,16 @@ class Rendered(Struct, frozen=True, dict=True):
         shards = (text for path, text in self.texts.items() if path.partition("/")[0] in KINDS)
         return frozenset(readable_blocks(found.decode() for text in shards for found in _CIDR.findall(text)))
 
-    # Objects that are applied, parsed
+    # Objects that are applied, parsed: of Manifests
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
         """The parts, in the order in which they are applied."""
-        return built(self.texts)
+        return parts(self.texts)
 
     @cached_property
-    def _folders(self) -> Mapping[str, list[str]]:
-        """The files with objects, by folder, each sorted."""
+    def _files(self) -> Mapping[str, list[str]]:
+        """The files with objects by folder, sorted."""
         found: dict[str, list[str]] = {}
         for path in sorted(self.texts):
             folder, _, name = path.rpartition("/")
@@ -317,12 +229,10 @@ class Rendered(Struct, frozen=True, dict=True):
         A shard consists of all its files; `cilium/` of those that its kustomization names, because flags may
         go to Helm or to another kustomization.
         """
-        files = self._folders.get(part, [])
+        files = self._files.get(part, [])
         if part != FIRST:
             return files
-        named = [
-            name for each in self.documents(f"{FIRST}/{KUSTOMIZATION}") for name in _items(each, "resources")
-        ]
+        named = self._items(f"{FIRST}/{KUSTOMIZATION}", "resources")
         return [path for path in files if path.removeprefix(f"{FIRST}/") in named]
 
     def objects_of(self, part: str) -> list[Any]:
@@ -330,7 +240,8 @@ class Rendered(Struct, frozen=True, dict=True):
         return [document for path in self.files_of(part) for document in self.documents(path)]
 
     @cached_property
-    def _placed(self) -> Mapping[str, tuple[Object, str, int]]:
+    def _places(self) -> Mapping[str, tuple[Object, str, int]]:
+        """Each object with its file, and the number of its document there, from 0."""
         return {
             identity(document): (document, path, number)
             for part in self.parts
@@ -341,26 +252,22 @@ class Rendered(Struct, frozen=True, dict=True):
     @cached_property
     def objects(self) -> Mapping[str, Object]:
         """What is applied, by identity; without ConfigMaps, which are in `flags`."""
-        return {name: found for name, (found, *_) in self._placed.items() if found["kind"] != "ConfigMap"}
+        return {name: found for name, (found, *_) in self._places.items() if found["kind"] != "ConfigMap"}
 
     @cached_property
     def others(self) -> frozenset[str]:
         """The identities of what somebody applies by hand (seeds) or by a flag (autoCreate)."""
-        seeds = (path for path in self.texts if path.startswith(SEEDS))
+        seeds = (each for path in self.texts if path.startswith(SEEDS) for each in self.documents(path))
         made = (
-            _member(each, "ipam", "operator", "autoCreateCiliumPodIPPools") or {} for each in self._values
+            _member(each, "ipam", "operator", "autoCreateCiliumPodIPPools") for each in self.documents(VALUES)
         )
-        return frozenset(
-            (
-                *(identity(document) for path in seeds for document in self.documents(path)),
-                *(f"CiliumPodIPPool {name}" for name in chain.from_iterable(made)),
-            )
-        )
+        pools = (f"CiliumPodIPPool {name}" for some in made for name in some or ())
+        return frozenset((*map(identity, seeds), *pools))
 
     @property
     def identities(self) -> set[str]:
         """All objects that somebody applies, ConfigMaps too."""
-        return {*self._placed, *self.others}
+        return {*self._places, *self.others}
 
     def nodes_of(self, shards: Iterable[str]) -> set[str]:
         """Return the nodes whose CiliumNodes belong to these parts, also those that are in a seed only."""
@@ -371,47 +278,41 @@ class Rendered(Struct, frozen=True, dict=True):
 
     def at(self, name: str) -> Span:
         """Return the place of an object by its identity; of what is not there, the folder. O(file)."""
-        if name not in self._placed:
+        if name not in self._places:
             return Span(self.shown)
-        _, path, number = self._placed[name]
+        _, path, number = self._places[name]
         text = self.texts[path]
         starts = [0, *(found.end() for found in _SEPARATOR.finditer(text) if found.start())]
         line = text.count(b"\n", 0, starts[number]) + 1 if number < len(starts) else 0
-        return Span(f"{self.shown}/{path}", line, 1, 1) if line else self.span(path)
+        return self.span(path, line)
 
     # Objects that are applied, also those of seeds, by their lines
 
     def found(self, paths: Iterable[str]) -> dict[str, Found]:
         """Return the objects in these files, by identity."""
-        return _by_identity(chain.from_iterable(map(self._texts_of, paths)))
+        return _found(self._cut(paths))
 
-    def lost(self, after: Rendered, paths: Iterable[str]) -> dict[str, Found]:
+    def lost(self, after: Rendered, paths: Collection[str]) -> dict[str, Found]:
         """Return the objects of these files that are here, and nowhere in these files of what comes after.
 
-        A document that a file has in both is not searched: of the objects in a shard that changes, nearly all
-        stay.
+        A document that both have is not searched: of the objects in a shard that changes, nearly all stay.
         """
-        gone, new, kept = [], [], []
-        for path in paths:
-            old, now = self._texts_of(path), after._texts_of(path)
-            stays = frozenset(now).intersection(old)
-            gone += [document for document in old if document not in stays]
-            new += [document for document in now if document not in stays]
-            kept.append(stays)
-        left = _by_identity(gone)
-        for some in (new, chain.from_iterable(kept)):  # a tree may have an object twice
-            for name in _by_identity(some) if left else ():
+        old, new = (dict.fromkeys(tree._cut(paths)) for tree in (self, after))  # noqa: SLF001 - of this class
+        left = _found(text for text in old if text not in new)
+        kept = (text for text in new if text in old)  # a tree may have an object twice
+        for some in ((text for text in new if text not in old), kept):
+            for name in _found(some) if left else ():
                 left.pop(name, None)
         return left
 
-    def _texts_of(self, path: str) -> list[str]:
-        """Return the texts of the objects in a file that somebody applies."""
-        folder, _, name = path.rpartition("/")
-        if name in {KUSTOMIZATION, "helm-values.yaml"} or folder in {f"{FIRST}/component", "renumber"}:
-            return []
-        if path not in self.texts or (path == FLAGS and not self.flags.applied):
-            return []
-        return self.texts[path].decode(errors="replace").split(_BETWEEN)
+    def _cut(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the texts of the documents in those of some files that somebody applies."""
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if name in {KUSTOMIZATION, "helm-values.yaml"} or folder in {f"{FIRST}/component", "renumber"}:
+                continue
+            if path in self.texts and (path != FLAGS or self.flags.applied):
+                yield from self.texts[path].decode(errors="replace").split(_BETWEEN)
 
 
 def identity(document: Object) -> str:
@@ -421,18 +322,16 @@ def identity(document: Object) -> str:
     return " ".join(str(part) for part in parts if part)
 
 
-def _by_identity(texts: Iterable[str]) -> dict[str, Found]:
-    return {found.identity: found for found in filter(None, map(_found, texts))}
-
-
-def _found(text: str) -> Found | None:
-    kind, name = _KIND.search(text), _NAME.search(text)
-    if not (kind and name):
-        return None
-    space = _NAMESPACE.search(text)
-    metadata = {"namespace": _scalar(space[1]) if space else "", "name": _scalar(name[1])}
-    known = identity({"kind": kind[1], "metadata": metadata})
-    return Found(kind[1], metadata["name"], known, text.strip("\n"))
+def _found(texts: Iterable[str]) -> dict[str, Found]:
+    """Return the objects among documents, by identity."""
+    found = {}
+    for text in texts:
+        kind, name, space = (pattern.search(text) for pattern in (_KIND, _NAME, _NAMESPACE))
+        if kind and name:
+            metadata = {"namespace": _scalar(space[1]) if space else "", "name": _scalar(name[1])}
+            key = identity({"kind": kind[1], "metadata": metadata})
+            found[key] = Found(kind[1], metadata["name"], key, text.strip("\n"))
+    return found
 
 
 def _scalar(text: str) -> str:
@@ -443,18 +342,7 @@ def _scalar(text: str) -> str:
         return text
 
 
-def _blocks(texts: Iterable[object]) -> tuple[Block, ...]:
-    """Return the CIDRs of a list, each once. One that cannot be read is left out."""
-    return tuple(dict.fromkeys(readable_blocks(texts)))
-
-
 def _member(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _items(value: Any, *keys: str) -> list[Any]:
-    """Return a list that a document has there; an empty one for anything else."""
-    found = _member(value, *keys)
-    return found if isinstance(found, list) else []

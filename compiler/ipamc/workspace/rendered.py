@@ -8,8 +8,9 @@ from typing import Any
 
 from ipamc.lock.file import parse
 from ipamc.model.cidr import Block
-from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES, built
-from ipamc.read.rendered import Assumed, Rendered
+from ipamc.model.cilium.operator_list import Assumed
+from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES, parts
+from ipamc.read.rendered import Rendered
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, tree
 from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked
@@ -61,7 +62,7 @@ def parts_of(folder: str) -> tuple[str, ...]:
     Raises Trouble where anything there is a link or no file: kustomize must not find it.
     """
     tree.refuse_irregular(folder)
-    return built(tree.paths(folder))
+    return parts(tree.paths(folder))
 
 
 def former_blocks(folder: str) -> dict[str, list[Block]]:

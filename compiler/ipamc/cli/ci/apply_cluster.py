@@ -16,10 +16,11 @@ from ipamc.cli.ci.outcome import operator_is_content, stays, written
 from ipamc.cli.ci.prune import name_left_over
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
+from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.read.parts import FIRST
-from ipamc.read.rendered import Assumed, identity
+from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
 from ipamc.review.live.config import Difference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift

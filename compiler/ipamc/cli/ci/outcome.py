@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ipamc.cli.terminal import say
+from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
-from ipamc.read.rendered import Assumed
 from ipamc.review.live.blocks import Live
 from ipamc.review.live.drift import drift
 from ipamc.review.live.objects import (

@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, outermost, subtract
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.operator_list import listed
+from ipamc.model.cilium.operator_list import Assumed, listed
 from ipamc.model.diagnostics import names
-from ipamc.read.rendered import Assumed
 from ipamc.review.live.objects import Object
 
 OPERATOR = "cilium-operator"
