@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -17,7 +18,7 @@ MODULE = sys.modules[Rendered.__module__]
 POOL = builders.pool("a", "10.0.0.0/24")
 
 
-def tree(mode: str, **fields: str) -> dict[str, bytes]:
+def tree(mode: str, **fields: Any) -> dict[str, bytes]:
     """Return what is rendered for a cluster of two nodes."""
     plan = builders.plan(mode, [POOL], {"n1": "10.0.0.0/28", "n2": "10.0.0.16/28"}, **fields)
     return {path: text.encode() for path, text in builders.rendered(plan).items()}
@@ -86,7 +87,7 @@ def test_what_is_damaged_counts_as_missing_for_a_compile_and_is_told_by_an_apply
     assert (lenient.flags.data, lenient.mode, lenient.pools_lost) == ({}, "", None)
     assert lenient.pools.keys() == {"a"}
     with pytest.raises(Trouble) as trouble:
-        assert Manifests(texts).flags
+        assert Manifests(texts).flags.data
     assert str(trouble.value) == problem
 
 

@@ -269,7 +269,7 @@ class Rendered(Struct, frozen=True, dict=True):
         """All objects that somebody applies, ConfigMaps too."""
         return {*self._places, *self.others}
 
-    def nodes_of(self, shards: Iterable[str]) -> set[str]:
+    def nodes_of(self, shards: Collection[str]) -> set[str]:
         """Return the nodes whose CiliumNodes belong to these parts, also those that are in a seed only."""
         found = [document for part in shards for document in self.objects_of(part)]
         for path in {f"{SEEDS}{part.partition('/')[2]}.yaml" for part in shards} & self.texts.keys():
