@@ -241,11 +241,10 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def _places(self) -> Mapping[str, tuple[Object, str, int]]:
-        """Each object with its file, and the number of its document there, from 0."""
+        """Each object with its file, and the number of its document there, from 0. By path."""
         return {
             identity(document): (document, path, number)
-            for part in self.parts
-            for path in self.files_of(part)
+            for path in sorted(path for part in self.parts for path in self.files_of(part))
             for number, document in enumerate(self.documents(path))
         }
 

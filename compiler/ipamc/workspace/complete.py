@@ -15,7 +15,7 @@ from ipamc.workspace.source import Disk
 
 
 def incomplete(folder: str, there: Rendered) -> Iterator[str]:
-    """Compile a cluster with its lock as it is; yield where the parts of its `rendered/`, which is `there`, are others.
+    """Compile a cluster with its lock as it is; yield where the parts of its `rendered/` (`there`) are others.
 
     Every part must be there, with the same kustomization and the same objects: a shard, an object or the name
     of a file that left the tree is missed here, whatever the header of the lock says, and so is an object that
