@@ -166,6 +166,18 @@ def lacks_a_reason(line: str) -> bool:
     )
 
 
+PARSES = {
+    "compiler/ipamc/importing/facts.py": "kubeadm's configuration is a text in a ConfigMap",
+    "compiler/ipamc/render/verify.py": "a template may have written anything, with places to show",
+}
+
+
+def test_yaml_is_read_in_one_room_and_what_is_rendered_in_one_module() -> None:
+    """Everybody else asks `Rendered` in read/rendered.py."""
+    found = {label(path) for path in MODULES if ("ipamc.read.syntax.yaml", "yaml_documents") in imports(path)}
+    assert {path for path in found if not path.startswith("compiler/ipamc/read/")} == PARSES.keys()
+
+
 def test_every_exemption_has_a_reason() -> None:
     bare = [
         f"{label(path)}: {line}"

@@ -14,7 +14,7 @@ from ipamc.check.adopt import check_adopt
 from ipamc.check.limits import config_map_too_large
 from ipamc.check.mode_change import check_mode_change
 from ipamc.check.plan import check_plan
-from ipamc.check.published import check_published, read_published
+from ipamc.check.published import check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
@@ -24,15 +24,14 @@ from ipamc.model.cluster import Cluster, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
-from ipamc.model.pool_ranges import Published
 from ipamc.model.progress import phase
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.reconcile.rendered import rendered_uids
 from ipamc.place.released import released_on
 from ipamc.read.locate import Texts, locate
 from ipamc.read.read import read, read_shared
+from ipamc.read.rendered import Rendered
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
@@ -61,8 +60,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     rendered: bool = False
     """There is a `rendered/` beside the lock."""
     published: Mapping[str, bytes] = field(default_factory=dict)
-    """Files of `rendered/` that tell what may run now, by path below it: those of `published.BINDING`, whose
-    content commits the cluster, and the Nodes."""
+    """Files of `rendered/` that tell what may run now, by path below it: see `is_looked_at`."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema texts by file name: for input documents, and for rendered objects."""
     templates: Mapping[str, str] = field(default_factory=dict)
@@ -74,6 +72,11 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """The lock is read-only: a stale one is refused."""
     assume: Version | None = None
     """The minor that a Cilium newer than the known ones is taken for, in this run."""
+
+    @property
+    def before(self) -> Rendered:
+        """What an earlier compile rendered: the cluster may run with it."""
+        return Rendered(self.published, f"{self.folder}/rendered")
 
 
 class Compilation(Struct, frozen=True, kw_only=True):
@@ -139,13 +142,13 @@ def compile_cluster(inputs: Inputs) -> Compilation:
     """
     log = Log()
     with _located(inputs):
-        plan, published = _plan(inputs, log)
+        plan, before = _plan(inputs, log)
         # What the documents of kind Tests demand.
         phase("testing")
         log.keep(run_tests(plan, inputs.today))
         # Plan -> objects by file -> text by file.
         phase("rendering")
-        arranged = arrange(plan, published)
+        arranged = arrange(plan, before)
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         phase("checking what was rendered")
@@ -181,12 +184,12 @@ def make_tests(inputs: Inputs) -> MadeTests:
     )
 
 
-def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Published]:
+def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     """Do everything up to a plan that may be rendered."""
-    folder = f"{inputs.folder}/rendered"
+    before = inputs.before
     cluster, lock = _load(inputs, log, tests=not inputs.untested)
     cluster = _with_tests(cluster, inputs, log)
-    log.add(check_mode_change(cluster, lock, inputs.lock, inputs.published, folder))
+    log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
     wants = assign(cluster)
@@ -194,9 +197,8 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Published]:
     log.add(check_selection(cluster, wants))
     # What was rendered before and cannot change.
     phase("reading what was rendered")
-    published = read_published(inputs.published, folder)
-    shared = shared_pools(cluster, wants, published.pools)
-    log.add(check_published(cluster, wants, shared, lock, published))
+    shared = shared_pools(cluster, wants, before.pools)
+    log.add(check_published(cluster, wants, shared, lock, before))
     phase("placing")
     # Node -> its held, pending and quarantined lines, and what it still needs.
     state = log.keep(
@@ -208,7 +210,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Published]:
             inputs.today,
             locked=inputs.locked,
             shared=shared,
-            rendered_uids=rendered_uids(cluster, lock, inputs.consent, inputs.published),
+            rendered=before,
         )
     )
     # What nodes need -> blocks.
@@ -218,12 +220,12 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Published]:
     log.add(
         (
             *check_plan(plan, released_on(cluster, plan.lock, inputs.today)),
-            *check_published_ranges(plan, published),
+            *check_published_ranges(plan, before),
         )
     )
     # What the operator was told it may give out, and still does.
-    log.add(check_adopt(plan, inputs.published, folder))
-    return plan, published
+    log.add(check_adopt(plan, before))
+    return plan, before
 
 
 def _texts(inputs: Inputs) -> Mapping[str, bytes]:

@@ -9,15 +9,22 @@ import yaml
 
 from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, github, gitlab, is_name, jobs, touched
 from ipamc.cli.ci.pipelines import rendered
-from ipamc.render.parts import is_part, parts
+from ipamc.read.parts import is_part, parts
 
 LARGE = ("cilium", "nodes/000", "nodes/001", "ciliumnodes/000", "ciliumnodes/001")
 
 
 def test_parts_come_in_the_order_in_which_they_are_applied() -> None:
-    found = parts(
-        ["ciliumnodes/000", "nodes/010", "cilium/component", "pools/000", "nodes/00f", "cilium", "seeds/000"]
-    )
+    folders = [
+        "ciliumnodes/000",
+        "nodes/010",
+        "cilium/component",
+        "pools/000",
+        "nodes/00f",
+        "cilium",
+        "seeds/000",
+    ]
+    found = parts(["kustomization.yaml", *(f"{folder}/kustomization.yaml" for folder in folders)])
     assert found == ("cilium", "pools/000", "nodes/00f", "nodes/010", "ciliumnodes/000")
 
 

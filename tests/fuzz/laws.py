@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from ipamc.catalogue import catalogue
-from ipamc.check.published import read_published
 from ipamc.cli.why import explain
 from ipamc.lock.file import dumps, parse
 from ipamc.lock.lookup import of, over
@@ -211,8 +210,7 @@ def _validator(name: str) -> Draft202012Validator:
 
 def objects_match_their_schemas(inputs: Inputs, done: Compilation) -> None:
     """Every object of every file is one that its schema knows: a compile looks at one object of each shape alone."""
-    before = read_published(inputs.published, f"{inputs.folder}/rendered")
-    for file in arrange(done.plan, before):
+    for file in arrange(done.plan, inputs.before):
         validator = _validator(f"{file.template.removesuffix('.yaml.j2')}.emitted.json")
         for document in _read(done.files[file.path]):
             wrong = next(validator.iter_errors(document), None)

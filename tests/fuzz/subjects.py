@@ -9,9 +9,9 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.check.published import BINDING
 from ipamc.model.cilium.versions import minors
 from ipamc.pipeline import Inputs
+from ipamc.read.parts import BINDING
 from tests.support import casefile
 from tests.support.casefile import Case
 

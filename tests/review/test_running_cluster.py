@@ -13,11 +13,11 @@ from ipamc.model.cluster import Mode
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation
+from ipamc.read.rendered import Rendered, identity
 from ipamc.report.plan.sections import headline
 from ipamc.review.diff import ClusterBase, Difference, compare
 from ipamc.review.diff.leaving import Leaving, Stays
 from ipamc.review.diff.misplaced import misplaced
-from ipamc.review.diff.objects import objects
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
 from ipamc.review.diff.steps import steps
 from ipamc.review.gates import GATES
@@ -44,7 +44,7 @@ def made(mode: str = "cluster-pool", **fields: Any) -> Plan:
 def compared(before: Plan, after: Plan) -> Difference:
     """Compare two plans as if each had been compiled and committed."""
     rendered = {path: text.encode() for path, text in builders.rendered(before).items()}
-    base = ClusterBase(lock=before.lock, cluster=before.cluster, rendered=rendered)
+    base = ClusterBase(lock=before.lock, cluster=before.cluster, rendered=Rendered(rendered))
     head = Compilation(files=builders.rendered(after), lock=dumps(after.lock), plan=after, diagnostics=())
     return compare(base, head, "2026-11-21")
 
@@ -242,15 +242,15 @@ def test_every_object_that_is_applied_is_found_in_the_files() -> None:
     for plan in (made(), made("kubernetes"), made("multi-pool"), made("multi-pool", pinning="node")):
         files = builders.rendered(plan)
         tree = {path: text.encode() for path, text in files.items()}
-        found = objects(tree, tree)
+        found = Rendered(tree).found(tree)
         listed = (path for path in files if path.endswith("/kustomization.yaml") and "component" not in path)
         wanted = {
-            (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
+            identity(each)
             for path in listed
             for name in builders.read(files[path])[0].get("resources", ())
             for each in builders.read(files[f"{path.rpartition('/')[0]}/{name}"])
         }
-        seeds = {("CiliumNode", "", name) for name in HELD} if plan.cluster.mode is Mode.MULTI_POOL else set()
+        seeds = {f"CiliumNode {name}" for name in HELD} if plan.cluster.mode is Mode.MULTI_POOL else set()
         assert found.keys() == wanted | seeds
 
 
@@ -356,7 +356,7 @@ def test_after_an_edit_and_its_undo_nothing_changes(mode: str, edit: Callable[[D
     assert third.lock == first.lock
     for before, after, same in ((first, second, False), (first, third, True)):
         rendered = {path: text.encode() for path, text in before.files.items()}
-        base = ClusterBase(lock=before.plan.lock, cluster=before.plan.cluster, rendered=rendered)
+        base = ClusterBase(lock=before.plan.lock, cluster=before.plan.cluster, rendered=Rendered(rendered))
         found = compare(base, after, "2026-11-21")
         assert found.lines.counts.renumbered == 0
         if same:

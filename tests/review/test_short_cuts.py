@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from ipamc.lock.file import dumps
 from ipamc.model.lock import Line
 from ipamc.pipeline import Inputs
+from ipamc.read.rendered import Rendered
 from ipamc.review.diff import read_base
 from ipamc.review.diff.lock_lines import compare_lines
 from ipamc.review.diff.misplaced import misplaced
-from ipamc.review.diff.objects import objects, objects_lost
 from tests.review.test_diff import TODAY, locks, plan_with
 from tests.support import builders
 from tests.support.examples import everything
@@ -92,8 +92,8 @@ TREES = st.dictionaries(
 def test_an_object_is_lost_that_is_in_no_file_any_more(
     before: dict[str, bytes], after: dict[str, bytes]
 ) -> None:
-    was, now = objects(before, PATHS), objects(after, PATHS)
-    lost = objects_lost(before, after, PATHS)
+    was, now = Rendered(before).found(PATHS), Rendered(after).found(PATHS)
+    lost = Rendered(before).lost(Rendered(after), PATHS)
     assert lost.keys() == was.keys() - now.keys()
     for identity, found in lost.items():
         assert found.identity == identity

@@ -71,8 +71,8 @@ from ipamc.review.audit.comparable import refused
 from ipamc.review.audit.scene import Scene
 from ipamc.review.diff import ClusterBase, compare, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
-from ipamc.workspace.audited import Parsed, tree_of
 from ipamc.workspace.disk import assets
+from ipamc.workspace.rendered import Manifests
 
 ROOT = Path(__file__).parents[1] / "cases"
 _FILE = re.compile(r"^-- (\S+) --$", re.MULTILINE)
@@ -233,17 +233,16 @@ def audited(case: Case, compilation: Compilation) -> str:
     """Write what an audit says of the case's dump."""
     files = _below("dump/", case)
     dump, found = read_dump([(f"dump/{name}", [text.encode()]) for name, text in files.items()])
-    parsed: Parsed = {}
     git = {path: text.encode() for path, text in compilation.files.items()}
-    then = before(case).rendered if any(name.startswith("base/") for name in case.files) else git
+    then = before(case).rendered.texts if any(name.startswith("base/") for name in case.files) else git
     cluster = compilation.plan.cluster
     lock, _ = load_lock(compilation.lock.encode(), f"{FOLDER}/ipam.lock", cluster, Consent(), rendered=True)
     scene = Scene(
         cluster=cluster,
         lock=lock,
         dump=dump,
-        git=tree_of(git, f"{FOLDER}/rendered", "", parsed),
-        applied=tree_of(then, f"applied:{FOLDER}/rendered", "applied", parsed),
+        git=Manifests(git, f"{FOLDER}/rendered"),
+        applied=Manifests(then, f"applied:{FOLDER}/rendered", "applied"),
     )
     return report(locate([*found, *(refused(scene, "", "") or audit(scene))], inputs(case).sources), "full")
 

@@ -9,7 +9,6 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 import yaml
-from msgspec.structs import replace
 
 from ipamc.lock.file import load
 from ipamc.model.cilium.versions import text as version_text
@@ -19,11 +18,11 @@ from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
+from ipamc.read.rendered import identity
 from ipamc.review.audit.audit import audit
 from ipamc.review.audit.comparable import refused
 from ipamc.review.audit.scene import Scene
-from ipamc.review.live.objects import identity
-from ipamc.workspace.audited import Parsed, tree_of
+from ipamc.workspace.rendered import Manifests
 from tests.support import dumps
 from tests.support.dumps import Object
 
@@ -82,17 +81,17 @@ class Living:
         plan = self.git.plan
         lock, found = load(self.git.lock.encode(), "ipam.lock", plan.cluster, Consent(), rendered=True)
         assert not list(found)
-        parsed: Parsed = {}
-        git, applied = (
-            tree_of({path: text.encode() for path, text in files.items()}, shown, shown, parsed)
-            if files is not None
+        git = Manifests({path: text.encode() for path, text in self.git.files.items()})
+        applied = (
+            Manifests(
+                {path: text.encode() for path, text in self.applied.items()},
+                "applied:rendered",
+                "applied:rendered",
+            )
+            if self.applied is not None
             else None
-            for shown, files in (("rendered", self.git.files), ("applied:rendered", self.applied))
         )
-        assert git is not None
-        return Scene(
-            cluster=plan.cluster, lock=lock, dump=dump, git=replace(git, revision=""), applied=applied
-        )
+        return Scene(cluster=plan.cluster, lock=lock, dump=dump, git=git, applied=applied)
 
     def audit(self, *, changed: str = "", applied_at: str = "") -> tuple[Located, ...]:
         """Return the findings, as the verb has them."""

@@ -12,12 +12,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ipamc.check.published import BINDING
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import parse
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity
 from ipamc.model.lock import State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
+from ipamc.read.parts import BINDING
 from ipamc.report.findings import report
 from ipamc.review.diff import Difference, compare, read_base
 from tests.support import fleet

@@ -8,38 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
-
-from ipamc.check.published import FLAGS, VALUES
-from ipamc.model.address_sets import blocks_over, outermost, shared, subtract
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.address_sets import blocks_over, shared, subtract
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.cluster_mask import longest_prefix
-from ipamc.model.cilium.operator_list import operator_lists
+from ipamc.model.cilium.operator_list import Assumed, operator_lists
 from ipamc.model.cluster import Cluster, PoolFamily, Range
-from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan
-from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.yaml import yaml_documents
+from ipamc.read.rendered import Rendered
 
-BYSTANDER = "--ipam=kubernetes"
 DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
 
 
-class Before(Struct, frozen=True, kw_only=True):
-    """What the operator was told before."""
-
-    lists: Mapping[int, tuple[Block, ...]]
-    """By family: the CIDRs, by address."""
-    masks: Mapping[int, int]
-    at: Span
-
-
-def check_adopt(plan: Plan, files: Mapping[str, bytes], folder: str) -> Iterator[Diagnostic]:
-    """Yield findings about a list that was rendered below `folder` and changes."""
+def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
+    """Yield findings about a list that was rendered and changes."""
     cluster = plan.cluster
-    before = _before(files, folder) if cluster.operator_adopts else None
-    if before is None:
+    before = rendered.flags
+    if not (cluster.operator_adopts and before.lists) or before.bystander:
         return
     if not cluster.cilium_nodes:
         yield from known_in_part(plan, before)
@@ -49,7 +35,7 @@ def check_adopt(plan: Plan, files: Mapping[str, bytes], folder: str) -> Iterator
         yield from still_given_out(plan, before)
 
 
-def known_in_part(plan: Plan, before: Before) -> Iterator[Diagnostic]:
+def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     """IPC0517: the operator's list changes so that the operator books every node as a whole.
 
     Refused without any CiliumNode in the input: in a cluster of two families, a list that loses some
@@ -77,7 +63,7 @@ def known_in_part(plan: Plan, before: Before) -> Iterator[Diagnostic]:
 
 
 def _in_part(
-    before: Before, lists: Mapping[int, tuple[Block, ...]], masks: Mapping[int, int]
+    before: Assumed, lists: Mapping[int, tuple[Block, ...]], masks: Mapping[int, int]
 ) -> Iterator[str]:
     kept = set()
     changed: dict[int, str] = {}
@@ -115,7 +101,7 @@ def _around(first: Block, last: Block) -> Block:
 
 
 def taken_from_the_operator(
-    cluster: Cluster, before: Before, taken: list[tuple[Block, str, Range]]
+    cluster: Cluster, before: Assumed, taken: list[tuple[Block, str, Range]]
 ) -> Iterator[Diagnostic]:
     """IPC0518: what the operator gave out goes to another pool only with the nodes that have it.
 
@@ -155,7 +141,7 @@ def taken_from_the_operator(
             )
 
 
-def still_given_out(plan: Plan, before: Before) -> Iterator[Diagnostic]:
+def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     """IPC0519: no new block lies in what the operator still gives out.
 
     It concerns `operator: adopt`, and a change of pools in which a range of the operator goes to ipamc.
@@ -189,7 +175,7 @@ def still_given_out(plan: Plan, before: Before) -> Iterator[Diagnostic]:
         )
 
 
-def _taken_over(cluster: Cluster, before: Before) -> Iterator[tuple[Block, str, Range]]:
+def _taken_over(cluster: Cluster, before: Assumed) -> Iterator[tuple[Block, str, Range]]:
     """Yield what pools that are not `unlisted` have of the old list."""
     for pool in cluster.pools:
         for family, part in pool.families.items() if not pool.unlisted else ():
@@ -198,7 +184,7 @@ def _taken_over(cluster: Cluster, before: Before) -> Iterator[tuple[Block, str, 
                     yield shared(cidr.block, other), pool.name, cidr
 
 
-def _has_every_pool(cluster: Cluster, before: Before) -> bool:
+def _has_every_pool(cluster: Cluster, before: Assumed) -> bool:
     """Tell whether the old list is that of an earlier ipamc: the ranges of all pools, as they still are.
 
     It says nothing of what the operator gave out.
@@ -209,25 +195,3 @@ def _has_every_pool(cluster: Cluster, before: Before) -> bool:
 
     every = [block for pool in cluster.pools for part in pool.families.values() for block in ranges(part)]
     return sorted(block for blocks in before.lists.values() for block in blocks) == sorted(every)
-
-
-def _before(files: Mapping[str, bytes], folder: str) -> Before | None:
-    """Return what was rendered before; None if the operator was not to give out blocks, or it cannot be read."""
-    if BYSTANDER.encode() in files.get(VALUES, b""):
-        return None
-    try:
-        (document,) = yaml_documents(FLAGS, files.get(FLAGS, b"").decode())
-        data = document.value["data"]
-        told = [family for family in (4, 6) if f"cluster-pool-ipv{family}-cidr" in data]
-        masks = {family: int(data[f"cluster-pool-ipv{family}-mask-size"]) for family in told}
-        lists = {
-            family: tuple(
-                block
-                for block in outermost(map(parse_block, data[f"cluster-pool-ipv{family}-cidr"].split()))
-                if block.prefix <= masks[family]
-            )
-            for family in told
-        }
-    except (Unreadable, UnicodeDecodeError, CidrError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # it is written again
-    return Before(lists=lists, masks=masks, at=Span(f"{folder}/{FLAGS}")) if lists else None

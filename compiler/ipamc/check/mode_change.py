@@ -6,37 +6,34 @@ objects are there before the flags (tests/e2e/test_mode_change.py, `review.runbo
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ipamc.check.published import FLAGS
 from ipamc.lock.file import line_at, mode_of
 from ipamc.lock.rules import ONLINE
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
 from ipamc.model.lock import Line, Lock, State
-
-_RENDERED_MODE = re.compile(rb'^  ipam: "?([a-z-]+)"?$', re.MULTILINE)
+from ipamc.read.parts import FLAGS
+from ipamc.read.rendered import Rendered
 
 
 def check_mode_change(
-    cluster: Cluster, lock: Lock, text: bytes | None, files: Mapping[str, bytes], folder: str
+    cluster: Cluster, lock: Lock, text: bytes | None, rendered: Rendered
 ) -> Iterator[Diagnostic]:
-    """Yield why the mode cannot change from the one that was rendered below `folder`.
+    """Yield why the mode cannot change from the one that was rendered.
 
     What was rendered last is what the cluster runs, so a lock with an edited header passes no better. Without
     a rendered tree the header of the lock's `text` counts.
     """
-    found = _RENDERED_MODE.search(files.get(FLAGS, b""))
-    word = found[1].decode() if found else mode_of(text)
+    word = rendered.mode or mode_of(text)
     if word == cluster.mode or word not in set(Mode):
         return
     held = _in_the_way(cluster, [line for line in lock.lines if line.state is State.HELD])
     if not held:
         return
     if (word, cluster.mode.value) not in ONLINE:
-        at = Span(f"{folder}/{FLAGS}" if found else lock.path)
+        at = rendered.span(FLAGS) if rendered.mode else Span(lock.path)
         yield not_online(cluster, lock, Mode(word), held, Related(at, f"the mode was {word} here"))
         return
     yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)

@@ -16,17 +16,17 @@ from ipamc.model.pool_ranges import (
     Given,
     Obstacle,
     PoolRanges,
-    Published,
     PublishedPool,
     obstacle_to_leave,
     operator_follows,
     pool_ranges,
 )
+from ipamc.read.rendered import Rendered
 
 DUMP = "add the nodes' CiliumNodes to the input: kubectl get nodes,ciliumnodes -o json"
 
 
-def check_published_ranges(plan: Plan, published: Published) -> Iterator[Diagnostic]:
+def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
     """Yield the CIDRs that cannot leave their pool, and what a person has to do for other changes.
 
     O(n log n) in CIDRs; lines and CiliumNodes count only where something is reserved or leaves.
@@ -59,7 +59,7 @@ def check_published_ranges(plan: Plan, published: Published) -> Iterator[Diagnos
     yield from _own_pools_change(plan)
 
 
-def _unpublished_in_use(plan: Plan, published: Published) -> Iterator[Diagnostic]:
+def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
     """Yield the shared pools that nodes have blocks of, though nothing of them was ever rendered here.
 
     The first compile of a cluster that runs: its pools were made by hand. A lock with lines and without a
@@ -280,7 +280,7 @@ def auto_created_changed(
 
 
 def pools_lost(
-    cluster: Cluster, shared: frozenset[str], lock: Lock, published: Published
+    cluster: Cluster, shared: frozenset[str], lock: Lock, published: Rendered
 ) -> Iterator[Diagnostic]:
     """Yield the finding about a rendered tree without the shared pools that nodes hold blocks of."""
     lost = published.pools_lost

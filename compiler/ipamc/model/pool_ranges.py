@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, lines_over, outermost, subtract
 from ipamc.model.cidr import Block
@@ -37,21 +37,8 @@ class PublishedPool(Struct, frozen=True, kw_only=True):
     """By family, in the order of the file."""
     masks: Mapping[int, int]
     """The maskSize by family."""
-    allowed: frozenset[str] = frozenset()
+    allowed: frozenset[str]
     """Of `allowFirstIP` and `allowLastIP` those that are true."""
-
-
-class Published(Struct, frozen=True, kw_only=True):
-    """What an earlier compile rendered: the cluster may run with it."""
-
-    pools: Mapping[str, PublishedPool] = field(default_factory=dict)
-    """The shared CiliumPodIPPools by name."""
-    of_nodes: Span | None = None
-    """The file that lists the CiliumPodIPPools of single nodes; None if there are none."""
-    own_allowed: Mapping[str, tuple[Span, frozenset[str]]] = field(default_factory=dict)
-    """By pool the file of a CiliumPodIPPool of a single node, and which of `allowFirstIP` and `allowLastIP` it has."""
-    pools_lost: Span | None = None
-    """The file of the shared pools, where the rendered tree is there without it."""
 
 
 class Given:

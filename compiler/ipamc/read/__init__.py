@@ -9,5 +9,6 @@ decode              items -> typed structs: the fast path; explain_shape: the sl
 values              names, labels, CIDRs and selectors, the same in every dialect
 assemble            values -> one Cluster
 locate              places -> lines and columns
+rendered            what an earlier compile rendered, from the texts of `rendered/`; parts: its files and folders
 narrow/             which parts of files a question needs: the others are not parsed
 """

@@ -3,7 +3,7 @@
 https://github.com/kubernetes-sigs/kustomize/blob/master/cmd/config/docs/api-conventions/functions-spec.md (v1). An
 orchestrator, kpt or kustomize, gives a function the objects of a package without their files. So the lock and what was rendered
 last, which are no objects, come in a ConfigMap: the *state*. It has a key `ipam.lock`, and the files of `rendered/` that a compile looks at
-under their paths with dots for slashes; those that are one of a kind (`published.BINDING`) also under their names alone,
+under their paths with dots for slashes; those that are one of a kind (`parts.BINDING`) also under their names alone,
 as `configMapGenerator` of kustomize makes them.
 """
 

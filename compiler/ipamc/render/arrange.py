@@ -14,20 +14,20 @@ from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
-from ipamc.model.pool_ranges import Published
+from ipamc.read.rendered import Rendered
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.kustomization import files as kustomizations
 
 
-def arrange(plan: Plan, published: Published | None = None) -> tuple[File, ...]:
+def arrange(plan: Plan, before: Rendered | None = None) -> tuple[File, ...]:
     """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines).
 
-    `published` is what was rendered before; without it, nothing was.
+    `before` is what was rendered before; without it, nothing was.
     """
     layout = Layout(
         plan=plan,
-        published=published or Published(),
+        before=before or Rendered(),
         shards=_shards(plan),
         held=_held(plan),
         masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from ipamc.check.published import BINDING, OWN_POOLS
 from ipamc.model.diagnostics import Located, Severity
-from ipamc.place.reconcile.rendered import NODES
+from ipamc.read.parts import BINDING, KUSTOMIZATION, is_looked_at
+from ipamc.read.rendered import Rendered
 from ipamc.read.resource_list import (
     INDICES,
     LOCAL,
@@ -20,11 +20,9 @@ from ipamc.read.resource_list import (
     ResourceList,
     place,
 )
-from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.render.yaml import quoted, scalar
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
-_ROOT = "kustomization.yaml"
 
 
 def published(data: Mapping[str, str]) -> dict[str, bytes]:
@@ -34,19 +32,15 @@ def published(data: Mapping[str, str]) -> dict[str, bytes]:
     for key, text in data.items():
         parts = key.removesuffix(".yaml").split(".")
         path = alone.get(key) or "/".join(parts) + ".yaml"
-        if _is_looked_at(path):
+        if is_looked_at(path):
             found[path] = text.encode()
     return found
 
 
 def state(lock: str, files: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of a state: the lock, and the files of `rendered/` that the next compile looks at."""
-    looked_at = {path: text for path, text in files.items() if _is_looked_at(path)}
+    looked_at = {path: text for path, text in files.items() if is_looked_at(path)}
     return {LOCK: lock, **{path.replace("/", "."): text for path, text in sorted(looked_at.items())}}
-
-
-def _is_looked_at(path: str) -> bool:
-    return path in BINDING or path.startswith(NODES) or bool(OWN_POOLS(path))
 
 
 def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Object]:
@@ -81,24 +75,22 @@ def _local(value: Object) -> Object:
 
 def _manifests(files: Mapping[str, str], below: str) -> Iterator[Object]:
     """Yield the objects that `kustomize build` of the rendered files gives, in its order."""
-    for path in _listed(files, PurePosixPath("."), frozenset()):
-        for index, document in enumerate(yaml_documents(path, files[path])):
-            value = document.value
+    tree = Rendered({path: text.encode() for path, text in files.items()})
+    for path in _listed(tree, PurePosixPath("."), frozenset()):
+        for index, value in enumerate(tree.documents(path)):
             metadata = value["metadata"]
             notes = {**metadata.get("annotations", {}), **_at(f"{below}/{path}", index)}
             yield {**value, "metadata": {**metadata, "annotations": notes}}
 
 
-def _listed(
-    files: Mapping[str, str], folder: PurePosixPath, above: Collection[PurePosixPath]
-) -> Iterator[str]:
-    (document,) = yaml_documents(_ROOT, files[str(folder / _ROOT)])
-    for name in document.value.get("resources", ()):
+def _listed(tree: Rendered, folder: PurePosixPath, above: Collection[PurePosixPath]) -> Iterator[str]:
+    (document,) = tree.documents(str(folder / KUSTOMIZATION))
+    for name in document.get("resources", ()):
         path = folder / name
-        if str(path) in files:
+        if str(path) in tree.texts:
             yield str(path)
         elif path not in above:
-            yield from _listed(files, path, {*above, path})
+            yield from _listed(tree, path, {*above, path})
 
 
 def _at(path: str, index: int) -> dict[str, str]:

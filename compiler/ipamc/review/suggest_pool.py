@@ -27,7 +27,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ipamc.check.published import read_published
 from ipamc.lock.file import load
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, subtract
 from ipamc.model.cidr import BITS, NEVER_PODS, Block, parse_block
@@ -148,8 +147,9 @@ def member_of(inputs: Inputs) -> Member:
         lock = Log().keep(loaded)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-    published = read_published(inputs.published, f"{inputs.folder}/rendered").pools.values()
-    rendered = (block for pool in published for blocks in pool.cidrs.values() for block in blocks)
+    rendered = (
+        block for pool in inputs.before.pools.values() for blocks in pool.cidrs.values() for block in blocks
+    )
     return Member(cluster=cluster, taken=(*_taken(cluster, lock), *rendered))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ipamc.check.mode_change import check_mode_change
-from ipamc.check.published import BINDING, read_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.model.diagnostics import Diagnostic, Severity
 from ipamc.model.plan import Plan
@@ -28,11 +27,10 @@ def taken_back(base: ClusterBase, plan: Plan, folder: str) -> tuple[Diagnostic, 
 
 
 def _found(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
-    files = {path: base.rendered[path] for path in BINDING if path in base.rendered}
-    for found in check_mode_change(plan.cluster, base.lock, None, files, folder):
+    rendered = replace(base.rendered, shown=folder)
+    for found in check_mode_change(plan.cluster, base.lock, None, rendered):
         if found.code == "IPC0543":
             yield replace(found, severity=Severity.WARNING)
-    published = read_published(files, folder)
-    for found in check_published_ranges(plan, published) if published.pools else ():
+    for found in check_published_ranges(plan, rendered) if rendered.pools else ():
         if found.code == "IPC0538" and found.severity is Severity.ERROR:
             yield found

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from ipamc.check.leavers import leaver_findings
 from ipamc.check.plan import check_plan
-from ipamc.check.published import read_published
 from ipamc.lock.utilisation import PoolUse, utilisation
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity
@@ -25,7 +24,6 @@ from ipamc.place.allocate.reuse import first_day, last_day
 from ipamc.place.allocate.shortage import grouped, half_room, no_family, no_room
 from ipamc.place.candidates import assign, shared_pools, unmatched_refused
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.reconcile.rendered import rendered_uids
 from ipamc.place.released import released
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import Change, apply_changes
@@ -164,11 +162,10 @@ def what_if(inputs: Inputs, changes: Sequence[Change], today: str) -> WhatIf:
 
 def _run(inputs: Inputs, cluster: Cluster, lock: Lock, consent: Consent, today: str) -> _Run:
     wants = assign(cluster)
-    published = read_published(inputs.published, f"{inputs.folder}/rendered")
-    shared = shared_pools(cluster, wants, published.pools)
-    uids = rendered_uids(cluster, lock, consent, inputs.published)
+    before = inputs.before
+    shared = shared_pools(cluster, wants, before.pools)
     reconciled, found = reconcile(
-        cluster, wants, lock, consent, today, locked=False, shared=shared, rendered_uids=uids
+        cluster, wants, lock, consent, today, locked=False, shared=shared, rendered=before
     )
     if refused := [finding for finding in _errors(found) if finding.code != UNMATCHED]:
         raise Refused(tuple(refused))

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from shlex import quote
-from typing import Any
 
 from msgspec import Struct
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock
-from ipamc.render.parts import FIRST, KINDS
-from ipamc.review.audit.tree import Tree
-from ipamc.review.live.objects import POOL, Object, identity
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.environment import utc
-from ipamc.workspace.rendered import (
-    CONFIG_MAP,
-    KUSTOMIZATION,
-    VALUES,
-    assumed_in,
-    created_pools,
-    documents,
-    helm_values,
-)
+from ipamc.workspace.rendered import Manifests
 from ipamc.workspace.revision import below, known
-from ipamc.workspace.shapes import Kustomization
 from ipamc.workspace.source import Commit, Disk
 from ipamc.workspace.trouble import Trouble
 
 REFS = (git.APPLIED, "refs/remotes/origin/ipamc/applied/")
 """Where the ref of what was applied last may be, before the name of a cluster; the first that there is counts."""
-
-Parsed = MutableMapping[bytes, list[dict[str, Any]]]
-"""The documents of files, by their bytes."""
 
 
 class Sides(Struct, frozen=True, kw_only=True, dict=True):
@@ -45,8 +29,8 @@ class Sides(Struct, frozen=True, kw_only=True, dict=True):
     lock: Lock
     sources: Mapping[str, bytes]
     """The inputs by path, to find places in them."""
-    git: Tree
-    applied: Tree | None
+    git: Manifests
+    applied: Manifests | None
     """None: it is not known."""
     changed: str
     """When the lock was committed last, RFC 3339 in UTC; "": it is not committed."""
@@ -69,13 +53,12 @@ def load_sides(folder: str, applied: str | None) -> Sides:
             f"there is no lock, or nothing rendered, in {folder}: run ipamc compile {quote(folder)}"
         )
     cluster, lock = load_cluster(inputs)
-    parsed: Parsed = {}
-    here = tree_of(source.rendered(folder), f"{folder}/{disk.RENDERED}", "", parsed)
+    here = Manifests(source.rendered(folder), f"{folder}/{disk.RENDERED}")
     commit = _applied(folder, applied)
     there = None
     if commit:
         path = f"{commit.revision}:{below(commit.top, folder)}/{disk.RENDERED}"
-        there = tree_of(commit.rendered(folder), path, commit.revision, parsed)
+        there = Manifests(commit.rendered(folder), path, commit.revision, here.parsed)
     return Sides(
         cluster=cluster,
         lock=lock,
@@ -111,53 +94,3 @@ def _changed(folder: str) -> str:
         return ""
     second = git.last_change(top, (PurePosixPath(below(top, folder)) / disk.LOCK).as_posix())
     return "" if second is None else utc(second)
-
-
-def tree_of(texts: Mapping[str, bytes], shown: str, revision: str, parsed: Parsed) -> Tree:
-    """Return what the files of a `rendered/` apply, by path below it. Raises Trouble.
-
-    Files with the same bytes are parsed once: `parsed` has what was parsed before.
-    """
-
-    def text(path: str) -> str:
-        if path not in texts:
-            raise Trouble(f"there is no {shown}/{path}: run ipamc compile")
-        return texts[path].decode(errors="replace")
-
-    def read(path: str) -> list[dict[str, Any]]:
-        if texts[path] not in parsed:
-            parsed[texts[path]] = documents(f"{shown}/{path}", text(path))
-        return parsed[texts[path]]
-
-    kustomization = f"{FIRST}/{KUSTOMIZATION}"
-    named = {
-        f"{FIRST}/{name}"
-        for document in documents(f"{shown}/{kustomization}", text(kustomization), Kustomization)
-        for name in document.get("resources") or ()
-    }
-    objects: dict[str, Object] = {}
-    places: dict[str, tuple[str, int]] = {}
-    applied = False
-    for path in sorted(texts):
-        parts = PurePosixPath(path).parts
-        if path not in named and (parts[0] not in KINDS or parts[-1] == KUSTOMIZATION):
-            continue
-        for number, document in enumerate(read(path)):
-            if document["kind"] == "ConfigMap":
-                applied = True
-                continue
-            name = identity(document)
-            objects[name], places[name] = document, (path, number)
-    where = f"{shown}/{FIRST}"
-    values = text(f"{FIRST}/{VALUES}")
-    seeds = {identity(item) for path in texts if path.startswith("seeds/") for item in read(path)}
-    created = {f"{POOL} {name}" for name in created_pools(helm_values(where, values))}
-    return Tree(
-        shown=shown,
-        revision=revision,
-        objects=objects,
-        places=places,
-        others=frozenset(seeds | created),
-        flags=assumed_in(where, text(f"{FIRST}/{CONFIG_MAP}"), values, applied=applied),
-        texts=texts,
-    )

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from ipamc.review.live.objects import CILIUM_NODE, identity
+from ipamc.read.rendered import identity
+from ipamc.review.live.objects import CILIUM_NODE
 from ipamc.workspace import shapes
 from ipamc.workspace.kubectl import Forbidden, Kube
 from ipamc.workspace.shapes import checked, decoded

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import Pod
 from ipamc.review.live.config import CONFIG, OPERATOR
-from ipamc.review.live.objects import NODE, identity
+from ipamc.review.live.objects import NODE
 from ipamc.review.live.rights import CILIUM, RESOURCES
 from ipamc.workspace import shapes
 from ipamc.workspace.environment import command, program, variable

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.read.parts import BINDING, is_looked_at
 from ipamc.workspace import disk, shared_tests, tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.passed_over import passed_over
@@ -87,7 +88,6 @@ class Disk(Struct, frozen=True):
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
         """Read a cluster's inputs and lock. Raises Refused, Trouble, OSError."""
-        from ipamc.check.published import BINDING
         from ipamc.model.diagnostics import Refused
         from ipamc.pipeline import Inputs
 
@@ -198,9 +198,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
-        from ipamc.check.published import BINDING, OWN_POOLS
         from ipamc.pipeline import Inputs
-        from ipamc.place.reconcile.rendered import NODES
 
         path = self._path(folder)
         files = _files(self.top, self.commit, path, self.known, rendered=rendered)
@@ -220,8 +218,7 @@ class Commit(Struct, frozen=True, kw_only=True):
             published={
                 name: data
                 for path, data in files.items()
-                if (name := path.removeprefix(f"{disk.RENDERED}/")) != path
-                and (name in BINDING or name.startswith(NODES) or OWN_POOLS(name))
+                if (name := path.removeprefix(f"{disk.RENDERED}/")) != path and is_looked_at(name)
             },
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
@@ -288,8 +285,6 @@ def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tupl
 
 def _published(folder: str) -> Mapping[str, bytes]:
     """Read the rendered files that tell what may run now."""
-    from ipamc.check.published import BINDING
-
     return tree.read(folder, (*BINDING, *tree.shards(folder)))
 
 

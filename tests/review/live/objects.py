@@ -67,6 +67,6 @@ def config(name: str, **metadata: Any) -> Made:
 
 def by_identity(*documents: Made) -> dict[str, Made]:
     """Return objects by kind, namespace and name."""
-    from ipamc.review.live.objects import identity
+    from ipamc.read.rendered import identity
 
     return {identity(document): document for document in documents}

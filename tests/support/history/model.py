@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from ipamc.check.published import BINDING, POOLS
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
+from ipamc.read.parts import BINDING, POOLS
 from tests.support import fleet
 
 MODES = ("kubernetes", "cluster-pool", "adopt", "multi-pool", "crd")

@@ -19,7 +19,7 @@ from ipamc.cli.findings import print_findings
 from ipamc.cli.interrupted import accounted, of_apply
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused
-from ipamc.render.parts import is_part
+from ipamc.read.parts import is_part
 from ipamc.workspace import disk, git, receipts
 from ipamc.workspace.revision import known, require_top
 

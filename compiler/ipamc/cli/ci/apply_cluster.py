@@ -16,11 +16,13 @@ from ipamc.cli.ci.outcome import operator_is_content, stays, written
 from ipamc.cli.ci.prune import name_left_over
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
+from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.render.parts import FIRST
+from ipamc.read.parts import FIRST
+from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
-from ipamc.review.live.config import Assumed, Difference, Running, differences, running
+from ipamc.review.live.config import Difference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -28,7 +30,6 @@ from ipamc.review.live.objects import (
     Object,
     allocated,
     cidrs,
-    identity,
     name_of,
     parsed,
 )
@@ -36,7 +37,7 @@ from ipamc.workspace import disk
 from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
 from ipamc.workspace.complete import incomplete
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
-from ipamc.workspace.rendered import assumed, documents, former_blocks, nodes_of, objects_of, parts_of
+from ipamc.workspace.rendered import Manifests, former_blocks, manifests
 from ipamc.workspace.trouble import Trouble
 
 SHOWN = 20
@@ -87,11 +88,12 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     folder = f"{disk.CLUSTERS}/{name}"
     phase(f"comparing {name} with the cluster")
     kube = Kube(context=name)
-    chosen = _chosen(name, folder, given)
-    _refuse_incomplete(name, folder)
-    parts = [_built(kube, folder, part) for part in chosen]
+    there = manifests(folder)
+    chosen = _chosen(name, there, given)
+    _refuse_incomplete(name, folder, there)
+    parts = [_built(kube, there, part) for part in chosen]
     every = [document for part in parts for document in part.objects]
-    flags = assumed(folder)
+    flags = there.flags
     seen = _seen(kube, flags.namespace, {document["kind"] for document in every}, options)
     differ = _differ(name, flags, seen)
     if any(item.level == "refused" for item in differ) and not options.before_flags:
@@ -122,7 +124,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
     phase(f"watching {name}")
     changed = [item.document for item in drifts if identity(item.document) not in withheld]
-    watched = nodes_of(folder, given) if given else None
+    watched = there.nodes_of(given) if given else None
     after = CiliumNodes(kube, seen.live, seen.version)
     well = operator_is_content(
         after, name, watched, written(every, changed, seen.live, flags), options.wait
@@ -130,43 +132,43 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     if not given:
         phase(f"looking for what left the tree of {name}")
         well &= name_left_over(
-            kube, after, folder, seen.live, functools.partial(_nodes, kube), prune=options.prune
+            kube, after, there.identities, seen.live, functools.partial(_nodes, kube), prune=options.prune
         )
     return well and not withheld and not refused
 
 
-def _chosen(name: str, folder: str, given: Sequence[str]) -> list[str]:
+def _chosen(name: str, there: Manifests, given: Sequence[str]) -> list[str]:
     """Return the parts to apply, in order; `cilium/` is always one."""
-    there = parts_of(folder)
-    if FIRST not in there:
-        raise Trouble(f"nothing is rendered in {folder}: run ipamc compile {name}")
-    if missing := sorted(set(given) - set(there)):
-        raise Trouble(f"there is no {', '.join(missing)} in {folder}/{disk.RENDERED}")
-    return [part for part in there if part in {FIRST, *given} or not given]
+    if FIRST not in there.parts:
+        raise Trouble(f"nothing is rendered in {disk.CLUSTERS}/{name}: run ipamc compile {name}")
+    if missing := sorted(set(given) - set(there.parts)):
+        raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
+    return [part for part in there.parts if part in {FIRST, *given} or not given]
 
 
-def _refuse_incomplete(name: str, folder: str) -> None:
+def _refuse_incomplete(name: str, folder: str, there: Manifests) -> None:
     """Raise Trouble unless all parts of the cluster have what its lock gives.
 
     Before kustomize builds them: of a kustomization that was not compiled, it may run and fetch anything.
     """
-    if found := list(incomplete(folder)):
+    if found := list(incomplete(folder, there)):
         for problem in found[:SHOWN]:
-            say(f"error: {name}: {folder}/{disk.RENDERED}: {problem}")
+            say(f"error: {name}: {there.shown}: {problem}")
         raise Trouble(
-            f"{folder}/{disk.RENDERED} has not what {disk.LOCK} says should be there: nothing was applied; "
+            f"{there.shown} has not what {disk.LOCK} says should be there: nothing was applied; "
             f"run ipamc compile {name}, and look for what was lost"
         )
 
 
-def _built(kube: Kube, folder: str, part: str) -> Part:
+def _built(kube: Kube, there: Manifests, part: str) -> Part:
     """Build a part. Raises Trouble unless it builds to exactly the objects of its files."""
-    text = kube.build(f"{folder}/{disk.RENDERED}/{part}")
-    out, into = documents(f"{folder}/{disk.RENDERED}/{part}, built", text), objects_of(folder, part)
+    text = kube.build(f"{there.shown}/{part}")
+    out = Manifests({f"{part}, built": text.encode()}, there.shown).documents(f"{part}, built")
+    into = there.objects_of(part)
     came, meant = set(map(identity, out)), set(map(identity, into))
     if len(out) != len(into) or came != meant:
         raise Trouble(
-            f"{folder}/{disk.RENDERED}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
+            f"{there.shown}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
             + (f"; lost: {names(meant - came)}" if meant - came else "")
             + ". Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
         )

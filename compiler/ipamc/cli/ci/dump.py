@@ -45,14 +45,14 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     from ipamc.review.live.rights import dumped
     from ipamc.workspace.kubectl import Kube
     from ipamc.workspace.live_dump import dump as read
-    from ipamc.workspace.rendered import assumed
+    from ipamc.workspace.rendered import manifests
 
     folder = folder_of(cluster)
     if not is_name(cluster) or not disk.is_folder(folder):
         raise click.UsageError(
             f"there is no cluster {cluster!r} below clusters/", click.get_current_context()
         )
-    namespace = assumed(folder).namespace
+    namespace = manifests(folder).flags.namespace
     wanted = dumped(job, namespace)
     data, missing = read(Kube(context=cluster), wanted, {"kube-system", namespace})
     for line in missing:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ipamc.cli.terminal import say
+from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.review.live.blocks import Live
-from ipamc.review.live.config import Assumed
 from ipamc.review.live.drift import drift
 from ipamc.review.live.objects import (
     CILIUM_NODE,

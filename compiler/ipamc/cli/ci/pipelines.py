@@ -186,7 +186,7 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     cluster has new shards.
     """
     from ipamc.cli.ci.jobs import is_name
-    from ipamc.render.parts import FIRST
+    from ipamc.read.parts import FIRST
     from ipamc.workspace.rendered import parts_of
 
     require_top()

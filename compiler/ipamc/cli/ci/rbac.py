@@ -88,7 +88,7 @@ def rbac(
     ConfigMaps and Deployments those alone that ipamc needs, by name.
     """
     from ipamc.review.live.rights import apply_rights, dump_rights, dumped
-    from ipamc.workspace.rendered import assumed, objects_of, parts_of
+    from ipamc.workspace.rendered import manifests
 
     folders = find(clusters)
     if len(folders) != 1:
@@ -96,11 +96,12 @@ def rbac(
             "each cluster has roles of its own: name one cluster", click.get_current_context()
         )
     folder = folders[0]
-    namespace = assumed(folder).namespace
+    there = manifests(folder)
+    namespace = there.flags.namespace
     wanted = [job for job in JOBS[1:] if job in chosen or not chosen]
     rights = {job: dump_rights(dumped(job, namespace)) for job in ("refresh", "audit")}
     if "apply" in wanted:
-        objects = [document for part in parts_of(folder) for document in objects_of(folder, part)]
+        objects = [document for part in there.parts for document in there.objects_of(part)]
         rights["apply"] = apply_rights(objects, namespace, prune=prune)
     values = {
         "cluster": name_of(folder),

@@ -19,16 +19,68 @@ addresses beside it too. So a block in use is in the list only if the operator b
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.diagnostics import Span
 from ipamc.model.lock import Line, State
 
 Lists = dict[int, tuple[Block, ...]]
 """CIDRs by family, in order."""
+BYSTANDER = "--ipam=kubernetes"
+"""The argument with which the operator gives out nothing."""
+_SIZE = re.compile(r"[0-9]{1,3}").fullmatch
+
+
+def listed(data: Mapping[str, str], family: int) -> list[Block]:
+    """Return the list of cilium-config, by address: operators up to 1.19 split at spaces, later ones at commas too."""
+    return sorted(readable_blocks(re.split(r"[\s,]+", data.get(f"cluster-pool-ipv{family}-cidr", ""))))
+
+
+class Assumed(Struct, frozen=True, kw_only=True, dict=True):
+    """The flags as they are rendered."""
+
+    at: Span = Span("")
+    """The file."""
+    namespace: str
+    data: Mapping[str, str]
+    """The keys of cilium-config."""
+    bystander: bool
+    """The operator gets --ipam=kubernetes."""
+    applied: bool
+    """The ConfigMap is part of what ipamc applies (managedBy: none)."""
+
+    @property
+    def adopts(self) -> bool:
+        """The operator hands out blocks of its list, beside those that ipamc gives."""
+        return self.data.get("ipam") == "cluster-pool" and not self.bystander
+
+    @property
+    def operator_list(self) -> list[Block]:
+        """What the operator may give in cluster-pool mode, of both families."""
+        return [block for family in BITS for block in listed(self.data, family)]
+
+    @cached_property
+    def masks(self) -> Mapping[int, int]:
+        """The prefix length of the blocks that the operator gives, by family."""
+        sizes = {family: self.data.get(f"cluster-pool-ipv{family}-mask-size", "") for family in BITS}
+        return {family: int(size) for family, size in sizes.items() if _SIZE(size)}
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The CIDRs that the operator can give blocks of: by family, by address."""
+        found = {family: outermost(listed(self.data, family)) for family in self.masks}
+        return {
+            family: tuple(block for block in blocks if block.prefix <= self.masks[family])
+            for family, blocks in found.items()
+        }
 
 
 def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, int]) -> Lists:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -52,8 +51,10 @@ from ipamc.place.reconcile.transitions import (
     state_of,
     without_move,
 )
+from ipamc.read.rendered import Rendered
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+FEW = 3
+"""So many Nodes may have joined again, whatever the share."""
 
 
 def reconcile(  # noqa: PLR0913 - all that decides about a line
@@ -65,14 +66,15 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     *,
     locked: bool,
     shared: frozenset[str] = frozenset(),
-    rendered_uids: Mapping[str, str] = NOTHING,
+    rendered: Rendered | None = None,
 ) -> tuple[Reconciled, list[Diagnostic]]:
     """Bring every line of the lock to its state of today, and list what is still to be placed.
 
     `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons
     by name (rule 7). `shared`: pools of which Cilium's operator gives out blocks, in multi-pool mode.
-    `rendered_uids`: see `Run`. O(n log n).
+    `rendered`: what an earlier compile rendered. O(n log n).
     """
+    uids = rendered_uids(cluster, lock, consent, rendered) if rendered else {}
     lock, found = apply_consent(cluster, lock, consent)
     operator_pools = shared | unlisted_pools(cluster)
     run = Run(
@@ -83,7 +85,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         ranges=RangeIndex(cluster.pools),
         one_block=cluster.mode.one_block,
         operator_pools=operator_pools,
-        rendered_uids=rendered_uids,
+        rendered_uids=uids,
     )
     evidence = Evidence(cluster, lock.lines)
     before = lock
@@ -138,6 +140,24 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         },
         stale=stale,
     ), found
+
+
+def rendered_uids(cluster: Cluster, lock: Lock, consent: Consent, rendered: Rendered) -> Mapping[str, str]:
+    """Return the uid that each Node was rendered with, by name: a Node with another one has joined again since.
+
+    Nothing but in kubernetes mode with podCIDRs, where a renumber is pending or wanted: only there a
+    re-created Node tells that its pods are gone. Nothing either where more than half of the Nodes, and more than a few, have
+    another uid: that is the inventory of another cluster.
+    """
+    if cluster.mode is not Mode.KUBERNETES or cluster.patch_nodes != "podCIDRs":
+        return {}
+    if not consent.renumber and all(
+        line.state is not State.PENDING and not line.was_pending for line in lock.lines
+    ):
+        return {}
+    uids = rendered.uids
+    others = sum(uids.get(node.name, node.uid) != node.uid for node in cluster.nodes if node.uid)
+    return {} if others > max(FEW, len(uids) // 2) else uids
 
 
 def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:

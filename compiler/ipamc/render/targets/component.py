@@ -11,13 +11,13 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+from ipamc.model.cilium.operator_list import BYSTANDER
 from ipamc.render.targets import cilium_config
 from ipamc.render.targets.context import File, Layout
 
 TEMPLATE = "component.yaml.j2"
 
 FOLDER = "cilium/component"
-OPERATOR_ARGUMENT = "--ipam=kubernetes"
 
 
 def files(layout: Layout) -> Iterator[File]:
@@ -35,7 +35,7 @@ def files(layout: Layout) -> Iterator[File]:
         operation = {
             "op": "add",
             "path": "/spec/template/spec/containers/0/args/-",
-            "value": OPERATOR_ARGUMENT,
+            "value": BYSTANDER,
         }
         patches.append(
             {

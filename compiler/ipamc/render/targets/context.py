@@ -10,7 +10,7 @@ from msgspec import Struct
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan, Want
-from ipamc.model.pool_ranges import Published
+from ipamc.read.rendered import Rendered
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     """The plan, and which nodes are in which shard."""
 
     plan: Plan
-    published: Published
+    before: Rendered
     """What an earlier compile rendered."""
     shards: Sequence[str]
     """The name of the shard of each of the plan's wants, in their order."""

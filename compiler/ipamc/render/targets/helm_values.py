@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.operator_list import BYSTANDER
 from ipamc.model.cilium.versions import can
 from ipamc.render.targets.cilium_config import auto_created, cluster_pools
-from ipamc.render.targets.component import OPERATOR_ARGUMENT
 from ipamc.render.targets.context import File, Layout
 
 TEMPLATE = "helm_values.yaml.j2"
@@ -31,6 +31,6 @@ def files(layout: Layout) -> Iterator[File]:
         "pools": tuple((family, *rest) for family, rest in cluster_pools(layout).items()),
         "auto_created": tuple(auto_created(layout).items()),
         "families": tuple((family, family in cluster.families) for family in (4, 6)),
-        "arguments": (OPERATOR_ARGUMENT,) if cluster.bystander else (),
+        "arguments": (BYSTANDER,) if cluster.bystander else (),
     }
     yield File("cilium/helm-values.yaml", TEMPLATE, values, applied=False)

@@ -81,7 +81,7 @@ def shared_families(
 
     A family in which no address is left is not among them.
     """
-    cluster, before = layout.plan.cluster, layout.published.pools.get(pool.name)
+    cluster, before = layout.plan.cluster, layout.before.pools.get(pool.name)
     for family, part in sorted(pool.families.items()):
         if family in cluster.families:
             published = before.cidrs.get(family, ()) if before else ()

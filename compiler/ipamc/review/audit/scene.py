@@ -23,10 +23,10 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import ShownBlock
 from ipamc.model.range_index import RangeIndex
+from ipamc.read.rendered import Rendered, identity
 from ipamc.review.audit.causes import Cause, Fact
-from ipamc.review.audit.tree import Tree
 from ipamc.review.live.config import AGENT, CONFIG, OPERATOR, Running
-from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, identity
+from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
 from ipamc.review.started import operator_pools
 
 SHOWN = 4
@@ -61,8 +61,8 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
     cluster: Cluster
     lock: Lock
     dump: Dump
-    git: Tree
-    applied: Tree | None
+    git: Rendered
+    applied: Rendered | None
     """None: it is not known."""
 
     @cached_property

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.check.published import FLAGS
 from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
@@ -21,15 +20,16 @@ from ipamc.model.lock import Lock
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.reuse import last_day
 from ipamc.read.kinds import POOL_WORDS
+from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
+from ipamc.read.rendered import Rendered
 from ipamc.review.diff.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.leaving import Leaving, leaving
 from ipamc.review.diff.line_changes import LineChanges
 from ipamc.review.diff.lock_lines import compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
-from ipamc.review.diff.objects import CILIUM
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
-from ipamc.review.diff.rendered import Files, Flag, Trees, compare_files, compare_flags, given_blocks
+from ipamc.review.diff.rendered import Files, Flag, compare_flags, compare_trees
 from ipamc.review.diff.restarts import Restart, restarts
 from ipamc.review.diff.steps import moves, steps
 
@@ -43,8 +43,7 @@ class ClusterBase(Struct, frozen=True, kw_only=True):
     lock: Lock
     cluster: Cluster | None
     """Only for its pools: nodes may be missing. None: this version cannot read the documents."""
-    rendered: Mapping[str, bytes] = field(default_factory=dict)
-    """Every file by its path below `rendered/`."""
+    rendered: Rendered = Rendered()
     new: bool = False
     """The base has no such cluster."""
 
@@ -112,12 +111,13 @@ def read_base(
     `head`: the compiled cluster, if its documents are the same; `written`: the lock that was compiled, if its
     file is the same. They are not read again. Raises UnreadableBase.
     """
+    was = Rendered(rendered, f"{inputs.folder}/rendered")
     if inputs.lock is None:
         mode = head.mode if head else Mode.CLUSTER_POOL
         return ClusterBase(
             lock=Lock(cluster=inputs.name, mode=mode, shards=0),
             cluster=head or _cluster(inputs),
-            rendered=rendered,
+            rendered=was,
         )
     # Where the lines are known, the header is enough.
     text = inputs.lock if written is None else inputs.lock[: inputs.lock.find(b"\n") + 1]
@@ -126,7 +126,7 @@ def read_base(
         raise UnreadableBase(found[0].message)
     if written is not None:
         lock = replace(lock, lines=written.written, written=written.written)
-    return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=rendered)
+    return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=was)
 
 
 def empty_base(name: str, mode: Mode) -> ClusterBase:
@@ -163,21 +163,18 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     misplaced_lines = misplaced(plan, full)
     in_order = steps(before.lock, before.cluster, plan)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
-    given = given_blocks(before.rendered) if plan.operator_pools else frozenset()
+    given = before.rendered.blocks if plan.operator_pools else frozenset()
     free_since = last_day(today, plan.cluster.quarantine_days)
     lines = compare_lines(before.lock.lines, plan, why, free_since, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
-    files, flags = compare_files(before.rendered, after.files), compare_flags(before.rendered, after.files)
-    changed = {
-        path: after.files[path].encode() for path in {*files.written, CILIUM, FLAGS} if path in after.files
-    }
-    trees = Trees(before=before.rendered, after=changed, files=files)
+    trees = compare_trees(before.rendered, after.files)
+    flags = compare_flags(trees)
     return Difference(
         lines=lines,
         misplaced=misplaced_lines,
         steps=(*in_order, *moves(plan, moved)),
         restarts=restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=bool(in_order))
-        if FLAGS in before.rendered
+        if FLAGS in before.rendered.texts
         else (),
         leaving=leaving(trees, plan.wants),
         settings=(*_settings(before.lock, plan.lock), *_space(before.cluster, plan.cluster)),
@@ -186,7 +183,7 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
         pools_known=before.cluster is not None or before.new,
         capacity=room,
         aggregates=compare_aggregates(before.lock.lines, plan.lock.lines),
-        files=files,
+        files=trees.files,
     )
 
 

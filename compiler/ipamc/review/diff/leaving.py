@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from ipamc.check.published import FLAGS
 from ipamc.model.plan import Want
-from ipamc.review.diff.objects import Rendered, objects_lost
+from ipamc.read.parts import FLAGS
+from ipamc.read.rendered import Found
 from ipamc.review.diff.rendered import Trees
 
 _KEPT = "cilium.io/do-not-gc"
@@ -63,7 +63,7 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     to another file does not leave. `wants` are the nodes of the inventory. O(size of the files that differ).
     """
     paths = dict.fromkeys((*trees.files.written, *trees.files.removed, FLAGS))
-    left = objects_lost(trees.before, trees.after, paths)
+    left = trees.before.lost(trees.after, paths)
     if not left:
         return ()
     nodes = {want.node.name for want in wants}
@@ -78,7 +78,7 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     )
 
 
-def _stays(gone: Rendered, nodes: Collection[str]) -> Stays:
+def _stays(gone: Found, nodes: Collection[str]) -> Stays:
     if gone.kind != "CiliumNode":
         return _OF_KIND.get(gone.kind, Stays.OTHER)
     if gone.name in nodes:

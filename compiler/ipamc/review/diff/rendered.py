@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ipamc.check.published import FLAGS
-from ipamc.model.cidr import Block, readable_blocks
-from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.render.parts import KINDS
-from ipamc.render.targets.component import OPERATOR_ARGUMENT
-
-OPERATOR = "cilium/component/kustomization.yaml"
-_CIDR = re.compile(rb"[0-9a-fA-F.:]+/[0-9]{1,3}")
+from ipamc.read.rendered import Rendered
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -34,28 +25,26 @@ class Files(Struct, frozen=True, kw_only=True):
 
 
 class Trees(Struct, frozen=True, kw_only=True):
-    """Two rendered trees, by path."""
+    """Two rendered trees."""
 
-    before: Mapping[str, bytes]
-    after: Mapping[str, bytes]
-    """Only the files that differ, the kustomization of `cilium/`, and the ConfigMap that it may list."""
+    before: Rendered
+    after: Rendered
     files: Files
 
 
-def compare_files(before: Mapping[str, bytes], after: Mapping[str, str]) -> Files:
-    """Return the files that differ."""
-    return Files(
-        written=tuple(path for path, text in sorted(after.items()) if before.get(path) != text.encode()),
-        removed=tuple(sorted(before.keys() - after.keys())),
+def compare_trees(before: Rendered, after: Mapping[str, str]) -> Trees:
+    """Return what was rendered beside what is rendered now, by path."""
+    now = {path: text.encode() for path, text in after.items()}
+    files = Files(
+        written=tuple(path for path, text in sorted(now.items()) if before.texts.get(path) != text),
+        removed=tuple(sorted(before.texts.keys() - now.keys())),
     )
+    return Trees(before=before, after=Rendered(now), files=files)
 
 
-def compare_flags(before: Mapping[str, bytes], after: Mapping[str, str]) -> tuple[Flag, ...]:
+def compare_flags(trees: Trees) -> tuple[Flag, ...]:
     """Return the flags that differ, by name."""
-    old, new = (
-        _flags(before),
-        _flags({path: after[path].encode() for path in (FLAGS, OPERATOR) if path in after}),
-    )
+    old, new = _flags(trees.before), _flags(trees.after)
     return tuple(
         Flag(name=name, old=old.get(name), new=new.get(name))
         for name in sorted({**old, **new})
@@ -63,29 +52,7 @@ def compare_flags(before: Mapping[str, bytes], after: Mapping[str, str]) -> tupl
     )
 
 
-def _flags(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the flags that one tree sets. A damaged file sets none: it is about to be written again."""
-    try:
-        documents = [document.value for document in yaml_documents(FLAGS, files.get(FLAGS, b"").decode())]
-    except (Unreadable, UnicodeDecodeError):
-        documents = []
-    data: dict[str, object] = next(
-        (
-            found["data"]
-            for found in documents
-            if isinstance(found, dict) and isinstance(found.get("data"), dict)
-        ),
-        {},
-    )
-    flags = {str(key): str(value) for key, value in data.items()}
-    return (
-        {**flags, "cilium-operator --ipam": "kubernetes"}
-        if OPERATOR_ARGUMENT.encode() in files.get(OPERATOR, b"")
-        else flags
-    )
-
-
-def given_blocks(tree: Mapping[str, bytes]) -> frozenset[Block]:
-    """Return the blocks that a rendered tree gives to nodes: all CIDRs in its shards. O(bytes)."""
-    shards = (text for path, text in tree.items() if path.partition("/")[0] in KINDS)
-    return frozenset(readable_blocks(found.decode() for text in shards for found in _CIDR.findall(text)))
+def _flags(tree: Rendered) -> Mapping[str, str]:
+    """Return the flags that a tree sets. A damaged file sets none."""
+    flags = tree.flags
+    return {**flags.data, "cilium-operator --ipam": "kubernetes"} if flags.bystander else flags.data

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -18,9 +19,7 @@ from ipamc.model.lock import Line
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, parse_label_selector
 from ipamc.model.selector.selector_index import SelectorIndex
-from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.review.diff.objects import objects
+from ipamc.read.rendered import Found
 from ipamc.review.diff.rendered import Flag, Trees
 
 _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cilium-operator ").match
@@ -101,9 +100,9 @@ def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> t
     changed = [path for path in (*trees.files.written, *trees.files.removed) if path.endswith(_CONFIGS)]
     if not changed:
         return ()
-    was, now = objects(trees.before, changed), objects(trees.after, changed)
-    same = {one for one in was.keys() & now.keys() if was[one].text == now[one].text}
-    old, new = (_Configs(each.text for one, each in tree.items() if one not in same) for tree in (was, now))
+    was, now = trees.before.found(changed), trees.after.found(changed)
+    same = {*was.values()} & {*now.values()}
+    old, new = (_Configs(each for each in tree.values() if each not in same) for tree in (was, now))
     known = {line.node for line in before}
     nodes = [node for node in cluster.nodes if node.name in known]
     return tuple(sorted(node.name for node in nodes if old.settings(node) != new.settings(node)))
@@ -128,16 +127,12 @@ class _Config(msgspec.Struct, frozen=True):
 class _Configs:
     """CiliumNodeConfigs: those that select one host name, and the others by name."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        """Read CiliumNodeConfigs, each a text. One that cannot be read is left out: it is written again."""
+    def __init__(self, configs: Iterable[Found]) -> None:
+        """Read CiliumNodeConfigs. One that cannot be read is left out: it is written again."""
         found: list[_Config] = []
-        for text in texts:
-            try:
-                found += [
-                    msgspec.convert(document.value, _Config) for document in yaml_documents(_CONFIGS, text)
-                ]
-            except (Unreadable, msgspec.ValidationError):
-                continue
+        for each in configs:
+            with suppress(msgspec.ValidationError):
+                found.append(msgspec.convert(each.value, _Config))
         self._by_hostname: dict[str, _Spec] = {}
         self._others: list[_Spec] = []
         selectors: list[Selector] = []

@@ -13,6 +13,7 @@ from msgspec import Struct
 from ipamc.model.address_sets import blocks_over, nested, outermost, subtract
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import count, names
+from ipamc.read.rendered import identity
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
@@ -21,7 +22,6 @@ from ipamc.review.live.objects import (
     address,
     allocated,
     cidrs,
-    identity,
     ipam,
     name_of,
     node_of,

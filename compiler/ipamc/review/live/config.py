@@ -7,7 +7,6 @@ ipamc applies the ConfigMap itself, agents and operator read it at their next st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -15,8 +14,9 @@ from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, outermost, subtract
 from ipamc.model.cidr import Block
+from ipamc.model.cilium.operator_list import Assumed, listed
 from ipamc.model.diagnostics import names
-from ipamc.review.live.objects import Object, parsed
+from ipamc.review.live.objects import Object
 
 AGENT, OPERATOR = "cilium", "cilium-operator"
 CONFIG = "cilium-config"
@@ -25,28 +25,6 @@ IPAM_ARGUMENT = "--ipam"
 Level = Literal["refused", "restart", "later"]
 """`refused`: nothing is applied. `restart`: the ConfigMap is, then the operator must read it first.
 `later`: a warning."""
-
-
-class Assumed(Struct, frozen=True, kw_only=True):
-    """The flags as they are rendered."""
-
-    namespace: str
-    data: Mapping[str, str]
-    """The keys of cilium-config."""
-    bystander: bool
-    """The operator gets --ipam=kubernetes."""
-    applied: bool
-    """The ConfigMap is part of what ipamc applies (managedBy: none)."""
-
-    @property
-    def adopts(self) -> bool:
-        """The operator hands out blocks of its list, beside those that ipamc gives."""
-        return self.data.get("ipam") == "cluster-pool" and not self.bystander
-
-    @property
-    def operator_list(self) -> list[Block]:
-        """What the operator may give in cluster-pool mode, of both families."""
-        return [block for family in (4, 6) for block in _list(self.data, family)]
 
 
 class Running(Struct, frozen=True, kw_only=True):
@@ -187,7 +165,7 @@ def _operator_list(
         if assumed.data.get(f"enable-ipv{family}") != "true":
             continue
         key = f"cluster-pool-ipv{family}-cidr"
-        wanted, there = _list(assumed.data, family), _list(live, family)
+        wanted, there = listed(assumed.data, family), listed(live, family)
         more = _without(there, wanted)
         if free := _without(more, given):
             yield Difference(
@@ -223,8 +201,3 @@ def _operator_list(
 def _without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
     known = outermost(others)
     return [piece for block in blocks for piece in subtract(block, blocks_over(known, block))]
-
-
-def _list(data: Mapping[str, str], family: int) -> list[Block]:
-    """Read a list of CIDRs: operators up to 1.19 split at spaces, later ones at commas too."""
-    return parsed(re.split(r"[\s,]+", data.get(f"cluster-pool-ipv{family}-cidr", "")))

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import lost
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, Object, identity, name_of
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, Object, name_of
 
 State = Literal["missing", "differs", "re-created", "gone"]
 

@@ -21,13 +21,6 @@ _POD_CIDR = "-pod-cidr"
 """The end of the annotations that hold a node's block, in every version of Cilium."""
 
 
-def identity(document: Object) -> str:
-    """Return kind, namespace and name: `CiliumNode n1`, `ConfigMap kube-system cilium-config`."""
-    metadata = document.get("metadata") or {}
-    parts = (document.get("kind"), metadata.get("namespace"), metadata.get("name"))
-    return " ".join(str(part) for part in parts if part)
-
-
 def name_of(document: Object) -> str:
     """Return an object's name."""
     return str((document.get("metadata") or {}).get("name", ""))

@@ -1,0 +1,347 @@
+"""What is rendered for a cluster at one moment, from the texts of `rendered/`: all that is asked about it.
+
+Nothing is parsed before it is asked for, and a file once. People may have edited the files: what cannot be read counts as
+missing, because it is written again. An apply and an audit are not as lenient: `workspace.rendered.Manifests`.
+
+Where thousands of objects are alike, the text is searched, and not parsed: 20 shards would take a second. Every file is
+in the style of `render.yaml`: a line `---` between documents, `kind:` at the margin, the name of the object two spaces
+in. An object that was edited into another style is not found, and then no plan speaks of it; `ipamc compile --check`
+finds the edit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct, field
+
+from ipamc.model.cidr import BITS, Block, readable_blocks
+from ipamc.model.cilium.operator_list import BYSTANDER, Assumed
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Span
+from ipamc.model.pool_ranges import PublishedPool
+from ipamc.model.pool_words import FLAG_FIELDS
+from ipamc.read.parts import (
+    FIRST,
+    FLAGS,
+    KINDS,
+    KUSTOMIZATION,
+    NODES,
+    OWN_POOLS,
+    POOLS,
+    SEEDS,
+    VALUES,
+    parts,
+)
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.yaml import yaml_documents
+
+Object = Mapping[str, Any]
+
+_BETWEEN = "\n---\n"
+_SEPARATOR = re.compile(rb"^---\s*\n", re.MULTILINE)
+_KIND = re.compile(r"^kind: (\S+)$", re.MULTILINE)
+_NAME = re.compile(r"^  name: (.+)$", re.MULTILINE)
+_NAMESPACE = re.compile(r"^  namespace: (.+)$", re.MULTILINE)
+_OF_NODE = re.compile(rb"^  name: \"?([^\s.\"]+)\.", re.MULTILINE)
+_MODE = re.compile(rb'^  ipam: "?([a-z-]+)"?$', re.MULTILINE)
+_CIDR = re.compile(rb"[0-9a-fA-F.:]+/[0-9]{1,3}")
+_AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
+_FIELD = re.compile(r"(ipv[46])-(?:cidrs:([^;]*)|mask-size:([0-9]{1,3})(?=;|$))")
+
+
+class Found(Struct, frozen=True):
+    """An object that was found by its lines."""
+
+    kind: str
+    name: str
+    identity: str
+    """As `identity` returns it."""
+    text: str
+
+    @property
+    def value(self) -> Any:
+        """Return it parsed; None where it cannot be read."""
+        return next(iter(Rendered({"": self.text.encode()}).documents("")), None)
+
+
+class Rendered(Struct, frozen=True, dict=True):
+    """What is rendered at one moment: on the disk, in a commit, or by a compile of this run."""
+
+    texts: Mapping[str, bytes] = {}
+    """The files, by path below `rendered/`: all, or those that are asked about."""
+    shown: str = "rendered"
+    """The folder as the user would type it, with the revision before it."""
+    revision: str = ""
+    """As it is shown; "" for the disk."""
+    parsed: dict[bytes, list[Any]] = field(default_factory=dict)
+    """The documents of files by their bytes. Two moments that share it parse equal files once."""
+
+    def span(self, path: str, line: int = 0) -> Span:
+        """Return the place of a file, or of a line in it."""
+        return Span(f"{self.shown}/{path}", line, 1, 1) if line else Span(f"{self.shown}/{path}")
+
+    def parse(self, path: str) -> list[Any]:
+        """Return the documents of a file. Raises Unreadable, UnicodeDecodeError, KeyError."""
+        text = self.texts[path]
+        if text not in self.parsed:
+            found = yaml_documents(f"{self.shown}/{path}", text.decode())
+            self.parsed[text] = [document.value for document in found]
+        return self.parsed[text]
+
+    def documents(self, path: str) -> list[Any]:
+        """Return the documents of a file; none where it is damaged or missing."""
+        try:
+            return self.parse(path)
+        except (Unreadable, UnicodeDecodeError, KeyError):
+            return []
+
+    def _items(self, path: str, *keys: str) -> list[Any]:
+        """Return what the lists have that documents have there; anything else has nothing."""
+        found = (_member(document, *keys) for document in self.documents(path))
+        return [item for some in found if isinstance(some, list) for item in some]
+
+    # Flags
+
+    @property
+    def mode(self) -> str:
+        """The mode that was rendered, also where the file is damaged otherwise; "" where it does not say."""
+        found = _MODE.search(self.texts.get(FLAGS, b""))
+        return found[1].decode() if found else ""
+
+    @cached_property
+    def flags(self) -> Assumed:
+        """The flags that the compile assumed, as they are rendered for review."""
+        some = [each for each in self.documents(FLAGS) if isinstance(_member(each, "data"), dict)]
+        found = some[0] if some else {}
+        return Assumed(
+            at=self.span(FLAGS),
+            namespace=str(_member(found, "metadata", "namespace") or ""),
+            data={str(key): str(value) for key, value in found.get("data", {}).items()},
+            bystander=BYSTANDER in self._items(VALUES, "operator", "extraArgs"),
+            applied=FLAGS in self.files_of(FIRST),
+        )
+
+    # Pools of multi-pool mode
+
+    @cached_property
+    def pools(self) -> Mapping[str, PublishedPool]:
+        """The CiliumPodIPPools that nodes share, by name. A CIDR that cannot be read is left out."""
+        return {pool.name: pool for pool in (*self._flagged(), *self._manifests())}
+
+    def _manifests(self) -> Iterator[PublishedPool]:
+        for document in self.documents(POOLS):
+            name = _member(document, "metadata", "name")
+            if isinstance(name, str):
+                yield self._pool(POOLS, name, _member(document, "spec"))
+
+    def _flagged(self) -> Iterator[PublishedPool]:
+        flag = self.flags.data.get("auto-create-cilium-pod-ip-pools", "")
+        for name, words in _AUTO_CREATED.findall(flag):
+            spec: dict[str, Any] = {
+                key: f"{word}:true" in words.split(";") for key, word in FLAG_FIELDS.items()
+            }
+            for family, cidrs, size in _FIELD.findall(words):
+                part = {"maskSize": int(size)} if size else {"cidrs": cidrs.split(",")}
+                spec[family] = {**spec.get(family, {}), **part}
+            yield self._pool(FLAGS, name, spec)
+
+    def _pool(self, path: str, name: str, spec: Any) -> PublishedPool:
+        cidrs, masks = {}, {}
+        for family, bits in BITS.items():
+            size, texts = (_member(spec, f"ipv{family}", key) for key in ("maskSize", "cidrs"))
+            blocks = tuple(dict.fromkeys(readable_blocks(texts if isinstance(texts, list) else ())))
+            known = isinstance(size, int) and 0 < size <= bits
+            if blocks and (known or path == FLAGS):
+                cidrs[family] = blocks
+            if blocks and known:
+                masks[family] = size
+        allowed = frozenset(key for key in FLAG_FIELDS if _member(spec, key) is True)
+        at, by_flag = self.span(path), path == FLAGS
+        return PublishedPool(name=name, at=at, by_flag=by_flag, cidrs=cidrs, masks=masks, allowed=allowed)
+
+    @property
+    def pools_lost(self) -> Span | None:
+        """The file of the shared pools, where the flags are there without it."""
+        lost = self.flags.data.get("ipam") == Mode.MULTI_POOL and not self.documents(POOLS)
+        return self.span(POOLS) if lost else None
+
+    @cached_property
+    def of_nodes(self) -> Span | None:
+        """The file that lists the CiliumPodIPPools of single nodes; None if there are none."""
+        there = any(str(name).startswith("pools/") for name in self._items(KUSTOMIZATION, "resources"))
+        return self.span(KUSTOMIZATION) if there else None
+
+    @cached_property
+    def own_allowed(self) -> Mapping[str, tuple[Span, frozenset[str]]]:
+        """By pool a file with the CiliumPodIPPool of one of its nodes, and what of FLAG_FIELDS that allows.
+
+        Its nodes' pools are alike, and there are thousands, so the text is searched.
+        """
+        found: dict[str, tuple[Span, frozenset[str]]] = {}
+        for path in sorted(filter(OWN_POOLS, self.texts)) if self.of_nodes else ():
+            for document in self.texts[path].split(_BETWEEN.encode()):
+                if named := _OF_NODE.search(document):
+                    allows = frozenset(key for key in FLAG_FIELDS if f"\n  {key}: true".encode() in document)
+                    found.setdefault(named[1].decode(errors="replace"), (self.span(path), allows))
+        return found
+
+    # Nodes
+
+    @cached_property
+    def uids(self) -> Mapping[str, str]:
+        """The uid that each Node was rendered with, by name. O(rendered Nodes), parsed."""
+        paths = (path for path in self.texts if path.startswith(NODES))
+        found = (_member(document, "metadata") for path in paths for document in self.documents(path))
+        pairs = ((_member(each, "name"), _member(each, "uid")) for each in found)
+        return {name: uid for name, uid in pairs if isinstance(name, str) and isinstance(uid, str)}
+
+    @cached_property
+    def blocks(self) -> frozenset[Block]:
+        """The blocks that nodes are given: all CIDRs in shards. O(bytes)."""
+        shards = (text for path, text in self.texts.items() if path.partition("/")[0] in KINDS)
+        return frozenset(readable_blocks(found.decode() for text in shards for found in _CIDR.findall(text)))
+
+    # Objects that are applied, parsed: of Manifests
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The parts, in the order in which they are applied."""
+        return parts(self.texts)
+
+    @cached_property
+    def _files(self) -> Mapping[str, list[str]]:
+        """The files with objects by folder, sorted."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.texts):
+            folder, _, name = path.rpartition("/")
+            if name.endswith(".yaml") and name != KUSTOMIZATION:
+                found.setdefault(folder, []).append(path)
+        return found
+
+    def files_of(self, part: str) -> list[str]:
+        """Return the files of a part, which its kustomization must build.
+
+        A shard consists of all its files; `cilium/` of those that its kustomization names, because flags may
+        go to Helm or to another kustomization.
+        """
+        files = self._files.get(part, [])
+        if part != FIRST:
+            return files
+        named = self._items(f"{FIRST}/{KUSTOMIZATION}", "resources")
+        return [path for path in files if path.removeprefix(f"{FIRST}/") in named]
+
+    def objects_of(self, part: str) -> list[Any]:
+        """Return the objects in the files of a part."""
+        return [document for path in self.files_of(part) for document in self.documents(path)]
+
+    @cached_property
+    def _places(self) -> Mapping[str, tuple[Object, str, int]]:
+        """Each object with its file, and the number of its document there, from 0. By path."""
+        return {
+            identity(document): (document, path, number)
+            for path in sorted(path for part in self.parts for path in self.files_of(part))
+            for number, document in enumerate(self.documents(path))
+        }
+
+    @cached_property
+    def objects(self) -> Mapping[str, Object]:
+        """What is applied, by identity; without ConfigMaps, which are in `flags`."""
+        return {name: found for name, (found, *_) in self._places.items() if found["kind"] != "ConfigMap"}
+
+    @cached_property
+    def others(self) -> frozenset[str]:
+        """The identities of what somebody applies by hand (seeds) or by a flag (autoCreate)."""
+        seeds = (each for path in self.texts if path.startswith(SEEDS) for each in self.documents(path))
+        made = (
+            _member(each, "ipam", "operator", "autoCreateCiliumPodIPPools") for each in self.documents(VALUES)
+        )
+        pools = (f"CiliumPodIPPool {name}" for some in made for name in some or ())
+        return frozenset((*map(identity, seeds), *pools))
+
+    @property
+    def identities(self) -> set[str]:
+        """All objects that somebody applies, ConfigMaps too."""
+        return {*self._places, *self.others}
+
+    def nodes_of(self, shards: Collection[str]) -> set[str]:
+        """Return the nodes whose CiliumNodes belong to these parts, also those that are in a seed only."""
+        found = [document for part in shards for document in self.objects_of(part)]
+        for path in {f"{SEEDS}{part.partition('/')[2]}.yaml" for part in shards} & self.texts.keys():
+            found += self.documents(path)
+        return {document["metadata"]["name"] for document in found if document["kind"] == "CiliumNode"}
+
+    def at(self, name: str) -> Span:
+        """Return the place of an object by its identity; of what is not there, the folder. O(file)."""
+        if name not in self._places:
+            return Span(self.shown)
+        _, path, number = self._places[name]
+        text = self.texts[path]
+        starts = [0, *(found.end() for found in _SEPARATOR.finditer(text) if found.start())]
+        line = text.count(b"\n", 0, starts[number]) + 1 if number < len(starts) else 0
+        return self.span(path, line)
+
+    # Objects that are applied, also those of seeds, by their lines
+
+    def found(self, paths: Iterable[str]) -> dict[str, Found]:
+        """Return the objects in these files, by identity."""
+        return _found(self._cut(paths))
+
+    def lost(self, after: Rendered, paths: Collection[str]) -> dict[str, Found]:
+        """Return the objects of these files that are here, and nowhere in these files of what comes after.
+
+        A document that both have is not searched: of the objects in a shard that changes, nearly all stay.
+        """
+        old, new = (dict.fromkeys(tree._cut(paths)) for tree in (self, after))  # noqa: SLF001 - of this class
+        left = _found(text for text in old if text not in new)
+        kept = (text for text in new if text in old)  # a tree may have an object twice
+        for some in ((text for text in new if text not in old), kept):
+            for name in _found(some) if left else ():
+                left.pop(name, None)
+        return left
+
+    def _cut(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the texts of the documents in those of some files that somebody applies."""
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if name in {KUSTOMIZATION, "helm-values.yaml"} or folder in {f"{FIRST}/component", "renumber"}:
+                continue
+            if path in self.texts and (path != FLAGS or self.flags.applied):
+                yield from self.texts[path].decode(errors="replace").split(_BETWEEN)
+
+
+def identity(document: Object) -> str:
+    """Return kind, namespace and name: `CiliumNode n1`, `ConfigMap kube-system cilium-config`."""
+    metadata = document.get("metadata") or {}
+    parts = (document.get("kind"), metadata.get("namespace"), metadata.get("name"))
+    return " ".join(str(part) for part in parts if part)
+
+
+def _found(texts: Iterable[str]) -> dict[str, Found]:
+    """Return the objects among documents, by identity."""
+    found = {}
+    for text in texts:
+        kind, name, space = (pattern.search(text) for pattern in (_KIND, _NAME, _NAMESPACE))
+        if kind and name:
+            metadata = {"namespace": _scalar(space[1]) if space else "", "name": _scalar(name[1])}
+            key = identity({"kind": kind[1], "metadata": metadata})
+            found[key] = Found(kind[1], metadata["name"], key, text.strip("\n"))
+    return found
+
+
+def _scalar(text: str) -> str:
+    """Return the text of a scalar, which is plain or in double quotes."""
+    try:
+        return str(json.loads(text)) if text.startswith('"') else text
+    except ValueError:
+        return text
+
+
+def _member(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
