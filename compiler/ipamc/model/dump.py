@@ -49,6 +49,8 @@ class SeenNode(Object, frozen=True, kw_only=True):
     """0: unknown."""
     kubelet: str = ""
     """`status.nodeInfo.kubeletVersion`."""
+    provider_id: str = ""
+    """`spec.providerID`: `SCHEME://...`."""
     ready: bool = False
     cilium_runs: bool = False
     """Cilium's agent set its condition or its annotations."""
@@ -138,6 +140,8 @@ class SeenPod(Object, frozen=True, kw_only=True):
     `cilium`, `cilium-operator`, `calico-node`; else ""."""
     image: str = ""
     """The image of an `app`'s first container."""
+    release: str = ""
+    """Of an `app`: the label app.kubernetes.io/version, else helm.sh/chart."""
     words: tuple[str, ...] = ()
     """The command lines of an `app`'s containers, split at blanks."""
 
@@ -205,7 +209,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     calico_blocks: tuple[SeenBlock, ...] = ()
     affinities: tuple[SeenAffinity, ...] = ()
     others: tuple[SeenObject, ...] = ()
-    """Objects of the kinds of `read.dump.kinds.OTHERS`: ConfigMaps, Deployments, pools of other dialects."""
+    """Objects of the kinds of `read.dump.kinds.OTHERS`: ConfigMaps, workloads, pools of other dialects."""
     kinds: frozenset[str] = field(default_factory=frozenset)
     """The kinds of which there is an object, also those that nobody reads. A kind that is not here was not
     asked for, or the cluster has none: a dump does not tell these apart."""

@@ -36,14 +36,14 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(
     rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
-    rb"""CiliumLoadBalancerIPPool|ConfigMap|Deployment|IPPool|IPAMBlock|BlockAffinity|IPReservation|ClusterCIDR|"""
+    rb"""CiliumLoadBalancerIPPool|ConfigMap|DaemonSet|Deployment|IPPool|IPAMBlock|BlockAffinity|IPReservation|ClusterCIDR|"""
     rb"""ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
     re.MULTILINE,
 )
 """A document of a zip that ipamc reads has one of these kinds near its beginning, or one of these names,"""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
-    r"cilium-operator-deploy|[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
+    r"cilium-(operator-deploy|daemonset)|[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
 """because typed lists have their kind at the end, behind all items (cilium-cli, sysdump/constants.go),"""
 _OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match

@@ -140,7 +140,7 @@ def _of_kubectl(text: _Text, first: int) -> Iterator[Item]:
     path, prefix = text.path, text.buffer[text.at : first]
     text.skip(first)
     searched, last = first, False
-    while not last:
+    while True:
         buffer, position, line = text.buffer, text.at, text.line
         for found in _ITEM_END(buffer, searched):
             end = found.start() + len(_BRACE)
@@ -156,7 +156,9 @@ def _of_kubectl(text: _Text, first: int) -> Iterator[Item]:
                 break
             position = found.end()
         text.at, text.line = position, line - last
-        if not last and not text.more():
+        if last:
+            break
+        if not text.more():
             at = Span(path, line, 1, 1)
             raise Unreadable(rules.unreadable_dump(at, f"{_CUT_OFF} in the item that begins here"))
         searched = 0

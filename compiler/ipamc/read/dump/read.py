@@ -26,14 +26,12 @@ from ipamc.model.dump import (
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read.dump import rules
 from ipamc.read.dump.items import Item, items
-from ipamc.read.dump.kinds import NAMES, Kind, is_app, kind_of
+from ipamc.read.dump.kinds import NAMED, NAMES, Kind, is_app, kind_of
 from ipamc.read.dump.reader import Reader
 from ipamc.read.syntax.document import Unreadable
 
 Source = tuple[str, Iterable[bytes]]
 """A file as the user would type it, and its bytes in pieces."""
-
-_NAMED = frozenset({"ConfigMap", "Deployment"})
 
 
 def read_dump(
@@ -139,7 +137,7 @@ def _add(item: Item, reader: Reader, collection: _Collection, found: Findings) -
         words = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
         found.append(rules.wrong_object(reader.at(item), f"a {item.kind}", words))
         return
-    if item.kind in _NAMED and getattr(raw.metadata, "name", "") not in NAMES:
+    if item.kind in NAMED and getattr(raw.metadata, "name", "") not in NAMES:
         return
     value = kind.read(raw, item, reader)
     if value is None:

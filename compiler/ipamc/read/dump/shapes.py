@@ -63,6 +63,7 @@ class NodeSpec(Foreign):
 
     pod_cidr: str | None = field(name="podCIDR", default=None)
     pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
+    provider_id: str | None = field(name="providerID", default=None)
     unschedulable: bool | None = None
 
 

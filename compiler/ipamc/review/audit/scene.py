@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
+from ipamc.importing.facts import AGENT, Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block
@@ -26,7 +26,6 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
 
 SHOWN = 4
 """Of so many nodes or objects in one finding, the places are shown."""
-AGENT = "cilium"
 CALICO = "calico-node"
 
 
