@@ -64,11 +64,9 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     log = Log()
     facts = facts_of(dump)
     cilium = options.cilium or facts.cilium
-    if cilium is None:
-        nodes_alone = dump.kinds <= {"Node"}
-        unknown = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=nodes_alone)
-        raise Refused((*_unknown(dump, facts, options), unknown))
-    log.add(_unknown(dump, facts, options))
+    version = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=dump.kinds <= {"Node"})
+    if unknown := list(_unknown(dump, facts, options)):
+        raise Refused((*unknown, *([] if cilium or facts.config_at else [version])))
     draft = drafted(dump, facts, options)
     log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed)])
     if draft.mode is Mode.KUBERNETES and facts.managed and facts.managed.sets_pod_cidrs:
@@ -76,6 +74,8 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
         pools = tuple([replace(pool, disabled=True) for pool in draft.pools])
         draft = replace(draft, pools=pools, spec={**draft.spec, "unmatchedNodes": "skip"})
     draft = log.keep(_with_excluded(dump, draft, facts))
+    if cilium is None:
+        raise Refused((*log.diagnostics, version))
     if (
         facts.bgp == "metallb"
         and draft.mode is Mode.CLUSTER_POOL

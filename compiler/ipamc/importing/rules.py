@@ -70,7 +70,7 @@ def mode_unknown(at: At, *, cilium_nodes: bool, managed: Offering | None) -> Dia
     namespace. If you know the mode: `ipamc import CLUSTER dump.json --mode cluster-pool --cilium-version
     1.18`. With `--mode kubernetes` the podCIDRs of Nodes are the blocks.
     """
-    what = "CiliumNodes" if cilium_nodes else "Nodes"
+    what = "CiliumNodes" if cilium_nodes else "Nodes alone"
     podcidrs = "" if cilium_nodes else " (kubernetes, where pods have addresses of podCIDRs)"
     return error(
         "IPC0810",
