@@ -129,7 +129,7 @@ def test_pools_with_an_overlay(home: Home) -> None:
     home.run("compile", "lab", "--locked", "--check")
     assert home.times() == before
     assert "tunnelPort=8473" in home.run("runbook", "lab", "--change", "calico", "--to", "distinct")
-    said = home.run("import", "other", path.name, "--distinct", "10.100.0.1/16", code=2)
+    said = home.run("import", "other", path.name, "--distinct", "10.100.0.1/16", code=64)
     assert "invalid value for --distinct: '10.100.0.1/16' has host bits set" in said
 
 

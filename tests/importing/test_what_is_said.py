@@ -128,6 +128,13 @@ REFRESHES: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
 }
 
 
+def test_both_are_asked_for_in_one_run() -> None:
+    assert [found.message for found in said([dumps.node("n1", "10.0.0.0/24")], cilium=None)] == [
+        "the dump has neither CiliumNodes nor ConfigMap cilium-config: the IPAM mode is not known",
+        "the dump does not tell which Cilium runs: it has no pods of Cilium",
+    ]
+
+
 @pytest.mark.parametrize(("code", "case"), [*IMPORTS.items(), *REFRESHES.items()], ids=[*IMPORTS, *REFRESHES])
 def test_what_is_said(code: str, case: tuple[Callable[[], list[Diagnostic]], str]) -> None:
     say, message = case

@@ -70,12 +70,12 @@ def mode_unknown(at: At, *, cilium_nodes: bool, managed: Offering | None) -> Dia
     namespace. If you know the mode: `ipamc import CLUSTER dump.json --mode cluster-pool --cilium-version
     1.18`. With `--mode kubernetes` the podCIDRs of Nodes are the blocks.
     """
-    what = "CiliumNodes" if cilium_nodes else "Nodes alone"
+    what = "CiliumNodes, and no" if cilium_nodes else "neither CiliumNodes nor"
     podcidrs = "" if cilium_nodes else " (kubernetes, where pods have addresses of podCIDRs)"
     return error(
         "IPC0810",
         at,
-        f"the dump has {what}, and no ConfigMap cilium-config: the IPAM mode is not known",
+        f"the dump has {what} ConfigMap cilium-config: the IPAM mode is not known",
         help=f"add cm to the dump: {DUMP}; or name the mode: --mode cluster-pool{podcidrs}{_there(managed)}",
     )
 
