@@ -39,6 +39,10 @@ _OF_THE_DUMP = "IPC0540"
         ),
         ("ipamc import lab dump.json cilium-sysdump.zip", "the same from files"),
         ("ipamc import lab dump.json --label 'example.com/*'", "keep these labels of nodes, too"),
+        (
+            "ipamc import lab dump.json --distinct 10.100.0.0/16",
+            "where Calico has an overlay: give the nodes blocks of a range beside Calico's",
+        ),
         ("ipamc import lab --refresh dump.json", "bring nodes.yaml and ciliumnodes.yaml up to date"),
         (
             "ipamc import lab --prefixes plan.csv",

@@ -32,6 +32,7 @@ from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
 from ipamc.model.overlap_index import OverlapIndex
+from ipamc.model.wording import shown
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -103,7 +104,11 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
     if _calico_gives(dump):
         return
     if options.distinct:
-        yield calico_rules.not_of_calico(dump.at)
+        yield calico_rules.not_distinct(
+            dump.at,
+            "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone",
+            "import it without --distinct; later: ipamc runbook CLUSTER --change new-range",
+        )
     modes = [mode.value for mode in Mode]
     if facts.config_at is None:
         if options.mode is None and (
@@ -112,9 +117,11 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
             cilium_nodes = bool(dump.cilium_nodes)
             yield rules.mode_unknown(dump.at, cilium_nodes=cilium_nodes, managed=facts.managed)
     elif options.mode is None and facts.mode not in modes:
-        yield rules.mode_not_ours(facts.config_at, facts.mode, modes, facts.managed)
+        problem = f"ipam: {shown(facts.mode)}, in which ipamc plans nothing{rules.giver(facts.mode)}"
+        yield rules.mode_not_ours(facts.config_at, problem, modes, facts.managed)
     elif options.mode is None and facts.chained:
-        yield rules.chained(facts.config_at, facts.chained, facts.managed)
+        problem = f"cni-chaining-mode: {shown(facts.chained)}: another plugin gives pods their addresses, and not Cilium"
+        yield rules.mode_not_ours(facts.config_at, problem, modes, facts.managed)
     elif options.mode is not None and facts.mode in modes and facts.mode != options.mode:
         yield rules.other_mode(facts.config_at, facts.mode, options.mode)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from ipamc.importing.managed import Offering
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, warning
-from ipamc.model.wording import listing, shown
+from ipamc.model.wording import listing
 from ipamc.read.dump.rules import DUMP
 
 
-def mode_not_ours(at: At, mode: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
+def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
     """IPC0811: the cluster gets its addresses in an IPAM mode that ipamc has.
 
     In the modes of clouds (eni, azure, alibabacloud) the cloud gives addresses, and `delegated-plugin` is
@@ -25,31 +25,23 @@ def mode_not_ours(at: At, mode: str, known: Iterable[str], managed: Offering | N
     import CLUSTER dump.json --mode cluster-pool`. It writes the nodes; add a pool in ippools.yaml, and
     `ipamc compile CLUSTER`.
     """
-    whose = f": {_GIVER[mode]} gives pods their addresses" if mode in _GIVER else ""
     return error(
         "IPC0811",
         at,
-        f"cilium-config has ipam: {shown(mode)}, in which ipamc plans nothing{whose}",
+        f"cilium-config has {problem}",
         help=f"its modes are {listing(known)}; --mode MODE prepares a move to one of them{_there(managed)}",
     )
 
 
-_GIVER = {
-    "eni": "AWS, of VPC subnets,",
-    "azure": "Azure, of virtual networks,",
-    "alibabacloud": "Alibaba Cloud, of VPC subnets,",
-    "delegated-plugin": "another IPAM plugin",
-}
-
-
-def chained(at: At, mode: str, managed: Offering | None) -> Diagnostic:
-    """Return IPC0811 for a cluster in which another plugin gives addresses, and Cilium comes behind it."""
-    return error(
-        "IPC0811",
-        at,
-        f"cilium-config has cni-chaining-mode: {shown(mode)}: another plugin gives pods their addresses, and not Cilium",
-        help=f"--mode MODE prepares a move to a mode in which Cilium does{_there(managed)}",
-    )
+def giver(mode: str) -> str:
+    """Return who gives pods their addresses in a mode of a cloud, behind other words."""
+    givers = {
+        "eni": "AWS, of VPC subnets,",
+        "azure": "Azure, of virtual networks,",
+        "alibabacloud": "Alibaba Cloud, of VPC subnets,",
+        "delegated-plugin": "another IPAM plugin",
+    }
+    return f": {givers[mode]} gives pods their addresses" if mode in givers else ""
 
 
 def _there(managed: Offering | None) -> str:

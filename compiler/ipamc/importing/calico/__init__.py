@@ -17,7 +17,7 @@ from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Severity
+from ipamc.model.diagnostics import Diagnostic, Severity, names
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector import EVERY
 
@@ -120,10 +120,13 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTE
         [*(pool.block for pool in pools), *(claim.block for claim in held.claims), *held.reserved]
     )
     if mode is Mode.KUBERNETES:
-        found.append(rules.distinct_podcidrs(dump.at))
+        problem = "--distinct in kubernetes mode: podCIDRs of Nodes cannot be changed while both networks run"
+        found.append(rules.not_distinct(dump.at, problem, "use --mode cluster-pool or multi-pool"))
     for block in ranges:
         if over := blocks_over(theirs, block):
-            found.append(rules.not_distinct(dump.at, block, over))
+            problem = f"--distinct {block} shares addresses with Calico: {names(map(str, over))}"
+            way_out = "name a range that neither Calico nor the network uses"
+            found.append(rules.not_distinct(dump.at, problem, way_out))
     families = tuple(dict.fromkeys(block.family for block in ranges))
     by_family = {
         family: tuple(block for block in ranges if block.family == family) for family in sorted(families)

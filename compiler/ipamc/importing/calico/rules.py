@@ -78,7 +78,7 @@ def no_blocks(at: At, claims: int) -> Diagnostic:
         at,
         "the dump has IPPools of Calico, and neither IPAMBlocks nor BlockAffinities: no node would keep its blocks",
         help=f"{BLOCKS}; where Calico keeps its data in etcd: {EXPORT}; if pods have addresses of podCIDRs "
-        "(host-local), leave IPPools out of the dump",
+        "(host-local), leave IPPools out of the dump, and say --mode kubernetes",
     )
 
 
@@ -464,7 +464,7 @@ def overlay(pools: Sequence[_Pool]) -> Diagnostic:
     )
 
 
-def not_distinct(at: At, block: Block, over: Sequence[Block]) -> Diagnostic:
+def not_distinct(at: At, problem: str, way_out: str) -> Diagnostic:
     """IPC0866: a distinct range shares no address with Calico, which gives the nodes their blocks today.
 
     `--distinct` is for a cluster that Calico serves, in a mode in which the podCIDRs of Nodes do not count.
@@ -476,29 +476,4 @@ def not_distinct(at: At, block: Block, over: Sequence[Block]) -> Diagnostic:
     --cilium-version 1.18`. A cluster that Cilium serves is imported without `--distinct`; `ipamc runbook CLUSTER
     --change new-range` has the steps to another range.
     """
-    return error(
-        "IPC0866",
-        at,
-        f"--distinct {block} shares addresses with Calico: {names(map(str, over))}",
-        help="name a range that neither Calico nor the network uses",
-    )
-
-
-def distinct_podcidrs(at: At) -> Diagnostic:
-    """Return IPC0866 for a mode in which blocks are podCIDRs of Nodes."""
-    return error(
-        "IPC0866",
-        at,
-        "--distinct in kubernetes mode: podCIDRs of Nodes cannot be changed while both networks run",
-        help="use --mode cluster-pool or multi-pool",
-    )
-
-
-def not_of_calico(at: At) -> Diagnostic:
-    """Return IPC0866 for a dump of a cluster that Calico does not serve."""
-    return error(
-        "IPC0866",
-        at,
-        "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone",
-        help="import it without --distinct; later: ipamc runbook CLUSTER --change new-range",
-    )
+    return error("IPC0866", at, problem, help=way_out)
