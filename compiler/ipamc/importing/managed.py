@@ -8,6 +8,7 @@ cloud, the label was copied.
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -72,21 +73,23 @@ OFFERINGS = (
 
 def offering_of(dump: Dump) -> Offering | None:
     """Return the managed Kubernetes that most nodes are of; None where none is known. O(labels)."""
-    found = Counter(name for node in dump.nodes if (name := _name(node)))
-    name, number = max(found.items(), key=lambda entry: entry[1], default=("", 0))
-    return (
-        next((each for each in OFFERINGS if each.name == name), None)
-        if 2 * number > len(dump.nodes)
-        else None
-    )
+    found = Counter(each for node in dump.nodes if (each := _offering(node)))
+    each, number = max(found.items(), key=lambda entry: entry[1], default=(None, 0))
+    return each if 2 * number > len(dump.nodes) else None
 
 
-def _name(node: SeenNode) -> str:
-    for each in OFFERINGS:
-        elsewhere = each.provider and node.provider_id and not node.provider_id.startswith(each.provider)
-        ours = (each.kubelet and each.kubelet in node.kubelet) or any(
-            key.startswith(each.labels) for key in node.labels
-        )
-        if ours and not elsewhere:
-            return each.name
-    return ""
+def _offering(node: SeenNode) -> Offering | None:
+    for each in (_of_kubelet(node.kubelet), *map(_of_label, node.labels)):
+        if each and (not node.provider_id or node.provider_id.startswith(each.provider)):
+            return each
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _of_label(key: str) -> Offering | None:
+    return next((each for each in OFFERINGS if key.startswith(each.labels)), None)
+
+
+@lru_cache(maxsize=256)
+def _of_kubelet(version: str) -> Offering | None:
+    return next((each for each in OFFERINGS if each.kubelet and each.kubelet in version), None)
