@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,66 @@ def test_a_sysdump_whose_items_have_no_kind(home: Home) -> None:
         },
     )
     home.run("import", "lab", "sysdump.zip")
+    assert home.file("ipam.lock") == LOCK
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda data: gzip.compress(data[:99]) + gzip.compress(data[99:])]
+)
+def test_a_gzip(home: Home, pack: Callable[[bytes], bytes]) -> None:
+    for name, text in {
+        "dump.json.gz": dumps.kubectl(*OBJECTS),
+        "dump.yaml.gz": yaml.safe_dump_all(OBJECTS),
+    }.items():
+        (home.folder / name).write_bytes(pack(text.encode()))
+        home.run("import", "lab", name)
+        assert home.file("ipam.lock") == LOCK
+    home.run("audit", "lab", "dump.json.gz")
+
+
+def test_a_gzip_that_is_damaged(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipamc.workspace.dump.LARGEST", 1 << 20)
+    packed = gzip.compress(dumps.kubectl(*OBJECTS).encode())
+    for data, said in {
+        packed[: len(packed) // 2]: "dump.json.gz is a gzip that was cut off: make it again",
+        packed[:20] + b"xxxx" + packed[24:]: "dump.json.gz is a damaged gzip",
+        gzip.compress(
+            b" " * (4 << 20)
+        ): "dump.json.gz has more than 1,048,576 bytes: make a dump of fewer kinds",
+    }.items():
+        (home.folder / "dump.json.gz").write_bytes(data)
+        assert said in home.run("import", "lab", "dump.json.gz", code=1)
+    assert not (home.folder / "clusters").exists()
+
+
+def test_a_zip_of_a_dump(home: Home) -> None:
+    """A zip of any JSON and YAML, also on one line, and with what Finder of macOS adds."""
+    members = {
+        "__MACOSX/._dump.json": "\0\5\26\7\0\2",
+        "dump.json": json.dumps(json.loads(dumps.kubectl(*OBJECTS[:4]))),
+        "notes.json": "[1, 2]",
+        "rest of it.yaml": yaml.safe_dump_all(OBJECTS[4:]),
+    }
+    home.zip("dump.zip", members)
+    home.run("import", "lab", "dump.zip")
+    assert home.file("ipam.lock") == LOCK
+    home.zip("empty.zip", {})
+    assert "the dump has no Nodes: no objects" in home.run("import", "lab", "empty.zip", code=1)
+
+
+def test_packed_stdin(home: Home) -> None:
+    data = dumps.kubectl(*OBJECTS).encode()
+    home.zip("dump.zip", {"dump.json": data.decode()})
+    for packed, code in ((gzip.compress(data), 0), ((home.folder / "dump.zip").read_bytes(), 1)):
+        done = subprocess.run(
+            [sys.executable, "-m", "ipamc", "import", "lab"],
+            cwd=home.folder,
+            input=packed,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+    assert "<stdin> is a zip, which is read from a file alone: give its name" in done.stderr.decode()
     assert home.file("ipam.lock") == LOCK
 
 

@@ -112,6 +112,27 @@ def test_a_mode_with_one_block_a_node(home: Home) -> None:
     assert '{"block":"10.30.0.16/28","pool":"db","node":"db-1"}\n' in home.file("ipam.lock")
 
 
+def test_pools_with_an_overlay(home: Home) -> None:
+    """They lead to a distinct range, whose runbook is printed at once; the one of the same blocks is refused."""
+    path = home.folder / "kubectl-crd-v1.yaml"
+    path.write_text(path.read_text().replace("ipipMode: Never", "ipipMode: Always"))
+    said = home.run("import", "lab", path.name, *MINOR, code=1)
+    assert "error[IPC0865]: 3 pools have an overlay, beside which Cilium cannot route the same blocks" in said
+    assert "--distinct CIDR" in said
+    assert not (home.folder / "clusters" / "lab").exists()
+    said = home.run("import", "lab", path.name, *MINOR, "--distinct", "10.100.0.0/16")
+    assert "4 blocks added (4 first fit), 0 returned, 0 left, 0 renumbered" in said
+    assert '{"block":"10.100.0.0/24","pool":"default","node":"control-1"}' in home.file("ipam.lock")
+    assert "  - 10.20.0.0/18     # Calico" in home.file("cluster.yaml")
+    before = home.times()
+    home.run("import", "lab", "--refresh", path.name)
+    home.run("compile", "lab", "--locked", "--check")
+    assert home.times() == before
+    assert "tunnelPort=8473" in home.run("runbook", "lab", "--change", "calico", "--to", "distinct")
+    said = home.run("import", "other", path.name, "--distinct", "10.100.0.1/16", code=64)
+    assert "invalid value for --distinct: '10.100.0.1/16' has host bits set" in said
+
+
 def test_each_finding_is_explained(home: Home) -> None:
     assert "strictAffinity" in home.run("explain", "IPC0856")
     assert "autoAllocateBlocks" in home.run("explain", "IPC0862")

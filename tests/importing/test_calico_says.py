@@ -11,6 +11,7 @@ from ipamc.catalogue import catalogue
 from ipamc.importing.calico import MOST_POOLS
 from ipamc.importing.calico.about import LABELS
 from ipamc.importing.refresh import Past, refresh
+from ipamc.model.cidr import parse_block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity
 from ipamc.read.read import read
@@ -21,6 +22,7 @@ Objects = Sequence[dumps.Object]
 
 NODES = [dumps.node("n1", labels={"rack": "a"}), dumps.node("n2", labels={"rack": "b"})]
 POOL = calico.pool("pods", "10.0.0.0/16")
+OVERLAY = calico.pool("pods", "10.0.0.0/16", ipipMode="CrossSubnet")
 POOL6 = calico.pool("six", "fd00::/64")
 BLOCKS = [*calico.affine("10.0.0.0/26", "n1"), *calico.affine("10.0.0.64/26", "n2")]
 SOUND = [*NODES, POOL, *BLOCKS, calico.FROZEN]
@@ -208,6 +210,16 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
         )[:1],
         ERROR,
         "1 node has blocks of Calico, and others have blocks of Cilium: n2",
+    ),
+    "IPC0865": (
+        lambda: said([each if each is not POOL else OVERLAY for each in SOUND]),
+        ERROR,
+        "1 pool has an overlay, beside which Cilium cannot route the same blocks: pods (ipipMode: CrossSubnet)",
+    ),
+    "IPC0866": (
+        lambda: said(SOUND, distinct=[parse_block("10.0.0.0/8")]),
+        ERROR,
+        "--distinct 10.0.0.0/8 shares addresses with Calico: 10.0.0.0/16",
     ),
     "IPC0864": (
         lambda: said(
@@ -415,6 +427,53 @@ def test_a_block_that_is_larger_than_its_pool() -> None:
 def test_one_pool_in_both_api_groups() -> None:
     both = [{**item, "apiVersion": calico.V3} for item in SOUND if item["kind"] == "IPPool"]
     assert imported([*SOUND, *both]).files == imported(SOUND).files
+
+
+def test_an_overlay_that_nobody_uses() -> None:
+    """A pool of which no new blocks are made and no node has one does not route anything."""
+    idle = calico.pool("idle", "10.7.0.0/16", vxlanMode="Always", disabled=True)
+    assert held(compiled(imported([*SOUND, idle]).files)) == {"n1": ["10.0.0.0/26"], "n2": ["10.0.0.64/26"]}
+    with pytest.raises(Refused):
+        imported([*SOUND, idle, *calico.affine("10.7.0.0/26", "n1")])
+
+
+@pytest.mark.parametrize("mode", [None, Mode.CLUSTER_POOL, Mode.MULTI_POOL, Mode.CRD])
+def test_a_distinct_range(mode: Mode | None) -> None:
+    """Every node gets a new block beside Calico's, which are excluded; a refresh while Calico runs changes nothing."""
+    objects = [*NODES, OVERLAY, *BLOCKS, calico.block("10.9.0.0/26", "n1", [WEB]), calico.config()]
+    came = imported(objects, distinct=[parse_block("10.100.0.0/16")], mode=mode)
+    assert [found.code for found in came.findings] == []
+    first = compiled(came.files)
+    assert held(first) == {"n1": ["10.100.0.0/24"], "n2": ["10.100.1.0/24"]}
+    assert [str(item.block) for item in came.draft.excluded] == ["10.0.0.0/16", "10.9.0.0/26"]
+    sources = {f"{FOLDER}/{name}": text.encode() for name, text in came.files.items()}
+    cluster, _ = read(NAME, FOLDER, sources, SCHEMAS)
+    again = refresh(cluster, FOLDER, dump_of(objects), Past())
+    assert again == {name: came.files[name] for name in again}
+
+
+def test_a_distinct_range_has_room() -> None:
+    """Blocks get smaller until there are twice as many as nodes; a dual-stack cluster names a range of each family."""
+    nodes = [dumps.node(f"n{number}") for number in range(40)]
+    ranges = [parse_block("10.100.0.0/18"), parse_block("fd00:1::/104")]
+    came = imported([*nodes, OVERLAY, *calico.affine("10.0.0.0/26", "n1")], distinct=ranges)
+    (pool,) = came.draft.pools
+    assert (came.draft.families, pool.sizes) == ((4, 6), {4: 25, 6: 112})
+    assert len(held(compiled(came.files))) == 40
+
+
+@pytest.mark.parametrize(
+    ("objects", "options"),
+    [
+        (SOUND, {"mode": Mode.KUBERNETES}),
+        ([*NODES, dumps.cilium_node("n1", "10.0.0.0/24"), dumps.config_map(ipam="cluster-pool")], {}),
+        ([*NODES], {"mode": Mode.CLUSTER_POOL}),
+    ],
+)
+def test_where_no_range_is_distinct(objects: Objects, options: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        imported(objects, distinct=[parse_block("10.100.0.0/16")], **options)
+    assert [found.code for found in refused.value.diagnostics] == ["IPC0866"]
 
 
 def test_calico_with_podcidrs() -> None:

@@ -53,7 +53,7 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     ),
     "IPC0811": (
         lambda: said([*NODES, dumps.config_map(ipam="eni")]),
-        "cilium-config has ipam: 'eni', in which ipamc plans nothing",
+        "cilium-config has ipam: 'eni', in which ipamc plans nothing: AWS, of VPC subnets, gives pods their addresses",
     ),
     "IPC0812": (
         lambda: said([*NODES], cilium=None, mode=Mode.CRD)[-1:],
@@ -128,10 +128,72 @@ REFRESHES: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
 }
 
 
+def test_both_are_asked_for_in_one_run() -> None:
+    assert [found.message for found in said([dumps.node("n1", "10.0.0.0/24")], cilium=None)] == [
+        "the dump has neither CiliumNodes nor ConfigMap cilium-config: the IPAM mode is not known",
+        "the dump does not tell which Cilium runs: it has no pods of Cilium",
+    ]
+
+
 @pytest.mark.parametrize(("code", "case"), [*IMPORTS.items(), *REFRESHES.items()], ids=[*IMPORTS, *REFRESHES])
 def test_what_is_said(code: str, case: tuple[Callable[[], list[Diagnostic]], str]) -> None:
     say, message = case
     assert [(found.code, found.message) for found in say()] == [(code, message)]
+
+
+def image(text: str, **labels: str) -> dumps.Object:
+    """Return a pod of an agent."""
+    agent = dumps.pod("cilium-1", "n1", namespace="kube-system", hostNetwork=True)
+    agent["metadata"]["labels"] = {"k8s-app": "cilium", **labels}
+    agent["spec"]["containers"] = [{"image": text}]
+    return agent
+
+
+def workload(kind: str, name: str, text: str, **labels: str) -> dumps.Object:
+    """Return the DaemonSet of agents, or the operator's Deployment."""
+    template = {"spec": {"containers": [{"image": text}, {"image": "istio/proxyv2:1.2.3"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
+        "spec": {"template": template},
+    }
+
+
+DIGEST = "quay.io/cilium/cilium@sha256:0123"
+CHART = "helm.sh/chart"
+RELEASE = "app.kubernetes.io/version"
+
+
+@pytest.mark.parametrize(
+    ("objects", "version"),
+    [
+        ([image("quay.io/cilium/cilium:v1.18.5@sha256:0123")], "1.18"),
+        ([image(DIGEST, **{CHART: "cilium-1.18.5"})], "1.18"),
+        ([image(DIGEST, **{CHART: "rke2-cilium-1.17.100"})], "1.17"),
+        ([image(DIGEST, **{RELEASE: "1.16.3", CHART: "cilium-1.18.5"})], "1.16"),
+        ([image("quay.io/cilium/cilium:v1.18.5", **{RELEASE: "1.16.3"})], "1.18"),
+        ([workload("DaemonSet", "cilium", "quay.io/cilium/cilium:v1.17.9")], "1.17"),
+        ([workload("DaemonSet", "cilium", DIGEST, **{RELEASE: "v1.17.9"})], "1.17"),
+        ([workload("Deployment", "cilium-operator", "quay.io/cilium/operator:v1.15.1")], "1.15"),
+        ([image("cilium:v1.19.0"), BYSTANDER], "1.15"),
+        ([image("cilium:v1.19.0"), workload("DaemonSet", "cilium", "cilium:v1.18.0")], "1.19"),
+        ([image(DIGEST)], "its pods run images that only have a digest: quay.io/cilium/cilium"),
+        ([image("cilium:latest")], "its images name no version: cilium:latest"),
+        ([workload("DaemonSet", "cilium", "", **{CHART: "nginx-1.2.3"})], "it has no pods of Cilium"),
+    ],
+)
+def test_the_version(objects: Objects, version: str) -> None:
+    """The lowest minor counts; a workload tells it where the dump has no pod of it."""
+    if version[0].isdigit():
+        text = imported([*POOL, *objects], cilium=None).files["cluster.yaml"]
+        assert f'cilium: {{version: "{version}",' in text
+    else:
+        *_, found = said([*POOL, *objects], cilium=None)
+        assert (found.code, found.message) == (
+            "IPC0812",
+            f"the dump does not tell which Cilium runs: {version}",
+        )
 
 
 def test_every_code_is_shown() -> None:

@@ -66,6 +66,18 @@ def typed(text: str) -> list[str]:
     ]
 
 
+def listed(*texts: str) -> dict[str, object]:
+    """Return lists as the items of a list."""
+    return {"apiVersion": "v1", "kind": "List", "items": [json.loads(text) for text in texts]}
+
+
+def one_by_one() -> list[str]:
+    """Return what `kubectl get KIND -o json` prints of each kind, and of one that the cluster has none of."""
+    items = json.loads(LIST)["items"]
+    kinds = [*dict.fromkeys(item["kind"] for item in items), "ClusterCIDR"]
+    return [dumps.kubectl(*[item for item in items if item["kind"] == kind]) for kind in kinds]
+
+
 FORMS = {
     "kubectl -o json": [LIST],
     "on one line": [json.dumps(json.loads(LIST))],
@@ -76,6 +88,16 @@ FORMS = {
     "a typed list for each kind": typed(LIST),
     "with a byte order mark": ["\ufeff" + LIST],
     "one file twice": [LIST, LIST],
+    "kubectl >> dump.json": ["".join(one_by_one())],
+    "kubectl >> dump.json, an empty list first": ["".join(reversed(one_by_one()))],
+    "kubectl >> dump.json, with one object": [LIST + json.dumps(json.loads(LIST)["items"][0], indent=4)],
+    "JSON documents without a break": [json.dumps(json.loads(LIST)) * 2],
+    "JSON documents as YAML has them": ["\n---\n".join(in_parts(LIST))],
+    "jq -c '.items[]'": ["\n".join(in_parts(LIST))],
+    "jq --slurp": [json.dumps(listed(*one_by_one()), indent=2)],
+    "a list of typed lists as kubectl prints one": [dumps.kubectl(*map(json.loads, typed(LIST)))],
+    "lists in lists": [json.dumps(listed(*in_parts(LIST)[:2], json.dumps(listed(*one_by_one()[2:]))))],
+    "lists in a list of YAML": [yaml.safe_dump(listed(*typed(LIST)))],
 }
 
 
@@ -84,9 +106,10 @@ def test_every_form_is_one_cluster(texts: list[str]) -> None:
     assert without_places(read(*texts)) == without_places(read(LIST))
 
 
+@pytest.mark.parametrize("text", [LIST, "\n\n" + "".join(one_by_one())], ids=["one", "several"])
 @given(st.integers(1, 400))
-def test_pieces_may_have_any_size(size: int) -> None:
-    assert read(LIST, size=size) == read(LIST)
+def test_pieces_may_have_any_size(text: str, size: int) -> None:
+    assert read(text, size=size) == read(text)
 
 
 def test_what_is_kept() -> None:
@@ -104,6 +127,13 @@ def test_what_is_kept() -> None:
 def test_an_object_has_its_line() -> None:
     assert [node.at for node in read(LIST).nodes] == [Span("dump-0", 4, 1, 1)]
     assert LIST.splitlines()[read(LIST).pods[0].line - 1] == "        {"
+    for several in ("\n\n" + "".join(one_by_one()), "".join(reversed(one_by_one()))):
+        objects = [(node.name, node.at) for node in read(several).nodes]
+        objects += [(pod.name, pod.at) for pod in read(several).pods]
+        for name, at in objects:
+            assert isinstance(at, Span)
+            part = "\n".join(several.splitlines()[at.line - 1 :])
+            assert json.JSONDecoder().raw_decode(part.lstrip())[0]["metadata"]["name"] == name
     text = yaml.safe_dump(json.loads(LIST))
     assert text.splitlines()[read(text).pods[0].line - 1].startswith("- ")
 
@@ -150,6 +180,32 @@ REFUSED = {
         "the dump has no Nodes: only Pod",
     ),
     "nothing": (dumps.kubectl(), "IPC0806", "the dump has no Nodes: no objects"),
+    "cut off in the second document": (
+        LIST + LIST[: len(LIST) // 2],
+        "IPC0801",
+        "the file ends inside its list: it was cut off in the item that begins here",
+    ),
+    "words behind JSON": (LIST + "done\n", "IPC0801", "neither JSON nor YAML of kubectl"),
+    "an error behind JSON": (
+        LIST + "error: the server does not have a resource type\n",
+        "IPC0801",
+        "this is an error of kubectl, in the place of its objects",
+    ),
+    "lists deep in one another": (
+        '{"kind": "List", "items": [' * 10 + "]}" * 10,
+        "IPC0801",
+        "lists in one another, more than 8 deep",
+    ),
+    "lists deep in one another in YAML": (
+        "#\n" + '{"kind": "List", "items": [' * 10 + "]}" * 10,
+        "IPC0801",
+        "lists in one another, more than 8 deep",
+    ),
+    "one page among lists": (
+        json.dumps(listed(LIST.replace('"resourceVersion": ""', '"continue": "abc"'))),
+        "IPC0802",
+        "the list has metadata.continue: it is one page of several",
+    ),
     "deep": ('{"a":' * 100_000, "IPC0801", "nested too deep"),
 }
 

@@ -299,7 +299,7 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them.
 
-    These are kubernetes mode, and `patchNodes: podCIDRs` in any other.
+    These are kubernetes mode, and `patchNodes: podCIDRs` in any other, unless every pool is disabled.
 
     A node gets its block of ipamc there. With kubeadm the flag is set in the ClusterConfiguration:
     `controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}`.
@@ -312,7 +312,8 @@ def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     allocate-node-cidrs` shows it where kubeadm runs the control plane. The message is a reminder, and
     stays.
     """
-    if cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs":
+    gives = any(not pool.disabled for pool in cluster.pools)
+    if gives and (cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"):
         yield note(
             "IPC0504",
             cluster.field(

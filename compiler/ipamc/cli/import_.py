@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipamc.importing.bring_in import Imported, Options
+    from ipamc.model.cidr import Block
     from ipamc.model.dump import Dump
 
 _OF_THE_DUMP = "IPC0540"
@@ -38,6 +39,10 @@ _OF_THE_DUMP = "IPC0540"
         ),
         ("ipamc import lab dump.json cilium-sysdump.zip", "the same from files"),
         ("ipamc import lab dump.json --label 'example.com/*'", "keep these labels of nodes, too"),
+        (
+            "ipamc import lab dump.json --distinct 10.100.0.0/16",
+            "where Calico has an overlay: give the nodes blocks of a range beside Calico's",
+        ),
         ("ipamc import lab --refresh dump.json", "bring nodes.yaml and ciliumnodes.yaml up to date"),
         (
             "ipamc import lab --prefixes plan.csv",
@@ -92,6 +97,12 @@ _OF_THE_DUMP = "IPC0540"
     help="Who gives blocks from now on in cluster-pool mode: ipamc alone, or the operator in the ranges that it has.",
 )
 @click.option(
+    "--distinct",
+    multiple=True,
+    metavar="CIDR",
+    help="Where Calico runs: give the nodes new blocks of this range, beside Calico's. Repeatable, for IPv6.",
+)
+@click.option(
     "--rebuilt", is_flag=True, help="With --refresh: the cluster was built again, and all uids are new."
 )
 @format_option
@@ -107,13 +118,14 @@ def command(  # noqa: PLR0913 - an argument for each option
     cilium_version: str | None,
     managed_by: str | None,
     operator: str,
+    distinct: tuple[str, ...],
     rebuilt: bool,
     style: str,
 ) -> int:
     """Bring a running cluster into git, with the blocks that its nodes have.
 
-    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, or the zip of
-    cilium sysdump; `-`, or no file, is stdin. Make it with
+    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, also with gzip or
+    several documents in it, or a zip, such as that of cilium sysdump; `-`, or no file, is stdin. Make it with
 
     \b
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json
@@ -124,7 +136,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         ippools,ipamblocks,blockaffinities,ipreservations,ipamconfigs
 
     each with `.crd.projectcalico.org` behind it, before the first node moves to Cilium: nodes keep their
-    blocks. Where Calico keeps its data in etcd, `calicoctl datastore migrate export` shows the same.
+    blocks. Of pools with IPIP or VXLAN they cannot: --distinct CIDR gives them new ones. Where Calico keeps its data in etcd, `calicoctl datastore migrate export` shows the same.
 
     Writes cluster.yaml, ippools.yaml, nodes.yaml (names, uids, labels, podCIDRs: nothing that changes by
     itself) and ciliumnodes.yaml (the blocks that the cluster shows), and compiles: nobody is renumbered. What
@@ -148,13 +160,24 @@ def command(  # noqa: PLR0913 - an argument for each option
         if refresh:
             return _refresh(cluster, files, labels, style, rebuilt=rebuilt)
         options = _options(labels, mode, cilium_version, managed_by, operator)
+        options = replace(options, distinct=tuple(map(_range, distinct)))
         return _start(cluster, files, options, style)
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
 
 
-_OF_DUMPS = ("files", "refresh", "labels", "mode", "cilium_version", "managed_by", "operator", "rebuilt")
+_OF_DUMPS = (
+    "files",
+    "refresh",
+    "labels",
+    "mode",
+    "cilium_version",
+    "managed_by",
+    "operator",
+    "distinct",
+    "rebuilt",
+)
 
 
 def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) -> int:
@@ -194,6 +217,15 @@ def _options(
         managed_by=owner,
         labels=labels,
     )
+
+
+def _range(text: str) -> Block:
+    from ipamc.model.cidr import CidrError, parse_block
+
+    try:
+        return parse_block(text)
+    except CidrError as problem:
+        raise click.BadParameter(str(problem), click.get_current_context(), param_hint="--distinct") from None
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.importing import calico, rules
-from ipamc.importing.cilium import draft_of
+from ipamc.importing.calico import rules as calico_rules
+from ipamc.importing.cilium import about_nodes, draft_of
 from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
 from ipamc.importing.clustercidr import is_cluster_cidr
 from ipamc.importing.draft import Draft, DraftPool
@@ -31,6 +32,7 @@ from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
 from ipamc.model.overlap_index import OverlapIndex
+from ipamc.model.wording import shown
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -42,6 +44,8 @@ class Options(Struct, frozen=True, kw_only=True):
     cilium: Version | None = None
     """None: as the dump tells."""
     managed_by: ManagedBy | None = None
+    distinct: tuple[Block, ...] = ()
+    """Ranges that Calico has not: the nodes of its cluster get new blocks of them."""
     labels: tuple[str, ...] = ()
     """Keys of labels to keep beside `inventory.LABELS`; `*` at the end stands for the rest of a key."""
 
@@ -60,13 +64,19 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     """Return the files of the cluster that a dump shows, called `name`. Raises Refused. O(n log n)."""
     log = Log()
     facts = facts_of(dump)
-    log.add(_unknown(dump, facts, options))
-    draft = drafted(dump, facts, options.mode, options.operator)
-    log.add(draft.decisions)
-    draft = log.keep(_with_excluded(dump, draft, facts))
     cilium = options.cilium or facts.cilium
+    version = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=dump.kinds <= {"Node"})
+    if unknown := list(_unknown(dump, facts, options)):
+        raise Refused((*unknown, *([] if cilium or facts.config_at else [version])))
+    draft = drafted(dump, facts, options)
+    log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed)])
+    if draft.mode is Mode.KUBERNETES and facts.managed and facts.managed.sets_pod_cidrs:
+        log.add([rules.provider_gives(dump.at, facts.managed)])
+        pools = tuple([replace(pool, disabled=True) for pool in draft.pools])
+        draft = replace(draft, pools=pools, spec={**draft.spec, "unmatchedNodes": "skip"})
+    draft = log.keep(_with_excluded(dump, draft, facts))
     if cilium is None:
-        raise Refused((*log.diagnostics, rules.version_unknown(dump.at, nodes_alone=dump.kinds <= {"Node"})))
+        raise Refused((*log.diagnostics, version))
     if (
         facts.bgp == "metallb"
         and draft.mode is Mode.CLUSTER_POOL
@@ -108,12 +118,25 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
         yield from calico.two_sources(dump)
     if _calico_gives(dump):
         return
+    if options.distinct:
+        yield calico_rules.not_distinct(
+            dump.at,
+            "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone",
+            "import it without --distinct; later: ipamc runbook CLUSTER --change new-range",
+        )
     modes = [mode.value for mode in Mode]
     if facts.config_at is None:
-        if dump.cilium_nodes and options.mode is None:
-            yield rules.mode_unknown(dump.at)
+        if options.mode is None and (
+            dump.cilium_nodes or not (is_cluster_cidr(dump) or calico.uses_pod_cidrs(dump))
+        ):
+            cilium_nodes = bool(dump.cilium_nodes)
+            yield rules.mode_unknown(dump.at, cilium_nodes=cilium_nodes, managed=facts.managed)
     elif options.mode is None and facts.mode not in modes:
-        yield rules.mode_not_ours(facts.config_at, facts.mode, modes)
+        problem = f"ipam: {shown(facts.mode)}, in which ipamc plans nothing{rules.giver(facts.mode)}"
+        yield rules.mode_not_ours(facts.config_at, problem, modes, facts.managed)
+    elif options.mode is None and facts.chained:
+        problem = f"cni-chaining-mode: {shown(facts.chained)}: another plugin gives pods their addresses, and not Cilium"
+        yield rules.mode_not_ours(facts.config_at, problem, modes, facts.managed)
     elif options.mode is not None and facts.mode in modes and facts.mode != options.mode:
         yield rules.other_mode(facts.config_at, facts.mode, options.mode)
 
@@ -123,21 +146,18 @@ def _calico_gives(dump: Dump) -> bool:
     return calico.is_calico(dump) and not any(seen.blocks or seen.allocated for seen in dump.cilium_nodes)
 
 
-def drafted(dump: Dump, facts: Facts, mode: Mode | None, operator: OperatorRole = "bystander") -> Draft:
-    """Return the draft of the source that gives a cluster its blocks; None: the mode in which it runs."""
+def drafted(dump: Dump, facts: Facts, options: Options) -> Draft:
+    """Return the draft of the source that gives a cluster its blocks."""
+    mode = options.mode
     if _calico_gives(dump):
+        if options.distinct:
+            return calico.distinct_draft(dump, options.distinct, mode or Mode.CLUSTER_POOL)
         return calico.draft(dump, mode or Mode.MULTI_POOL)
     runs = facts.config_at is not None or dump.cilium_nodes
-    if (
-        is_cluster_cidr(dump)
-        and (mode or Mode.KUBERNETES if not runs else mode or facts.mode) == Mode.KUBERNETES
-    ):
+    mode = mode or (Mode(facts.mode) if runs else Mode.KUBERNETES)  # of ClusterCIDRs
+    if mode is Mode.KUBERNETES and is_cluster_cidr(dump):
         return draft_of_cluster_cidrs(dump, facts)
-    if runs:
-        return draft_of(dump, facts, mode or Mode(facts.mode), operator)
-    # Only kube-controller-manager gave blocks: podCIDRs of Nodes.
-    draft = draft_of(dump, facts, Mode.KUBERNETES, operator)
-    return replace(draft, mode=mode or Mode.KUBERNETES)
+    return draft_of(dump, facts, mode, options.operator)
 
 
 def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[Diagnostic]]:

@@ -1,4 +1,4 @@
-"""Cilium's own modes, and podCIDRs of kube-controller-manager, as a draft."""
+"""Cilium's own modes as a draft."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ipamc.importing import rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
+from ipamc.importing.managed import Offering
 from ipamc.importing.ranges import ranges_around, usual_size
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
@@ -25,7 +26,7 @@ _DEFAULT_POOL_KEY = "ipam-default-ip-pool"
 _AUTO_CREATE = "auto-create-cilium-pod-ip-pools"
 _LARGEST = 20
 """The shortest prefix of blocks that are guessed from single addresses (crd mode)."""
-_MASK = {4: 24, 6: 112}
+MASK = {4: 24, 6: 112}
 """Cilium's default prefix lengths of blocks in cluster-pool mode (operator flags, 1.12 to 1.20)."""
 _NODE_MASK = {4: 24, 6: 64}
 """kube-controller-manager's (cmd/kube-controller-manager/app/core.go)."""
@@ -35,9 +36,7 @@ def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Dr
     """Return the cluster that a dump shows, in one of Cilium's modes. O(n log n)."""
     families = facts.families(dump)
     draft = _BY_MODE[mode](dump, facts, families)
-    if mode is Mode.CLUSTER_POOL:
-        draft = _with_operator(draft, facts, operator)
-    return replace(draft, decisions=(*draft.decisions, *about_nodes(dump, draft)))
+    return _with_operator(draft, facts, operator) if mode is Mode.CLUSTER_POOL else draft
 
 
 def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
@@ -72,7 +71,7 @@ def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     ranges = [block for family in families for block in facts.blocks(f"cluster-pool-ipv{family}-cidr")]
     masks = {
         family: facts.number(
-            f"cluster-pool-ipv{family}-mask-size", usual_size(_every(blocks), family, _MASK[family])
+            f"cluster-pool-ipv{family}-mask-size", usual_size(_every(blocks), family, MASK[family])
         )
         for family in families
     }
@@ -286,7 +285,7 @@ def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
     return [block for some in blocks.values() for block, _ in some]
 
 
-def about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
+def about_nodes(dump: Dump, draft: Draft, managed: Offering | None) -> Iterator[Diagnostic]:
     """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block."""
     at = dump.at
     if draft.mode is not Mode.KUBERNETES:
@@ -297,7 +296,9 @@ def about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
             and set(node.pod_cidrs) != {block for block, _ in draft.blocks.get(node.name, ())}
         ]
         if left:
-            yield rules.leftovers(at, left)
+            yield rules.leftovers(at, left, managed)
+    if draft.fresh:
+        return
     waiting = [
         node.name
         for node in dump.nodes
@@ -305,7 +306,7 @@ def about_nodes(dump: Dump, draft: Draft) -> Iterator[Diagnostic]:
         and not node.running
     ]
     if waiting:
-        yield rules.without_block(at, waiting)
+        yield rules.without_block(at, waiting, managed if draft.mode is Mode.KUBERNETES else None)
 
 
 _BY_MODE: Mapping[Mode, Callable[[Dump, Facts, tuple[int, ...]], Draft]] = {

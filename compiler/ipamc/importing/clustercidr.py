@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ipamc.importing import rules
-from ipamc.importing.cilium import OUTSIDE, about_nodes, of_node
+from ipamc.importing.cilium import OUTSIDE, of_node
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
 from ipamc.importing.ranges import usual_size
@@ -107,14 +106,14 @@ def draft(dump: Dump, facts: Facts) -> Draft:
             )
     blocks = {node.name: of_node(node, dump) for node in dump.nodes}
     outside = _outside(dump, blocks, pools, found)
-    result = Draft(
+    return Draft(
         mode=Mode.KUBERNETES,
         families=families,
         pools=(*sorted(pools, key=lambda pool: pool.name), *outside),
         blocks=blocks,
         label_keys=frozenset().union(*(one.selector.keys for one in read)),
+        decisions=tuple(found),
     )
-    return replace(result, decisions=(*found, *about_nodes(dump, result)))
 
 
 def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:

@@ -56,6 +56,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     pools: tuple[DraftPool, ...]
     blocks: Mapping[str, Blocks]
     """By node: every block that it holds. A node without blocks gets one by the next compile."""
+    fresh: bool = False
+    """No pod has an address of these pools yet, so every node may get a new block, also one that runs."""
     excluded: tuple[DraftRange, ...] = ()
     """Beside the service range and the node networks, which every import looks for."""
     ipam: Mapping[str, Any] = field(default_factory=dict)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from ipamc.importing.draft import DraftRange
+from ipamc.importing.managed import Offering, offering_of
 from ipamc.model.address_sets import aligned, outermost
 from ipamc.model.cidr import Block, CidrError, parse_block, readable_blocks
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
 from ipamc.model.diagnostics import Span
-from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.dump import Dump, SeenObject, SeenPod
+from ipamc.read.dump.kinds import release_of
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.review.live.config import CONFIG, OPERATOR, ipam_argument
+from ipamc.review.live.config import AGENT, CONFIG, OPERATOR, ipam_argument
 
 KUBEADM = "kubeadm-config"
 CONTROLLER = "kube-controller-manager"
@@ -24,6 +26,7 @@ ALLOCATE = "allocate-node-cidrs"
 
 _MINOR = re.compile(r":v?(\d{1,3})\.(\d{1,3})(?=[.@-]|$)").search
 _KUBELET = re.compile(r"v?(\d{1,3})\.(\d{1,3})").match
+_RELEASE = re.compile(r"(?:^|(?:^|-)cilium-)v?(\d{1,3})\.(\d{1,3})(?=[.-]|$)").search
 _HELM = "meta.helm.sh/release-name"
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
 
@@ -38,7 +41,9 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     namespace: str
     """Of cilium-config."""
     cilium: Version | None
-    """The lowest minor that runs, by the images of agents and operators."""
+    """The lowest minor that runs, as agents and operators tell."""
+    nameless: tuple[str, ...]
+    """Images of agents and operators that tell no version, nor do their labels."""
     kubernetes: Version | None
     """The lowest minor of the kubelets."""
     managed_by: ManagedBy | None
@@ -47,6 +52,8 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     """The words of the operator's command line; None: unknown."""
     controller: Mapping[str, str]
     """The flags of kube-controller-manager, without dashes."""
+    managed: Offering | None
+    """The managed Kubernetes that it is; None: none that is known."""
     excluded: tuple[DraftRange, ...]
     """The service range, ranges of load balancers, and networks of nodes, where the dump tells."""
 
@@ -54,6 +61,12 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     def mode(self) -> str:
         """Return Cilium's IPAM mode: the operator's flag does not count, because agents do not have it."""
         return self.config.get("ipam", "cluster-pool") if self.config_at else ""
+
+    @property
+    def chained(self) -> str:
+        """Return `cni-chaining-mode` where another plugin gives pods their addresses; "": Cilium does."""
+        mode = self.config.get("cni-chaining-mode", "")
+        return "" if mode in {"none", "portmap"} else mode
 
     @property
     def routing_mode(self) -> RoutingMode | None:
@@ -110,8 +123,7 @@ def facts_of(dump: Dump) -> Facts:
     config = dump.other("ConfigMap", CONFIG)
     deployment = dump.other("Deployment", OPERATOR)
     metadata: Mapping[str, Any] = (config.value.get("metadata") or {}) if config else {}
-    images = [pod.image for pod in dump.pods if pod.app in {"cilium", "cilium-operator"}]
-    images += [str(container.get("image", "")) for container in _containers(deployment)]
+    programs = list(programs_of(dump))
     running = [pod.words for pod in dump.pods if pod.app == "cilium-operator"]
     operator = words_of(deployment) or (running[0] if running else None)
     controller = _controller(dump)
@@ -119,20 +131,50 @@ def facts_of(dump: Dump) -> Facts:
         config=texts_of(config.value.get("data")) if config else {},
         config_at=config.at if config else None,
         namespace=(config.namespace if config else "") or "kube-system",
-        cilium=min((found for image in images if (found := minor_of(image))), default=None),
+        cilium=min((each.version for each in programs if each.version), default=None),
+        nameless=tuple(sorted({each.image for each in programs if each.image and not each.version})),
         kubernetes=min(
             (found for node in dump.nodes if (found := _version(_KUBELET(node.kubelet)))), default=None
         ),
         managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
         operator=operator,
         controller=controller,
+        managed=offering_of(dump),
         excluded=tuple(_excluded(dump, controller)),
     )
 
 
-def minor_of(image: str) -> Version | None:
-    """Return the minor that an image's tag names; None where it names none."""
-    return _version(_MINOR(image))
+class Program(NamedTuple):
+    """A pod of Cilium's agent or operator; their DaemonSet or Deployment, where the dump has no such pod."""
+
+    of: SeenPod | SeenObject
+    image: str
+    version: Version | None
+    """By the image's tag, else by labels; None where neither tells."""
+
+
+def programs_of(dump: Dump) -> Iterator[Program]:
+    """Yield what a dump has of Cilium's agents and operators."""
+    pods = [pod for pod in dump.pods if pod.app in {AGENT, OPERATOR} and not pod.has_ended]
+    for pod in pods:
+        yield Program(pod, pod.image, _minor(pod.image, pod.release))
+    seen = {pod.app for pod in pods}
+    for app, kind in ((AGENT, "DaemonSet"), (OPERATOR, "Deployment")):
+        workload = dump.other(kind, app)
+        if workload and app not in seen:
+            image = next((str(each.get("image") or "") for each in _containers(workload)), "")
+            releases = [
+                release_of(texts_of(_at(workload, *keys, "metadata", "labels")))
+                for keys in ((), ("spec", "template"))
+            ]
+            yield Program(workload, image, _minor(image, *releases))
+
+
+def _minor(image: str, *releases: str) -> Version | None:
+    """Return the minor that the tag of an image names, or else a release: `1.18.5`, `cilium-1.18.5`."""
+    return _version(_MINOR(image)) or next(
+        (found for text in releases if (found := _version(_RELEASE(text)))), None
+    )
 
 
 def _version(match: re.Match[str] | None) -> Version | None:
@@ -148,12 +190,18 @@ def texts_of(data: Any) -> dict[str, str]:
     )
 
 
-def _containers(deployment: SeenObject | None) -> list[Mapping[str, Any]]:
-    """Return the containers of a Deployment, whose shape nobody checked."""
-    value: Any = deployment.value if deployment else None
-    for key in ("spec", "template", "spec", "containers"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _at(item: SeenObject | None, *keys: str) -> Any:
+    """Return what is at a path in an object, whose shape nobody checked; None where nothing is."""
+    value: Any = item.value if item else None
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _containers(workload: SeenObject | None) -> list[Mapping[str, Any]]:
+    """Return the containers of a workload."""
+    found = _list(workload, "spec", "template", "spec", "containers")
+    return [item for item in found if isinstance(item, dict)]
 
 
 def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
@@ -231,10 +279,8 @@ def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]
         yield DraftRange(block=block, why=found[block])
 
 
-def _list(item: SeenObject, *keys: str) -> list[Any]:
-    value: Any = item.value
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
+def _list(item: SeenObject | None, *keys: str) -> list[Any]:
+    value = _at(item, *keys)
     return value if isinstance(value, list) else []
 
 

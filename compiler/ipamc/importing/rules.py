@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ipamc.importing.managed import Offering
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, warning
-from ipamc.model.wording import listing, shown
+from ipamc.model.wording import listing
 from ipamc.read.dump.rules import DUMP
 
 
-def mode_not_ours(at: At, mode: str, known: Iterable[str]) -> Diagnostic:
+def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
     """IPC0811: the cluster gets its addresses in an IPAM mode that ipamc has.
 
-    In the modes of clouds the cloud gives addresses, and `delegated-plugin` is somebody else's program.
-    `cluster-pool-v2beta` is gone since Cilium 1.15.
+    In the modes of clouds (eni, azure, alibabacloud) the cloud gives addresses, and `delegated-plugin` is
+    somebody else's program, as in Azure CNI powered by Cilium; so is another plugin before Cilium
+    (`cni-chaining-mode`). `cluster-pool-v2beta` is gone since Cilium 1.15.
 
     Why: nothing of such a mode can be planned here: blocks of ipamc would be used by nobody, and the
     addresses in use would not be known to it.
@@ -26,28 +28,47 @@ def mode_not_ours(at: At, mode: str, known: Iterable[str]) -> Diagnostic:
     return error(
         "IPC0811",
         at,
-        f"cilium-config has ipam: {shown(mode)}, in which ipamc plans nothing",
-        help=f"its modes are {listing(known)}; --mode MODE prepares a move to one of them",
+        f"cilium-config has {problem}",
+        help=f"its modes are {listing(known)}; --mode MODE prepares a move to one of them{_there(managed)}",
     )
 
 
-def mode_unknown(at: At) -> Diagnostic:
+def giver(mode: str) -> str:
+    """Return who gives pods their addresses in a mode of a cloud, behind other words."""
+    givers = {
+        "eni": "AWS, of VPC subnets,",
+        "azure": "Azure, of virtual networks,",
+        "alibabacloud": "Alibaba Cloud, of VPC subnets,",
+        "delegated-plugin": "another IPAM plugin",
+    }
+    return f": {givers[mode]} gives pods their addresses" if mode in givers else ""
+
+
+def _there(managed: Offering | None) -> str:
+    """Return what can be done in a managed Kubernetes, behind other words of a help."""
+    return f"; this is {managed.name}: {managed.way}" if managed else ""
+
+
+def mode_unknown(at: At, *, cilium_nodes: bool, managed: Offering | None) -> Diagnostic:
     """IPC0810: an import knows in which IPAM mode the cluster runs.
 
-    ConfigMap cilium-config says it. Where Cilium is not installed yet, nothing says it.
+    ConfigMap cilium-config says it, and ClusterCIDRs do. Nodes alone do not: kube-controller-manager sets
+    their podCIDRs in every mode. Where Cilium is not installed yet, nothing says it.
 
-    Why: CiliumNodes may be of any mode, and the same fields mean something else in each of them: nodes
-    would be imported without their blocks, or with those of Node podCIDRs that nobody uses.
+    Why: the same fields mean something else in each mode: nodes would be imported without their blocks, or
+    with those of Node podCIDRs that nobody uses.
 
     Run: add ConfigMaps to the dump: `cm` in the list of kinds, and a role that may list them in Cilium's
     namespace. If you know the mode: `ipamc import CLUSTER dump.json --mode cluster-pool --cilium-version
-    1.18`.
+    1.18`. With `--mode kubernetes` the podCIDRs of Nodes are the blocks.
     """
+    what = "CiliumNodes, and no" if cilium_nodes else "neither CiliumNodes nor"
+    podcidrs = "" if cilium_nodes else " (kubernetes, where pods have addresses of podCIDRs)"
     return error(
         "IPC0810",
         at,
-        "the dump has CiliumNodes, and no ConfigMap cilium-config: the IPAM mode is not known",
-        help="add cm to the dump: kubectl get cm -A -o json; or name the mode: --mode cluster-pool",
+        f"the dump has {what} ConfigMap cilium-config: the IPAM mode is not known",
+        help=f"add cm to the dump: {DUMP}; or name the mode: --mode cluster-pool{podcidrs}{_there(managed)}",
     )
 
 
@@ -71,11 +92,12 @@ def other_mode(at: At, runs: str, wanted: str) -> Diagnostic:
     )
 
 
-def version_unknown(at: At, *, nodes_alone: bool) -> Diagnostic:
+def version_unknown(at: At, *, images: Sequence[str], nodes_alone: bool) -> Diagnostic:
     """IPC0812: an import knows Cilium's version.
 
-    The images of Cilium's pods tell it. A dump of Nodes alone tells neither the version nor the mode nor,
-    in most modes, the blocks.
+    The images of Cilium's pods, DaemonSet and Deployment tell it by their tags, else their labels
+    `app.kubernetes.io/version` and `helm.sh/chart`. An image with a digest alone does not. A dump of Nodes
+    alone tells neither the version nor the mode nor, in most modes, the blocks.
 
     Why: what is rendered depends on the lowest minor that runs: a key, the name of an annotation, the
     version of an API. For a guess that is too new, an older agent reads nothing.
@@ -83,12 +105,23 @@ def version_unknown(at: At, *, nodes_alone: bool) -> Diagnostic:
     Run: make the dump with `pods` in the list of kinds. Or name the lowest minor that runs, or that you
     will install: `ipamc import CLUSTER dump.json --cilium-version 1.18`.
     """
-    whole = f"if Cilium runs there, make a dump with all kinds: {DUMP}; else " if nodes_alone else ""
+    if images:
+        digests = all("@" in image for image in images)
+        which = names(image.partition("@")[0] for image in images)
+        what = (
+            f"its pods run images that only have a digest: {which}"
+            if digests
+            else f"its images name no version: {which}"
+        )
+        ask = "kubectl -n kube-system exec ds/cilium -c cilium-agent -- cilium-agent --version tells it; "
+    else:
+        what = "it has no pods of Cilium"
+        ask = f"if Cilium runs there, make a dump with all kinds: {DUMP}; else " if nodes_alone else ""
     return error(
         "IPC0812",
         at,
-        "the dump does not tell which Cilium runs: it has no pods of Cilium",
-        help=f"{whole}name the lowest minor that runs, or that you will install: --cilium-version 1.18",
+        f"the dump does not tell which Cilium runs: {what}",
+        help=f"{ask}name the lowest minor that runs, or that you will install: --cilium-version 1.18",
     )
 
 
@@ -173,26 +206,51 @@ def operator_allocates(at: At) -> Diagnostic:
     )
 
 
-def leftovers(at: At, nodes: Sequence[str]) -> Diagnostic:
+def leftovers(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
     """IPC0817: podCIDRs of Nodes are the blocks of their pods, or nobody reads them.
 
-    kube-controller-manager set them; Cilium does not use them in this mode.
+    kube-controller-manager set them; Cilium does not use them in this mode. In a managed Kubernetes the
+    provider sets them, and nobody else can end it.
 
     Why: a BGP speaker that announces podCIDRs of Nodes announces routes to pods that are not there. When
     its range is used up, new Nodes show an event, and nothing else.
 
-    Run: set `--allocate-node-cidrs=false` for kube-controller-manager. Those that are there stay: the field
-    is immutable. `ipamc audit CLUSTER dump.json` says later who reads them (IPC0951).
+    Run: set `--allocate-node-cidrs=false` for kube-controller-manager, where you run it. Those that are
+    there stay: the field is immutable. `ipamc audit CLUSTER dump.json` says later who reads them (IPC0951).
     """
     return note(
         "IPC0817",
         at,
         f"{count(len(nodes), 'node has', 'nodes have')} spec.podCIDRs that are not the blocks of {'its' if len(nodes) == 1 else 'their'} pods: {names(nodes)}",
-        help="run kube-controller-manager with --allocate-node-cidrs=false; see ipamc audit",
+        help=f"{managed.name} sets them, and nothing of Cilium reads them in this mode"
+        if managed
+        else "run kube-controller-manager with --allocate-node-cidrs=false; see ipamc audit",
     )
 
 
-def without_block(at: At, nodes: Sequence[str]) -> Diagnostic:
+def provider_gives(at: At, managed: Offering) -> Diagnostic:
+    """IPC0829: in kubernetes mode ipamc gives the blocks, and no managed control plane.
+
+    GKE, AKS and others set the podCIDRs of Nodes themselves, and nobody reaches the flags of their
+    kube-controller-manager. The nodes keep their blocks in pools that are disabled, so that ipamc gives
+    no block to a node that waits (`unmatchedNodes: skip`).
+
+    Why: podCIDRs are immutable. A block of the lock that the provider did not give would never reach its
+    node.
+
+    Run: `ipamc import CLUSTER --refresh dump.json` brings new nodes with the provider's blocks; show, which
+    and audit work. Where ipamc is to give blocks, run Cilium in cluster-pool or multi-pool mode, if the
+    offering lets you.
+    """
+    return warning(
+        "IPC0829",
+        at,
+        f"this is {managed.name}, whose control plane gives Nodes their podCIDRs: ipamc gives none here",
+        help=managed.way,
+    )
+
+
+def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
     """IPC0818: every node has its blocks when a cluster is imported.
 
     These have none, or not of every family: the next compile gives them some.
@@ -207,7 +265,9 @@ def without_block(at: At, nodes: Sequence[str]) -> Diagnostic:
         "IPC0818",
         at,
         f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}",
-        help="the next compile places them; if the operator still gives blocks, refresh first",
+        help=f"{managed.name} gives it: refresh then"
+        if managed and managed.sets_pod_cidrs
+        else "the next compile places them; if the operator still gives blocks, refresh first",
     )
 
 

@@ -206,6 +206,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Only those of Cilium and Calico."""
     kubelet: str = ""
     """`status.nodeInfo.kubeletVersion`. This and what follows is of dumps alone."""
+    provider_id: str = ""
+    """`spec.providerID`: `SCHEME://...`."""
     unschedulable: bool = False
     deleting: bool = False
 

@@ -82,6 +82,8 @@ class SeenPod(Object, frozen=True, kw_only=True):
     `cilium`, `cilium-operator`, `calico-node`; else ""."""
     image: str = ""
     """The image of an `app`'s first container."""
+    release: str = ""
+    """Of an `app`: the label app.kubernetes.io/version, else helm.sh/chart."""
     words: tuple[str, ...] = ()
     """The command lines of an `app`'s containers, split at blanks."""
 
@@ -149,7 +151,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     calico_blocks: tuple[SeenBlock, ...] = ()
     affinities: tuple[SeenAffinity, ...] = ()
     others: tuple[SeenObject, ...] = ()
-    """Objects of the kinds of `read.dump.kinds.OTHERS`: ConfigMaps, Deployments, pools of other dialects."""
+    """Objects of the kinds of `read.dump.kinds.OTHERS`: ConfigMaps, workloads, pools of other dialects."""
     rendered: tuple[Mapping[str, Any], ...] = ()
     """The objects of the kinds that ipamc renders, as kubectl prints them, as far as ipamc reads them."""
     kinds: frozenset[str] = field(default_factory=frozenset)

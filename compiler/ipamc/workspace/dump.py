@@ -1,4 +1,4 @@
-"""Dumps from the disk, from stdin and out of a cilium-sysdump zip, in pieces.
+"""Dumps from the disk and from stdin, also with gzip or as a zip, such as that of cilium-sysdump, in pieces.
 
 The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip is
 unpacked to the disk, and nothing is read without a limit.
@@ -12,7 +12,8 @@ import shlex
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
@@ -30,19 +31,23 @@ MEMBERS = 100_000
 """The most files of a zip."""
 _CHUNK = 1 << 19
 """Bytes of a piece: it stays in the processor's cache while its items are decoded."""
-_ZIP = b"PK\x03\x04"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+"""How a zip begins, and one without files."""
+_GZIP = b"\x1f\x8b"
 _WANTED = re.compile(
     rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
-    rb"""CiliumLoadBalancerIPPool|ConfigMap|Deployment|IPPool|IPAMBlock|BlockAffinity|IPReservation|ClusterCIDR|"""
+    rb"""CiliumLoadBalancerIPPool|ConfigMap|DaemonSet|Deployment|IPPool|IPAMBlock|BlockAffinity|IPReservation|ClusterCIDR|"""
     rb"""ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
     re.MULTILINE,
 )
-"""A document of a sysdump that ipamc reads has one of these kinds near its beginning, or one of these names:"""
+"""A document of a zip that ipamc reads has one of these kinds near its beginning, or one of these names,"""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
-    r"cilium-operator-deploy|[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
+    r"cilium-(operator-deploy|daemonset)|[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
-"""Typed lists have their kind at the end, behind all items (cilium-cli, sysdump/constants.go)."""
+"""because typed lists have their kind at the end, behind all items (cilium-cli, sysdump/constants.go),"""
+_OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match
+"""or it is JSON of this kind."""
 _PEEK = 1 << 20
 
 
@@ -73,7 +78,7 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
     for path in files:
         if path == STDIN:
             reading("stdin")
-            yield "<stdin>", _within("<stdin>", sys.stdin.buffer)
+            yield "<stdin>", _pieces("<stdin>", sys.stdin.buffer)
             continue
         if Path(path).is_dir():
             inside = sorted(map(str, Path(path).glob("*.json")))[:4]
@@ -83,34 +88,67 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
         if not Path(path).exists():
             raise Trouble(f"there is no file {path}: make a dump, {DUMP} > {shlex.quote(path)}")
         with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
-            start = file.read(len(_ZIP)) if file.seekable() else b""
-            if start == _ZIP:
-                yield from _of_zip(path, file)
-                continue
-            if start:
+            if file.seekable():
+                start = file.read(len(_ZIP[0]))
                 file.seek(0)
+                if start in _ZIP:
+                    yield from _of_zip(path, file)
+                    continue
             reading(PurePath(path).name, os.fstat(file.fileno()).st_size)
-            yield path, _within(path, file)
+            yield path, _pieces(path, file)
 
 
-def _within(path: str, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of a file. Raises Trouble above LARGEST."""
+def _pieces(path: str, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked where it is a gzip. Raises Trouble."""
+    pieces = _within(path, _read(file))
+    first = next(pieces, b"")
+    if first.startswith(_ZIP):
+        raise Trouble(f"{path} is a zip, which is read from a file alone: give its name")
+    whole = chain((first,), pieces)
+    return _within(path, _unpacked(path, whole)) if first.startswith(_GZIP) else whole
+
+
+def _read(file: IO[bytes]) -> Iterator[bytes]:
     total = 0
     while chunk := file.read(_CHUNK):
-        total += len(chunk)
+        yield chunk
+        reached(total := total + len(chunk))
+
+
+def _within(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield pieces. Raises Trouble above LARGEST."""
+    total = 0
+    for piece in pieces:
+        total += len(piece)
         if total > LARGEST:
             raise Trouble(f"{path} has more than {LARGEST:,} bytes: make a dump of fewer kinds")
-        yield chunk
-        reached(total)
+        yield piece
+
+
+def _unpacked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what is in a gzip, which may have several members. Raises Trouble for one that is damaged or cut off."""
+    engine = zlib.decompressobj(wbits=31)
+    try:
+        for piece in pieces:
+            packed = piece
+            while packed:
+                if engine.eof:
+                    engine = zlib.decompressobj(wbits=31)
+                yield engine.decompress(packed, _CHUNK)
+                packed = engine.unused_data.lstrip(b"\0") if engine.eof else engine.unconsumed_tail
+    except zlib.error as problem:
+        raise Trouble(f"{path} is a damaged gzip: {problem}") from None
+    if not engine.eof:
+        raise Trouble(f"{path} is a gzip that was cut off: make it again")
 
 
 def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
-    """Yield the documents of a sysdump: its YAML and JSON files of kinds that ipamc reads, by name."""
+    """Yield the documents of a zip: its YAML and JSON files of kinds that ipamc reads, by name."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             if len(members) > MEMBERS:
-                raise Trouble(f"{path} has {len(members):,} files, more than {MEMBERS:,}: it is no sysdump")
+                raise Trouble(f"{path} has {len(members):,} files, more than {MEMBERS:,}: it is no dump")
             for member in members:
                 _refuse_climbing(path, member.filename)
             total = 0
@@ -122,7 +160,8 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                     raise Trouble(f"{path} unpacks to more than {LARGEST:,} bytes: name files of it instead")
                 with archive.open(member) as opened:
                     start = opened.read(_PEEK)
-                    if _NAMED(PurePosixPath(member.filename).name) or _WANTED.search(start):
+                    named = _NAMED(PurePosixPath(member.filename).name)
+                    if named or _OBJECTS(start) or _WANTED.search(start):
                         name = f"{path}/{member.filename}"
                         reading(f"{PurePath(path).name}: {member.filename}", member.file_size)
                         yield name, _checked(name, start, opened, member.file_size)
@@ -134,7 +173,7 @@ def _checked(name: str, start: bytes, file: IO[bytes], size: int) -> Iterator[by
     """Yield the bytes of a member. Raises Trouble for more of them than the zip's directory says."""
     total = len(start)
     yield start
-    for chunk in _within(name, file):
+    for chunk in _within(name, _read(file)):
         total += len(chunk)
         if total > size:
             raise Trouble(f"{name} has more bytes than the zip says: it is no sysdump")

@@ -31,6 +31,12 @@ def ipam(live: Living, node: str) -> dict[str, Any]:
     return found
 
 
+def managed(live: Living, label: str) -> Any:
+    for name, item in live.objects.items():
+        if name.startswith("Node "):
+            item["metadata"]["labels"][label] = "a"
+
+
 def clear(live: Living, node: str) -> Any:
     ipam(live, node).clear()
 
@@ -424,6 +430,21 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         ("cluster-pool", "multi-pool none", "crd"),
         lambda live: live.add(controller("--allocate-node-cidrs=true")),
         ["note IPC0931"],
+    ),
+    "a provider allocates": (
+        ("kubernetes", "kubernetes annotations"),
+        lambda live: managed(live, "cloud.google.com/gke-nodepool"),
+        ["warning IPC0931"],
+    ),
+    "a provider allocates for nobody": (
+        ("cluster-pool", "multi-pool none", "crd"),
+        lambda live: managed(live, "cloud.google.com/gke-nodepool"),
+        [],
+    ),
+    "a provider allocates nothing": (
+        ("kubernetes",),
+        lambda live: managed(live, "eks.amazonaws.com/nodegroup"),
+        [],
     ),
     "kubeadm's podSubnet": (
         ("kubernetes",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,12 +12,12 @@ from ipamc.importing.calico.about import about_blocks, about_nodes, about_pools,
 from ipamc.importing.calico.groups import Group, grouped, strays
 from ipamc.importing.calico.holdings import Claim, holdings
 from ipamc.importing.calico.pools import CalicoPool, config_of, read_pools, read_reservations
-from ipamc.importing.cilium import about_nodes as about_every_node
+from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Severity
+from ipamc.model.diagnostics import Diagnostic, Severity, names
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector import EVERY
 
@@ -32,7 +32,12 @@ def is_calico(dump: Dump) -> bool:
     """
     if dump.calico_blocks or dump.affinities:
         return True
-    return bool(dump.of_kind("IPPool")) and not any(map(_is_host_local, dump.of_kind("ConfigMap")))
+    return bool(dump.of_kind("IPPool")) and not uses_pod_cidrs(dump)
+
+
+def uses_pod_cidrs(dump: Dump) -> bool:
+    """Tell whether Calico gives pods addresses of the podCIDRs of their Nodes."""
+    return any(map(_is_host_local, dump.of_kind("ConfigMap")))
 
 
 def _is_host_local(config: SeenObject) -> bool:
@@ -76,11 +81,13 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     reservations, unread = read_reservations(dump)
     drafts = _reserving(drafts, [*(block for block, _ in reservations), *held.reserved])
     found += [*unread, *held.findings]
+    if overlaid := _overlaid(pools, blocks):
+        found.append(rules.overlay(overlaid))
     found += about_pools(pools, groups, families)
     found += about_blocks(held, lost, reservations)
     found += about_nodes(dump, groups.active, held, mode)
     found += rules.not_frozen(dump, config_of(dump.of_kind("IPAMConfig", "IPAMConfiguration")))
-    result = Draft(
+    return Draft(
         mode=mode,
         families=families,
         pools=tuple(sorted(drafts, key=lambda pool: pool.name)),
@@ -91,8 +98,67 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
         ipam={"pinning": "node"} if mode is Mode.MULTI_POOL else {},
         spec={"unmatchedNodes": "skip"} if unselected(dump, groups.active) else {},
         label_keys=frozenset().union(*(group.selector.keys for group in (*groups.active, *groups.halted))),
+        decisions=tuple(found),
     )
-    return replace(result, decisions=(*found, *about_every_node(dump, result)))
+
+
+def _overlaid(pools: Iterable[CalicoPool], blocks: Iterable[Block]) -> list[CalicoPool]:
+    """Return the pools with an overlay of which nodes have blocks, or would get some."""
+    held = outermost(blocks)
+    return [
+        pool
+        for pool in pools
+        if pool.workload and pool.overlay and (not pool.halted or blocks_over(held, pool.block))
+    ]
+
+
+def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTER_POOL) -> Draft:
+    """Return a cluster whose nodes get blocks of ranges that Calico has not, while its pods run (Cilium's own guide)."""
+    pools, found = read_pools(dump)
+    held = holdings(dump, ())
+    theirs = outermost(
+        [*(pool.block for pool in pools), *(claim.block for claim in held.claims), *held.reserved]
+    )
+    if mode is Mode.KUBERNETES:
+        problem = "--distinct in kubernetes mode: podCIDRs of Nodes cannot be changed while both networks run"
+        found.append(rules.not_distinct(dump.at, problem, "use --mode cluster-pool or multi-pool"))
+    for block in ranges:
+        if over := blocks_over(theirs, block):
+            problem = f"--distinct {block} shares addresses with Calico: {names(map(str, over))}"
+            way_out = "name a range that neither Calico nor the network uses"
+            found.append(rules.not_distinct(dump.at, problem, way_out))
+    families = tuple(dict.fromkeys(block.family for block in ranges))
+    by_family = {
+        family: tuple(block for block in ranges if block.family == family) for family in sorted(families)
+    }
+    nodes = len(dump.nodes)
+    return Draft(
+        mode=mode,
+        families=families,
+        pools=(
+            DraftPool(
+                name="default",
+                ranges=by_family,
+                sizes={family: _size(some, nodes) for family, some in by_family.items()},
+            ),
+        ),
+        blocks={},
+        fresh=True,
+        excluded=tuple(DraftRange(block=block, why="Calico") for block in theirs),
+        decisions=tuple(found),
+    )
+
+
+def _size(ranges: Iterable[Block], nodes: int) -> int:
+    """Return the prefix length of blocks: Cilium's default, or a longer one so that there are twice as many as nodes."""
+    known = tuple(ranges)
+    size = MASK[known[0].family]
+    while (
+        size < BITS[known[0].family] - 4
+        and sum(1 << size - block.prefix for block in known if block.prefix <= size) < 2 * nodes
+    ):
+        size += 1
+    return size
 
 
 def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) -> tuple[int, ...]:
@@ -181,7 +247,12 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     if not (dump.calico_blocks or dump.affinities):
         return {}, []
     pools, found = read_pools(dump)
-    held = holdings(dump, outermost(pool.block for pool in pools if not pool.workload))
+    # Of a cluster on a distinct range they are excluded: nodes do not keep them.
+    outside = [
+        *(pool.block for pool in pools if not pool.workload),
+        *(cidr.block for cidr in cluster.excluded),
+    ]
+    held = holdings(dump, outermost(outside))
     ranges = [
         (cidr.block, pool.name)
         for pool in cluster.pools

@@ -29,6 +29,8 @@ class CalicoPool(Struct, frozen=True, kw_only=True):
     selector: Selector
     workload: bool
     """Pods get addresses of it; else tunnels or load balancers alone."""
+    overlay: str = ""
+    """`ipipMode` or `vxlanMode` where it is not Never."""
     halted: str = ""
     """Why Calico makes no new blocks of it for the pods of a node; "": it does."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +43,8 @@ class _Spec(msgspec.Struct, rename="camel"):
     node_selector: str | None = None
     namespace_selector: str | None = None
     disabled: bool | None = None
+    ipip_mode: str | None = None
+    vxlan_mode: str | None = None
     allowed_uses: list[str] | None = None
     assignment_mode: str | None = None
 
@@ -107,6 +111,11 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
         size=max(size, block.prefix),
         selector=parse_calico(spec.node_selector or ""),
         workload=workload,
+        overlay=" and ".join(
+            f"{key}: {mode}"
+            for key, mode in (("ipipMode", spec.ipip_mode), ("vxlanMode", spec.vxlan_mode))
+            if mode not in {None, "", "Never"}
+        ),
         halted=_halted(raw),
         labels={key: value or "" for key, value in (raw.metadata.labels or {}).items()},
         at=item.at,

@@ -33,6 +33,15 @@ class _Claim(Protocol):
     def at(self) -> Span: ...
 
 
+class _Pool(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def overlay(self) -> str: ...
+    @property
+    def at(self) -> Span: ...
+
+
 class _Use(Protocol):
     @property
     def family(self) -> int: ...
@@ -69,7 +78,7 @@ def no_blocks(at: At, claims: int) -> Diagnostic:
         at,
         "the dump has IPPools of Calico, and neither IPAMBlocks nor BlockAffinities: no node would keep its blocks",
         help=f"{BLOCKS}; where Calico keeps its data in etcd: {EXPORT}; if pods have addresses of podCIDRs "
-        "(host-local), leave IPPools out of the dump",
+        "(host-local), leave IPPools out of the dump, and say --mode kubernetes",
     )
 
 
@@ -429,3 +438,42 @@ def two_sources(at: At, there: At, nodes: Sequence[str]) -> Diagnostic:
         also=[Related(there, "a CiliumNode with blocks")],
         help="import the dump of before the migration: git has it; then ipamc import CLUSTER --refresh with this one",
     )
+
+
+def overlay(pools: Sequence[_Pool]) -> Diagnostic:
+    """IPC0865: blocks that nodes keep are of pools without an overlay.
+
+    `ipipMode` and `vxlanMode` of the pools are Never, and the network routes the blocks (BGP).
+
+    Why: while nodes move, pods of one range are on both sides. With IPIP or VXLAN hosts route the range into
+    Calico's tunnel, and Cilium's agents into theirs: no side reaches the pods of the other one.
+
+    Run: give pods a range that Calico has not, and follow the runbook: `ipamc import CLUSTER dump.json
+    --distinct 10.100.0.0/16 --cilium-version 1.18`, then `ipamc runbook CLUSTER --change calico --to distinct`.
+    Where the network routes the blocks without the overlay, switch it off in Calico first, and make the dump
+    again.
+    """
+    told = [f"{pool.name} ({pool.overlay})" for pool in pools]
+    return error(
+        "IPC0865",
+        pools[0].at,
+        f"{count(len(pools), 'pool has', 'pools have')} an overlay, beside which Cilium cannot route the same blocks: {names(told)}",
+        also=[Related(pool.at, f"pool {pool.name}") for pool in pools[1:_PLACES]],
+        help="import into a range that Calico has not: --distinct CIDR; or set ipipMode and vxlanMode to Never, where the "
+        "network routes the blocks, and make the dump again",
+    )
+
+
+def not_distinct(at: At, problem: str, way_out: str) -> Diagnostic:
+    """IPC0866: a distinct range shares no address with Calico, which gives the nodes their blocks today.
+
+    `--distinct` is for a cluster that Calico serves, in a mode in which the podCIDRs of Nodes do not count.
+
+    Why: as long as both run, Calico and Cilium would give one address to two pods. And where Cilium gives
+    blocks already, pods use them: nodes keep these.
+
+    Run: name a range that nobody uses: `ipamc import CLUSTER dump.json --distinct 10.100.0.0/16
+    --cilium-version 1.18`. A cluster that Cilium serves is imported without `--distinct`; `ipamc runbook CLUSTER
+    --change new-range` has the steps to another range.
+    """
+    return error("IPC0866", at, problem, help=way_out)

@@ -25,7 +25,7 @@ from ipamc.check.leavers import leaver_findings, truncated_list
 from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Span, error, names
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State

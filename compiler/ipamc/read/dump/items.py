@@ -2,7 +2,8 @@
 
 What `kubectl -o json` prints is cut at the lines where items end, so no more than one item is decoded at a
 time. A text inside JSON has no line break, so a line of eight blanks and a brace is the end of an item of a
-list that is printed with four blanks for each level. Any other JSON is decoded as a whole.
+list that is printed with four blanks for each level. Any other JSON is decoded as a whole. A file may have
+several documents, one behind the other, and a list may have lists as its items.
 """
 
 from __future__ import annotations
@@ -24,20 +25,23 @@ from ipamc.read.syntax.other_text import first_line, recognised
 from ipamc.read.syntax.yaml import yaml_documents
 
 LARGEST_WHOLE = 1 << 30
-"""The most bytes of a dump that is not as `kubectl -o json` prints it: it is read as a whole."""
+"""The most bytes of a dump that is not as `kubectl -o json` prints it, which is read as a whole, and of one item."""
+DEEPEST = 8
+"""Lists that may be in one another: each level is decoded anew."""
 
-_LISTED = re.compile(rb'\s*\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\n(?= {8}\{)')
+_SOLID = re.compile(rb"\S").search
+_LISTED = re.compile(rb'\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\n(?= {8}\{)').match
 _START = 200
 """Bytes in which the start of a list of kubectl is."""
-_BETWEEN = re.compile(rb"\n        \},\n")
-"""The end of an item, before another one. As a pattern it is found twice as fast as by `bytes.find`."""
-_OVERLAP = 11
-"""Bytes of it that may be at the end of a chunk: all but the last."""
-_END = b"\n        }\n    ]"
+_BRACE = b"\n        }"
+_ITEM_END = re.compile(rb"\n        \}(?:,\n|(\n    \]))").finditer
+"""The end of an item, before another one or the list's end. A pattern is found twice as fast as by `bytes.find`."""
+_LIST_END = b"\n}"
 _HEAD = re.compile(
     rb'\s*\{\s*"apiVersion":\s*"([a-zA-Z0-9./-]*)",\s*"kind":\s*"([a-zA-Z0-9]*)"(?=\s*[,}])'
 ).match
 _NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)").search
 _YAML_ITEM = re.compile(r"^- ", re.MULTILINE)
 _CUT_OFF = "the file ends inside its list: it was cut off"
 
@@ -68,61 +72,102 @@ class _Shell(_Head):
     items: list[msgspec.Raw] | None = None
 
 
+class _Text:
+    """What is left of a dump: `buffer` from `at` on, and pieces that were not read yet."""
+
+    def __init__(self, path: str, chunks: Iterable[bytes]) -> None:
+        self.path = path
+        self.buffer = b""
+        self.at = 0
+        self.line = 1
+        """The line at `at`."""
+        self._chunks = iter(chunks)
+        while len(self.buffer) < len(BOM) and self.more():
+            pass
+        self.buffer = self.buffer.removeprefix(BOM)
+
+    def more(self) -> bool:
+        """Read at least as much as is left, so that all is linear; tell whether there was any."""
+        parts = [self.buffer[self.at :]]
+        size = left = len(parts[0])
+        for chunk in self._chunks:
+            parts.append(chunk)
+            size += len(chunk)
+            if size >= 2 * left:
+                break
+        if size > LARGEST_WHOLE:
+            problem = f"more than {LARGEST_WHOLE:,} bytes, not as kubectl -o json prints them"
+            raise Unreadable(rules.unreadable_dump(Span(self.path), problem))
+        self.buffer, self.at = b"".join(parts), 0
+        return bool(parts[1:])
+
+    def skip(self, end: int) -> None:
+        """Go on at an offset of `buffer`."""
+        self.line += self.buffer.count(b"\n", self.at, end)
+        self.at = end
+
+    def begins(self) -> bool:
+        """Skip blanks; tell whether anything is left."""
+        while True:
+            found = _SOLID(self.buffer, self.at)
+            self.skip(found.start() if found else len(self.buffer))
+            if len(self.buffer) - self.at >= _START or not self.more():
+                return self.at < len(self.buffer)
+
+
 def items(path: str, chunks: Iterable[bytes]) -> Iterator[Item]:
     """Yield the objects of a dump in its order.
 
     Raises Unreadable, also between items: for what is neither JSON nor YAML, for a file that was cut off, for
     a list that goes on elsewhere.
     """
-    stream = iter(chunks)
-    start = b""
-    for chunk in stream:
-        start += chunk
-        if len(start.lstrip()) >= _START:
-            break
-    start = start.removeprefix(BOM)
-    if listed := _LISTED.match(start):
-        yield from _of_kubectl(path, start, listed.end(), stream)
+    text, first = _Text(path, chunks), True
+    while text.begins():
+        if listed := _LISTED(text.buffer, text.at):
+            yield from _of_kubectl(text, listed.end())
+            first = False
+            continue
+        while text.more():
+            pass
+        yield from _whole(path, text.buffer, text.line)
         return
-    data = bytearray(start)
-    for chunk in stream:
-        data += chunk
-        if len(data) > LARGEST_WHOLE:
-            raise Unreadable(
-                rules.unreadable_dump(
-                    Span(path), f"more than {LARGEST_WHOLE:,} bytes, not as kubectl -o json prints them"
-                )
-            )
-    yield from _whole(path, bytes(data))
+    if first:
+        raise Unreadable(rules.unreadable_dump(Span(path), "the file is empty"))
 
 
-def _of_kubectl(path: str, start: bytes, first: int, stream: Iterator[bytes]) -> Iterator[Item]:
+def _of_kubectl(text: _Text, first: int) -> Iterator[Item]:
     """Yield the items of a list that kubectl printed. `first` is where the first one begins."""
-    prefix, buffer = start[:first], start[first:]
-    line, searched = prefix.count(b"\n") + 1, 0
+    path, prefix = text.path, text.buffer[text.at : first]
+    text.skip(first)
+    searched, last = first, False
     while True:
-        position = 0
-        for between in _BETWEEN.finditer(buffer, searched):
-            end = between.end()
-            raw = buffer[position : end - 2]
-            yield _item(path, raw, line)
+        buffer, position, line = text.buffer, text.at, text.line
+        for found in _ITEM_END(buffer, searched):
+            end = found.start() + len(_BRACE)
+            raw = buffer[position:end]
+            item = _item(path, raw, line)
+            if item.kind.endswith("List"):
+                yield from _of_value(path, raw, line, 1)
+            else:
+                yield item
             line += raw.count(b"\n") + 1
-            position = end
-        buffer = buffer[position:]
-        searched = max(0, len(buffer) - _OVERLAP)
-        chunk = next(stream, None)
-        if chunk is None:
+            if last := found[1] is not None:
+                position = end
+                break
+            position = found.end()
+        text.at, text.line = position, line - last
+        if last:
             break
-        buffer += chunk
-    end = buffer.find(_END)
-    if end < 0:
-        raise Unreadable(
-            rules.unreadable_dump(Span(path, line, 1, 1), f"{_CUT_OFF} in the item that begins here")
-        )
-    end += len(_END)
-    yield _item(path, buffer[: end - len(b"\n    ]")], line)
-    shell = prefix + b"]" + buffer[end:]
-    _check_list(path, _decoded(path, shell, _Shell))
+        if not text.more():
+            at = Span(path, line, 1, 1)
+            raise Unreadable(rules.unreadable_dump(at, f"{_CUT_OFF} in the item that begins here"))
+        searched = 0
+    while (end := text.buffer.find(_LIST_END, text.at)) < 0 and text.more():
+        pass
+    end = len(text.buffer) if end < 0 else end + len(_LIST_END)
+    shell = prefix + text.buffer[text.at : end]
+    _check_list(path, _decoded(path, shell, _Shell, text.line - prefix.count(b"\n")))
+    text.skip(end)
 
 
 def _item(path: str, raw: bytes, line: int) -> Item:
@@ -137,18 +182,31 @@ def _head(api_version: bytes, kind: bytes) -> tuple[str, str]:
     return api_version.decode(), kind.decode()
 
 
-def _whole(path: str, data: bytes) -> Iterator[Item]:
-    if not data.strip():
-        raise Unreadable(rules.unreadable_dump(Span(path), "the file is empty"))
-    if data.lstrip().startswith(b"{"):
-        yield from _of_json(path, data)
-        return
+def _whole(path: str, data: bytes, line: int) -> Iterator[Item]:
+    """Yield the objects of documents, one behind the other, the first of which begins in a line."""
+    view, start = memoryview(data), 0
+    while start < len(data):
+        if not data.startswith(b"{", start):
+            yield from _of_other(path, data[start:], line)
+            return
+        end = len(data)
+        try:
+            msgspec.json.decode(view[start:], type=msgspec.Raw)
+        except _NO_JSON as problem:
+            if trailing := _TRAILING(str(problem)):
+                end = start + int(trailing[1]) - 1
+        yield from _of_value(path, data[start:end], line)
+        line += data.count(b"\n", start, end)
+        start = end
+
+
+def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
+    """Yield the objects of what is no JSON: of kubectl's YAML, and of calicoctl's export."""
     if other := recognised(data):
-        raise Unreadable(
-            rules.unreadable_dump(first_line(path, data), other.problem, other.help(rules.AGAIN))
-        )
+        at = first_line(path, b"\n" * (line - 1) + data)
+        raise Unreadable(rules.unreadable_dump(at, other.problem, other.help(rules.AGAIN)))
     lists, *more = PARTS.split(data)
-    yield from _of_yaml(path, decode(path, lists))
+    yield from _of_yaml(path, "\n" * (line - 1) + decode(path, lists))
     if more:
         if len(more) != IPAM:
             raise Unreadable(
@@ -158,23 +216,39 @@ def _whole(path: str, data: bytes) -> Iterator[Item]:
             yield Item(value["apiVersion"], value["kind"], 0, value)
 
 
-def _of_json(path: str, data: bytes) -> Iterator[Item]:
-    shell = _decoded(path, data, _Shell)
-    if not shell.kind.endswith("List"):
+def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Item]:
+    """Yield the objects of a JSON value that begins in a line: itself, or what is in its lists."""
+    shell = _decoded(path, data, _Shell, line if line > 1 else 0)
+    if not _is_list(shell.kind, shell.items, depth):
         if shell.items is not None and not shell.kind:
             raise Unreadable(rules.unreadable_dump(Span(path), "the list has no kind"))
-        yield Item(shell.api_version, shell.kind, 1, data)
+        yield Item(shell.api_version, shell.kind, line, data)
         return
+    _check_depth(path, line, depth)
     _check_list(path, shell)
     typed = "" if shell.kind == "List" else shell.kind.removesuffix("List")
-    position, line = 0, 1
+    position = 0
     for raw in shell.items or ():
         text = bytes(raw)
         start = data.index(text, position)
         line += data.count(b"\n", position, start)
         position = start
         found = _item(path, text, line)
-        yield found._replace(api_version=found.api_version or shell.api_version, kind=found.kind or typed)
+        if found.kind.endswith("List"):
+            yield from _of_value(path, text, line, depth + 1)
+        else:
+            yield found._replace(api_version=found.api_version or shell.api_version, kind=found.kind or typed)
+
+
+def _is_list(kind: str, members: object, depth: int) -> bool:
+    """Tell whether an object is a list. Inside of a list it may be of a kind that is only called so."""
+    return kind.endswith("List") and (depth == 0 or isinstance(members, list))
+
+
+def _check_depth(path: str, line: int, depth: int) -> None:
+    if depth > DEEPEST:
+        problem = f"lists in one another, more than {DEEPEST} deep"
+        raise Unreadable(rules.unreadable_dump(Span(path, line, 1, 1) if line else Span(path), problem))
 
 
 def _of_yaml(path: str, text: str) -> Iterator[Item]:
@@ -185,37 +259,53 @@ def _of_yaml(path: str, text: str) -> Iterator[Item]:
             continue
         if not isinstance(value, dict):
             raise Unreadable(rules.unreadable_dump(Span(path), "neither JSON nor YAML of kubectl"))
-        version, kind = (str(value.get(key) or "") for key in ("apiVersion", "kind"))
-        members = value.get("items")
-        if members is None or (kind and not kind.endswith("List")):
-            yield Item(version, kind, 0, value)
-            continue
-        if not kind:  # kubectl prints the kind after the items
-            last = len(text.rstrip().splitlines())
-            raise Unreadable(rules.unreadable_dump(Span(path, last, 1, 1), _CUT_OFF))
-        if not isinstance(members, list):
-            raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
-        metadata = value.get("metadata")
-        if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
-            raise Unreadable(rules.continued(Span(path)))
-        typed = "" if kind == "List" else kind.removesuffix("List")
-        for index, member in enumerate(members):
-            if not isinstance(member, dict):
-                raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
-            yield Item(
-                str(member.get("apiVersion") or version),
-                str(member.get("kind") or typed),
-                lines.of_item(index, len(members)),
-                member,
-            )
+        yield from _of_mapping(path, value, lines)
+
+
+def _of_mapping(
+    path: str,
+    value: dict[Any, Any],
+    lines: _YamlLines,
+    *,
+    line: int = 0,
+    depth: int = 0,
+    version: str = "",
+    kind: str = "",
+) -> Iterator[Item]:
+    """Yield the objects of a value of YAML: itself, or what is in its lists."""
+    version, kind = str(value.get("apiVersion") or version), str(value.get("kind") or kind)
+    members = value.get("items")
+    if members is not None and not kind:  # kubectl prints the kind after the items
+        raise Unreadable(rules.unreadable_dump(Span(path, lines.last, 1, 1), _CUT_OFF))
+    if members is None or not _is_list(kind, members, depth):
+        yield Item(version, kind, line, value)
+        return
+    _check_depth(path, line, depth)
+    if not isinstance(members, list):
+        raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
+        raise Unreadable(rules.continued(Span(path)))
+    typed = "" if kind == "List" else kind.removesuffix("List")
+    for index, member in enumerate(members):
+        if not isinstance(member, dict):
+            raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
+        at = line if depth else lines.of_item(index, len(members))
+        yield from _of_mapping(path, member, lines, line=at, depth=depth + 1, version=version, kind=typed)
 
 
 class _YamlLines:
     """The lines where items of a list begin, if the text is a single list as kubectl prints it."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._breaks = [found.start() for found in re.finditer("\n", text)]
         self._items = [found.start() for found in _YAML_ITEM.finditer(text)]
+
+    @property
+    def last(self) -> int:
+        """Return the last line."""
+        return len(self._text.rstrip().splitlines())
 
     def of_item(self, index: int, number: int) -> int:
         """Return the line of an item of `number`; 0 where it is not certain."""

@@ -51,6 +51,7 @@ def read_live_node(raw: shapes.Node, item: Item, reader: Reader) -> Node:
     (node,) = read_node(raw, reader.at(item), reader)
     return replace(
         node,
+        provider_id=spec.provider_id or "",
         kubelet=reader.text((status.node_info or shapes.NodeInfo()).kubelet_version),
         unschedulable=bool(spec.unschedulable),
     )
@@ -131,6 +132,7 @@ def read_pod(raw: shapes.Pod, item: Item, reader: Reader) -> SeenPod:
         deleting=bool(metadata.deletion_timestamp),
         app=app,
         image=reader.text(containers[0].image) if containers else "",
+        release=reader.text(release_of(metadata.labels or {})) if app else "",
         words=_words(containers) if containers else (),
     )
 
@@ -145,6 +147,11 @@ def _words(containers: Iterable[shapes.Container]) -> tuple[str, ...]:
         for text in (*(container.command or ()), *(container.args or ()))
         for word in text.split()
     )
+
+
+def release_of(labels: Mapping[str, str | None]) -> str:
+    """Return what labels say of a version: that of the program, else that of its chart."""
+    return labels.get("app.kubernetes.io/version") or labels.get("helm.sh/chart") or ""
 
 
 def is_app(item: Item) -> bool:
@@ -224,6 +231,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
 _OTHER = _kind(shapes.Other, read_other)
 OTHERS = frozenset(
     {
+        ("apps", "DaemonSet"),
         ("apps", "Deployment"),
         ("", "ConfigMap"),
         ("networking.k8s.io", "ServiceCIDR"),
@@ -234,10 +242,13 @@ OTHERS = frozenset(
         *((group, kind) for group in _CALICO for kind in ("IPAMConfig", "IPAMConfiguration")),
     }
 )
-"""Kinds whose objects are kept as they are; of ConfigMaps and Deployments only those of NAMES."""
+"""Kinds whose objects are kept as they are; of the kinds of NAMED only those of NAMES."""
 
-NAMES = frozenset({"cilium-config", "kubeadm-config", "calico-config", "canal-config", "cilium-operator"})
-"""The ConfigMaps and Deployments that are kept."""
+NAMED = frozenset({"ConfigMap", "DaemonSet", "Deployment"})
+NAMES = frozenset(
+    {"cilium-config", "kubeadm-config", "calico-config", "canal-config", "cilium", "cilium-operator"}
+)
+"""The objects of NAMED that are kept."""
 
 
 @lru_cache(maxsize=256)

@@ -24,7 +24,7 @@ from ipamc.model.dump import (
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read.dump import rules
 from ipamc.read.dump.items import Item, items
-from ipamc.read.dump.kinds import NAMES, Kind, Value, is_app, kind_of, printed
+from ipamc.read.dump.kinds import NAMED, NAMES, Kind, Value, is_app, kind_of, printed
 from ipamc.read.dump.reader import Reader
 from ipamc.read.syntax.document import Unreadable
 
@@ -32,7 +32,6 @@ Source = tuple[str, Iterable[bytes]]
 """A file as the user would type it, and its bytes in pieces."""
 
 _PLACES = ("file", "line", "at")
-_NAMED = frozenset({"ConfigMap", "Deployment"})
 
 
 def read_dump(
@@ -140,7 +139,7 @@ def _add(item: Item, reader: Reader, collection: _Collection, found: Findings) -
         words = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
         found.append(rules.wrong_object(reader.at(item), f"a {item.kind}", words))
         return
-    if item.kind in _NAMED and getattr(raw.metadata, "name", "") not in NAMES:
+    if item.kind in NAMED and getattr(raw.metadata, "name", "") not in NAMES:
         return
     reader.item, reader.raw = item, raw
     value = kind.read(raw, item, reader)

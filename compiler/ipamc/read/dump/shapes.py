@@ -51,6 +51,7 @@ class NodeStatus(node.RawStatus):
 class NodeSpec(node.RawSpec):
     """`spec` of a Node."""
 
+    provider_id: str | None = field(name="providerID", default=None)
     unschedulable: bool | None = None
 
 

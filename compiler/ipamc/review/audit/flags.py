@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from ipamc.check.evidence import pod_cidrs_count
-from ipamc.importing.facts import ALLOCATE, CONTROLLER, KUBEADM, minor_of
+from ipamc.importing.facts import ALLOCATE, CONTROLLER, KUBEADM, programs_of
 from ipamc.model.cilium.versions import text
 from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
-from ipamc.model.dump import Object
+from ipamc.model.dump import Object, SeenPod
 from ipamc.model.lock import State
 from ipamc.review.audit.causes import POD, Told
 from ipamc.review.audit.scene import Found, Scene
-from ipamc.review.live.config import AGENT, IPAM_ARGUMENT, OPERATOR, Difference, differences
+from ipamc.review.live.config import IPAM_ARGUMENT, OPERATOR, Difference, differences
 
 
 def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
@@ -124,7 +124,8 @@ def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: 
     """IPC0931: kube-controller-manager does not set the podCIDRs of Nodes.
 
     kubeadm sets `--allocate-node-cidrs=true` for `podSubnet`. A warning where Node podCIDRs count:
-    kubernetes mode, `patchNodes: podCIDRs`, a speaker that announces them.
+    kubernetes mode, `patchNodes: podCIDRs`, a speaker that announces them. In a managed Kubernetes, such as
+    GKE, the provider sets them, and nobody reaches the flag.
 
     Why: it gives each new Node a block of its own choice at once, and the field is immutable: the next node
     has a block that the lock does not know, maybe one of another node. Elsewhere nothing uses these
@@ -132,17 +133,29 @@ def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: 
 
     Run: set `--allocate-node-cidrs=false` in /etc/kubernetes/manifests/kube-controller-manager.yaml of each
     control-plane node, and in the ClusterConfiguration of kubeadm. Then `ipamc audit CLUSTER dump.json`
-    with a new dump.
+    with a new dump. In a managed Kubernetes write `disabled: true` into its pools.
     """
-    if POD not in scene.dump.kinds:  # kubeadm's ConfigMap alone does not tell with which arguments it runs
+    managed = scene.facts.managed
+    counts = pod_cidrs_count(scene.cluster) or scene.cluster.patch_nodes == "annotations"
+    if managed:
+        if not (managed.sets_pod_cidrs and counts and any(not pool.disabled for pool in scene.cluster.pools)):
+            return
+        who, way = (
+            managed.name,
+            f"write disabled: true into the pools, so that ipamc gives no block; {managed.way}",
+        )
+    elif POD not in scene.dump.kinds:  # kubeadm's ConfigMap alone does not tell with which arguments it runs
         return
-    if scene.facts.controller.get(ALLOCATE, "").lower() not in {"true", "t", "1"}:
+    elif scene.facts.controller.get(ALLOCATE, "").lower() in {"true", "t", "1"}:
+        who = "kube-controller-manager"
+        way = f"set --{ALLOCATE}=false in /etc/kubernetes/manifests/kube-controller-manager.yaml on each control-plane node"
+    else:
         return
     ranges = scene.facts.controller.get("cluster-cidr", "")
     manager = next(iter(scene.pods_of.get(CONTROLLER, {}).values()), None)
     said = manager or scene.dump.other("ConfigMap", KUBEADM, "kube-system")
-    counts = pod_cidrs_count(scene.cluster) or scene.cluster.patch_nodes == "annotations"
     of = f" of {ranges}" if ranges else ""
+    flag = "" if managed else f" (--{ALLOCATE}=true)"
     make, words = (
         (warning, "the next node that joins has such a block, and not the one of the lock")
         if counts
@@ -152,9 +165,9 @@ def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: 
         make(
             "IPC0931",
             said.at if said else scene.dump.at,
-            f"kube-controller-manager sets podCIDRs{of} on new Nodes (--{ALLOCATE}=true): {words}",
+            f"{who} sets podCIDRs{of} on new Nodes{flag}: {words}",
             also=[Related(scene.cluster.field("spec", "ipam", "mode"), f"{scene.cluster.mode} mode")],
-            help=f"set --{ALLOCATE}=false in /etc/kubernetes/manifests/kube-controller-manager.yaml on each control-plane node",
+            help=way,
         )
     )
 
@@ -163,7 +176,7 @@ def older_cilium(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 -
     """IPC0932: no agent and no operator is older than the Cilium that the cluster is compiled for.
 
     `spec.cilium.version` is the lowest minor that runs in the cluster. The version is read from the tags of
-    the images.
+    the images, or else from labels.
 
     Why: what is rendered for a newer Cilium may mean something else to an older one, or nothing: a key that
     it does not know, the name of an annotation, a version of an API.
@@ -173,18 +186,18 @@ def older_cilium(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 -
     steps.
     """
     older = [
-        (pod, version)
-        for app in (AGENT, OPERATOR)
-        for pod in scene.pods_of.get(app, {}).values()
-        if (version := minor_of(pod.image)) is not None and version < scene.cluster.cilium
+        (program.of, program.version)
+        for program in programs_of(scene.dump)
+        if program.version and program.version < scene.cluster.cilium
     ]
     if older:
-        pod, version = min(older, key=lambda entry: (entry[1], entry[0].name))
+        first, version = min(older, key=lambda entry: (entry[1], entry[0].name))
+        what = "pod" if isinstance(first, SeenPod) else "workload"
         yield Found(
             error(
                 "IPC0932",
-                pod.at,
-                f"{count(len(older), 'pod')} of Cilium older than {text(scene.cluster.cilium)}: {names(each.name for each, _ in older)} ({text(version)})",
+                first.at,
+                f"{count(len(older), what)} of Cilium older than {text(scene.cluster.cilium)}: {names(each.name for each, _ in older)} ({text(version)})",
                 also=[Related(scene.cluster.field("spec", "cilium", "version"), "compiled for this one")],
                 help=f'write version: "{text(version)}" until all are upgraded, and compile',
             )
