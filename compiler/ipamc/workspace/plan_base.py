@@ -109,6 +109,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
             source.rendered(folder),
             plan.cluster if same else None,
             plan.lock if same_lock else None,
+            source.day() if isinstance(source, Commit) else "",
         )
     except UnreadableBase as problem:
         raise Trouble(

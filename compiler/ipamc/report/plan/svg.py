@@ -13,11 +13,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
+from ipamc.lock.transitions import Reason, Transition
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.diagnostics import count
-from ipamc.model.lock import Line, State
+from ipamc.model.lock import Line
 from ipamc.report.plan.sections import headline
 from ipamc.report.terminal_text import visible
 from ipamc.review.diff.picture import Picture
@@ -69,7 +70,8 @@ def render(report: PlanReport) -> str:
     drawing.text(f"plan against {report.base or 'the disk'}: {headline(report.clusters)}", sort="title")
     for cluster in report.clusters:
         if cluster.picture:
-            _cluster(drawing, cluster.name, cluster.picture)
+            changed = cluster.difference.lines.transitions if cluster.difference else ()
+            _cluster(drawing, cluster.name, cluster.picture, changed)
         elif cluster.difference is None:
             drawing.text(f"{cluster.name}: {cluster.status}: {cluster.said}")
     if drawing.left_out:
@@ -84,10 +86,15 @@ def render(report: PlanReport) -> str:
     return f"{head}\n<style>{_STYLE}</style>\n{ground}\n{body}\n</svg>\n"
 
 
-def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
+def _cluster(drawing: _Drawing, name: str, found: Picture, changes: Iterable[Transition]) -> None:
     before, after = found.before.lines, found.map.lock.lines
-    was, now = _states(before), _states(after)
-    changed = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
+    changed = {
+        (line.block, line.node)
+        for each in changes
+        if each.reason not in {Reason.REPOOLED, Reason.RESIZED}
+        for line in (each.before, each.after)
+        if line
+    }
     if not changed:
         return
     drawing.y += 6
@@ -109,10 +116,6 @@ def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
             _range(drawing, pool.use, block, apart, (before, after), inside[block])
     if outside:
         drawing.text(f"{count(outside, 'change')} outside the pools", sort="soft")
-
-
-def _states(lines: Iterable[Line]) -> dict[Key, tuple[State, bool]]:
-    return {(line.block, line.node): (line.state, line.moved) for line in lines}
 
 
 def _range(
