@@ -484,11 +484,18 @@ def test_a_swap_by_hand_is_refused(repository: Path, capsys: pytest.CaptureFixtu
     assert main(["plan", "--base", "HEAD~1"]) == 1
     captured = capsys.readouterr()
     assert "changed hands without consent" in captured.out
-    assert captured.err == (
+    assert captured.err.startswith(
+        "error[IPC0441]: 10.0.0.0/27 of n1: n2 has 10.0.0.0/27 held, and no line records a consent\n"
+        " --> clusters/blue/ipam.lock:2:10\n"
+    )
+    assert "\n ::: HEAD~1:clusters/blue/ipam.lock:2:10: the base has it held\n" in captured.err
+    assert (
+        "help: a node moves by consent: ipamc lock blue --renumber NODE, and --settle NODE once it is drained;"
+        " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
+    ) in captured.err
+    assert captured.err.endswith(
         "refused: blue: 2 held blocks changed hands, and no line records a consent:"
         " 10.0.0.0/27 of n1 (n2 has 10.0.0.0/27), 10.0.0.32/27 of n2 (n1 has 10.0.0.32/27)\n"
-        "note: a node moves by consent: ipamc lock blue --renumber NODE, and --settle NODE once it is drained;"
-        " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
     )
     taken = plan_of(capsys, "--base", "HEAD~1")["blue"]["taken"]
     assert [(each["line"]["node"], each["by"]["node"]) for each in taken] == [("n1", "n2"), ("n2", "n1")]

@@ -308,8 +308,9 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     phase("comparing")
     base, plan = before or empty_base(name, compilation.plan.lock.mode), compilation.plan
     difference = compare(base, compilation, task.today, task.allowed)
+    restore = _restore(task.revision or "HEAD", plan.lock.path, name) if difference.unlawful else ""
     lost = (
-        *line_changed(base.lock, plan, difference.unlawful, task.revision),
+        *line_changed(base.lock, plan, difference.unlawful, restore),
         *(taken_back(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()),
     )
     return ClusterReport(
@@ -320,6 +321,15 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
         findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
         picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.picture else None,
     )
+
+
+def _restore(base: str, lock: str, name: str) -> str:
+    """Return how lines of a base come back that are not as they were."""
+    from ipamc.workspace.plan_base import behind
+
+    if behind(base):
+        return f"but first: git merge {base}, which has commits that are not merged here"
+    return f"to restore it: git checkout {base} -- {quote(lock)}, then: ipamc compile {name}"
 
 
 def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> ClusterReport:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from shlex import quote
 
 from ipamc.lock.file import line_at
 from ipamc.lock.transitions import Reason, Transition
@@ -19,7 +18,7 @@ _WAYS_OUT = {
 }
 
 
-def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], rev: str) -> Iterator[Diagnostic]:
+def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore: str) -> Iterator[Diagnostic]:
     """IPC0441: a line of the lock changes only as a verb changes it.
 
     A plan refuses a line that vanished, a held block that changed hands, a quarantine that ends early, and one
@@ -31,13 +30,11 @@ def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], rev: str
     Run: restore the lock of the base, and `ipamc compile CLUSTER`. `ipamc lock --release` and `--rename` can
     end a quarantine, and leave no line of it: `ipamc plan --allow-released` agrees.
     """
-    path = plan.lock.path
-    restore = f"to restore it: git checkout {quote(rev or 'HEAD')} -- {quote(path)}, then: ipamc compile {plan.cluster.name}"
     for each in changes:
         was, now = each.before, each.after or each.other
         yield error(
             "IPC0441",
-            line_at(plan.lock, now) if now else Span(path),
+            line_at(plan.lock, now) if now else Span(plan.lock.path),
             f"{(was or each.line).block} of {(was or each.line).node}: {_said(each, was, now)}",
             also=[Related(line_at(base, was), f"the base has it {_state(was)}")] if was else (),
             help=f"{_WAYS_OUT[each.reason].format(cluster=plan.cluster.name)}; {restore}",

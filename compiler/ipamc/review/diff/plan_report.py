@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from ipamc.lock.transitions import REFUSED, Reason
+from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import State
 from ipamc.review.diff import Difference
@@ -73,11 +73,16 @@ class PlanReport(Struct, frozen=True, kw_only=True):
 
 
 _UNLAWFUL = {
-    Reason.VANISHED: "vanished from the lock",
-    Reason.TAKEN: "changed hands, and no line records a consent",
-    Reason.ENDED_EARLY: "left quarantine early (--allow-released agrees)",
-    Reason.DAY_CHANGED: "in quarantine since a day that cannot be",
+    Reason.VANISHED: ("line", "vanished from the lock"),
+    Reason.TAKEN: ("held block", "changed hands, and no line records a consent"),
+    Reason.ENDED_EARLY: ("quarantine", "ended early; if it was by consent: --allow-released"),
+    Reason.DAY_CHANGED: ("line", "in quarantine since a day that cannot be"),
 }
+
+
+def _which(each: Transition) -> str:
+    was, now = each.before or each.line, each.other or each.after
+    return f"{was.block} of {was.node} ({now.node} has {now.block})" if now else f"{was.node} ({was.block})"
 
 
 def published_lost(cluster: ClusterReport) -> int:
@@ -103,13 +108,10 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if lost := published_lost(cluster):
             yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
         for reason in REFUSED:
-            which = [
-                f"{each.line.block} of {(each.before or each.line).node}"
-                for each in cluster.difference.unlawful
-                if each.reason is reason
-            ]
+            which = [_which(each) for each in cluster.difference.unlawful if each.reason is reason]
             if which:
-                yield f"{cluster.name}: {count(len(which), 'line')} {_UNLAWFUL[reason]}: {names(which)}"
+                noun, said = _UNLAWFUL[reason]
+                yield f"{cluster.name}: {count(len(which), noun)} {said}: {names(which)}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
         left = {
             each.line.node
