@@ -166,7 +166,7 @@ def _lines(
         "pool": _runs([pools[line.pool] for line in lines]),
         "state": _runs([_STATES[line.state] for line in lines]),
         "since": [[number, line.since] for number, line in enumerate(lines) if line.since],
-        "moved": [number for number, line in enumerate(lines) if line.moved],
+        "moved": [number for number, line in enumerate(lines) if line.is_former],
         "addresses": [[number, line.addresses] for number, line in enumerate(lines) if line.addresses],
     }
 
