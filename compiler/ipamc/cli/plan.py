@@ -288,7 +288,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.review.lock_law import line_changed
     from ipamc.review.taken_back import taken_back
     from ipamc.workspace.neighbours import refuse_overlaps
-    from ipamc.workspace.plan_base import cluster_base
+    from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Disk
 
     inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
@@ -301,14 +301,13 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     if before is None:
         status, said = Status.NEW, f"{task.revision} has no such cluster"
     elif task.was:
-        status, said = (
-            Status.RENAMED,
-            f"it is {name_of(task.was)} in {task.revision}, and is compared with that",
-        )
+        status = Status.RENAMED
+        said = f"it is {name_of(task.was)} in {task.revision}, and is compared with that"
     phase("comparing")
-    base, plan = before or empty_base(name, compilation.plan.lock.mode), compilation.plan
+    plan = compilation.plan
+    base = before or empty_base(name, plan.lock.mode)
     difference = compare(base, compilation, task.today, task.allowed)
-    restore = _restore(task.revision or "HEAD", plan.lock.path, name) if difference.unlawful else ""
+    restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
     lost = (
         *line_changed(base.lock, plan, difference.unlawful, restore),
         *(taken_back(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()),
@@ -321,15 +320,6 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
         findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
         picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.picture else None,
     )
-
-
-def _restore(base: str, lock: str, name: str) -> str:
-    """Return how lines of a base come back that are not as they were."""
-    from ipamc.workspace.plan_base import behind
-
-    if behind(base):
-        return f"but first: git merge {base}, which has commits that are not merged here"
-    return f"to restore it: git checkout {base} -- {quote(lock)}, then: ipamc compile {name}"
 
 
 def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> ClusterReport:
@@ -350,12 +340,11 @@ def _ways_back(base: str, cluster: ClusterReport) -> Iterator[str]:
     from ipamc.workspace.plan_base import behind
 
     name, difference = cluster.name, cluster.difference
-    lost = difference is not None and published_lost(cluster)
-    if not difference or not (difference.unlawful or lost):
+    if not difference or not (difference.unlawful or published_lost(cluster)):
         return
     if behind(base):
         yield f"{base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
         yield f"or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
-    elif lost:
+    elif published_lost(cluster):
         folder = quote(folder_of(name))
         yield f"what is published stays, as nodes may have blocks of it; a compile that sees it says what to write: git checkout {base} -- {folder}/{disk.RENDERED}, then: ipamc compile {name}"
