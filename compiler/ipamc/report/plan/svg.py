@@ -8,12 +8,12 @@ large plan is cut; the text of the plan has everything.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
-from ipamc.lock.transitions import Reason, Transition
+from ipamc.lock.transitions import Reason
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, address_text
@@ -70,8 +70,7 @@ def render(report: PlanReport) -> str:
     drawing.text(f"plan against {report.base or 'the disk'}: {headline(report.clusters)}", sort="title")
     for cluster in report.clusters:
         if cluster.picture:
-            changed = cluster.difference.lines.transitions if cluster.difference else ()
-            _cluster(drawing, cluster.name, cluster.picture, changed)
+            _cluster(drawing, cluster.name, cluster.picture)
         elif cluster.difference is None:
             drawing.text(f"{cluster.name}: {cluster.status}: {cluster.said}")
     if drawing.left_out:
@@ -86,11 +85,11 @@ def render(report: PlanReport) -> str:
     return f"{head}\n<style>{_STYLE}</style>\n{ground}\n{body}\n</svg>\n"
 
 
-def _cluster(drawing: _Drawing, name: str, found: Picture, changes: Iterable[Transition]) -> None:
+def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
     before, after = found.before.lines, found.map.lock.lines
     changed = {
         (line.block, line.node)
-        for each in changes
+        for each in found.changes
         if each.reason not in {Reason.REPOOLED, Reason.RESIZED}
         for line in (each.before, each.after)
         if line
