@@ -205,36 +205,40 @@ function stateText(cluster, index) {
   return parts.join(", ");
 }
 
+/** What is said of a line for the reason of its last change, as `lock/transitions.py` gives it. */
+const SORTS = {
+  added: "joined",
+  returned: "joined",
+  renamed: "joined",
+  settled: "moved",
+  "pending begun": "moved",
+  left: "left",
+};
+
 /** What changed from one version to another: the lines of each sort. */
 function changesBetween(cluster, from, to) {
   const was = from < 0 ? new Uint8Array(cluster.lines.count) : aliveAt(cluster, from),
     is = aliveAt(cluster, to);
-  const { node, pool, blocks } = cluster.lines;
-  const key = (index) => `${node[index]} ${blocks[index].family} ${pool[index]}`;
+  const { node, blocks } = cluster.lines;
   const found = { joined: [], left: [], moved: [], state: [], lit: new Set() };
-  const removed = [],
-    added = [];
-  for (let index = 0; index < is.length; index += 1) {
-    if (was[index] && !is[index]) removed.push(index);
-    if (is[index] && !was[index]) added.push(index);
-  }
-  const inUse = (index) => cluster.lines.state[index] <= PENDING;
-  const hadAny = new Set();
-  for (const of of new Set(added.map((index) => node[index]))) {
-    for (const index of cluster.linesOf(of)) if (was[index] && inUse(index)) hadAny.add(key(index));
-  }
   const place = (index) => `${cidrText(blocks[index])} ${node[index]}`,
-    sameBlock = new Map(removed.map((index) => [place(index), index]));
-  for (const index of added) {
-    const old = sameBlock.get(place(index));
-    if (old !== undefined && inUse(index) === inUse(old)) found.state.push(index);
-    else if (!inUse(index)) (cluster.lines.moved.has(index) ? found.state : found.left).push(index);
-    else if (hadAny.has(key(index))) found.moved.push(index);
-    else found.joined.push(index);
-    found.lit.add(index);
-    sameBlock.delete(place(index));
+    gone = new Map();
+  for (let index = 0; index < is.length; index += 1) {
+    if (was[index] && !is[index]) gone.set(place(index), index);
   }
-  found.gone = [...sameBlock.values()];
+  const sorts = new Map();
+  for (const step of cluster.steps.slice(from + 1, to + 1)) {
+    const why = fromRuns(step.why, lengthOf(step.added));
+    let at = 0;
+    eachOf(step.added, (index) => sorts.set(index, SORTS[cluster.reasons[why[at++]]] || "state"));
+  }
+  for (const [index, sort] of sorts) {
+    if (!is[index] || was[index]) continue;
+    found[sort].push(index);
+    found.lit.add(index);
+    gone.delete(place(index));
+  }
+  found.gone = [...gone.values()];
   return found;
 }
 
@@ -244,7 +248,7 @@ function changeText(changes, cluster) {
   const parts = [
     [nodes(changes.joined), "got blocks"],
     [nodes(changes.left), "left"],
-    [nodes(changes.moved), "got other or more blocks"],
+    [nodes(changes.moved), "got other blocks"],
     [changes.state.length, "changed state", "block"],
     [changes.gone.length, "went out of the lock", "block"],
   ];

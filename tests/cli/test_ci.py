@@ -791,7 +791,7 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
 
 @pytest.mark.parametrize("forge", FILES)
 @pytest.mark.parametrize("consent", [False, True])
-def test_a_plan_may_have_deleted_clusters_by_a_label_alone(
+def test_a_plan_agrees_by_labels_alone(
     repository: Repository,
     tmp_path: Path,
     forge: str,
@@ -810,24 +810,29 @@ def test_a_plan_may_have_deleted_clusters_by_a_label_alone(
     text = (repository.folder / FILES[forge]).read_text()
     if forge == "github":
         (step,) = (found for found in workflow(text)["jobs"]["plan"]["steps"] if found.get("id") == "plan")
-        label = "contains(github.event.pull_request.labels.*.name, 'ipamc/delete-cluster') && 'true' || ''"
-        assert step["env"] == {"ALLOW_DELETED": f"${{{{ {label} }}}}"}
+        label = "${{{{ contains(github.event.pull_request.labels.*.name, 'ipamc/{}') && 'true' || '' }}}}"
+        assert step["env"] == {
+            "ALLOW_DELETED": label.format("delete-cluster"),
+            "ALLOW_RELEASED": label.format("release"),
+        }
         assert {"labeled", "unlabeled"} <= set(workflow(text)["on"]["pull_request"]["types"])
         script = step["run"]
-        variables["ALLOW_DELETED"] = "true" if consent else ""
+        variables |= dict.fromkeys(("ALLOW_DELETED", "ALLOW_RELEASED"), "true" if consent else "")
     else:
         repository.run(
             *("ipamc", "ci", "matrix", "--output", "gitlab", "--base", "origin/main", "--write", "child.yml")
         )
         (script,) = yaml.safe_load((repository.folder / "child.yml").read_text())["plan"]["script"]
         variables["CI_MERGE_REQUEST_LABELS"] = (
-            "a,ipamc/delete-cluster,b" if consent else "not-ipamc/delete-cluster,a"
+            "a,ipamc/delete-cluster,ipamc/release,b"
+            if consent
+            else "not-ipamc/delete-cluster,ipamc/released,a"
         )
     ipamc = repository.tools / "ipamc"  # for the plan, only the call counts
     ipamc.write_text(ipamc.read_text().replace("PYTHONPATH", '[ "$1" = plan ] && exit 0\nPYTHONPATH', 1))
     repository.run(*bash(script), **variables)
     (call,) = (call for call in repository.calls() if call.startswith("plan "))
-    option = " --allow-deleted" if consent else ""
+    option = " --allow-deleted --allow-released" if consent else ""
     pictures = r"--write html=\S*plan.html --write svg=\S*plan.svg"
     assert re.fullmatch(rf"plan --base origin/main --output markdown {pictures}{option} red", call)
     assert not (tmp_path / "victim").exists()

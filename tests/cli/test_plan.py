@@ -484,11 +484,18 @@ def test_a_swap_by_hand_is_refused(repository: Path, capsys: pytest.CaptureFixtu
     assert main(["plan", "--base", "HEAD~1"]) == 1
     captured = capsys.readouterr()
     assert "changed hands without consent" in captured.out
-    assert captured.err == (
+    assert captured.err.startswith(
+        "error[IPC0441]: 10.0.0.0/27 of n1: n2 has 10.0.0.0/27 held, and no line records a consent\n"
+        " --> clusters/blue/ipam.lock:2:10\n"
+    )
+    assert "\n ::: HEAD~1:clusters/blue/ipam.lock:2:10: the base has it held\n" in captured.err
+    assert (
+        "help: a node moves by consent: ipamc lock blue --renumber NODE, and --settle NODE once it is drained;"
+        " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
+    ) in captured.err
+    assert captured.err.endswith(
         "refused: blue: 2 held blocks changed hands, and no line records a consent:"
         " 10.0.0.0/27 of n1 (n2 has 10.0.0.0/27), 10.0.0.32/27 of n2 (n1 has 10.0.0.32/27)\n"
-        "note: a node moves by consent: ipamc lock blue --renumber NODE, and --settle NODE once it is drained;"
-        " to restore it: git checkout HEAD~1 -- clusters/blue/ipam.lock, then: ipamc compile blue\n"
     )
     taken = plan_of(capsys, "--base", "HEAD~1")["blue"]["taken"]
     assert [(each["line"]["node"], each["by"]["node"]) for each in taken] == [("n1", "n2"), ("n2", "n1")]
@@ -523,6 +530,46 @@ def test_consent_is_a_line(repository: Path, capsys: pytest.CaptureFixture[str])
     found = plan_of(capsys, "--base", "HEAD")
     assert [found[name]["taken"] for name in ("blue", "red")] == [[], []]
     assert main(["plan", "--base", "HEAD"]) == 0
+
+
+@pytest.mark.parametrize("day", ["2020-01-01", "2027-01-01"])
+def test_a_quarantine_since_a_day_that_cannot_be(
+    repository: Path, capsys: pytest.CaptureFixture[str], day: str
+) -> None:
+    """n1 is moved by hand, and its block would be free at once, or much later."""
+    edit(repository, '"node":"n1"', f'"node":"n1","quarantined":"{day}","moved":true', file="ipam.lock")
+    lock = repository / "clusters/blue/ipam.lock"
+    lock.write_text(lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n1"}\n')
+    assert main(["plan", "--base", "HEAD"]) == 1
+    err = capsys.readouterr().err
+    assert (
+        f"10.0.0.0/27 of n1: quarantined since {day}, a day on which no compile can have put it there\n"
+        in err
+    )
+    assert "HEAD:clusters/blue/ipam.lock:2:10: the base has it held\n" in err
+    assert main(["plan", "--base", "HEAD", "--allow-released"]) == 1
+
+
+@pytest.mark.parametrize("verb", ["--release", "--rename"])
+def test_a_consent_that_leaves_no_line(
+    repository: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    """n2 left, and waits; in one change its block is freed and given to n3: only a person knows whether that was agreed."""
+    edit(repository, ", {name: n2}", "")
+    edit(repository, "10.0.0.0/22", "10.0.0.0/26")
+    assert main(["compile", "blue"]) == 0
+    commit("n2 left")
+    edit(repository, "{name: n1}", "{name: n1}, {name: n3}")
+    consent = {"--release": "n2", "--rename": "n2=n3"}[verb]
+    assert main(["lock", "blue", verb, consent]) == 0
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert (
+        "10.0.0.32/27 of n2: n3 has 10.0.0.32/27 held, and no line records a consent\n"
+        in capsys.readouterr().err
+    )
+    assert main(["plan", "--base", "HEAD", "--allow-released"]) == 0
+    assert main(["plan", "--base", "HEAD", "--allow-released", "--fail-on", "release"]) == 1
 
 
 def test_a_pending_line_agrees_to_no_other_move(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,7 +108,8 @@ the trunk's          | 0/26 b           | 0/26 a           | 0/26 b           | 
 any size             | 0/25 b           | 0/26 c, 64/26 a  |                  | 0/26 c, 64/26 a  | 10.0.0.0/25 b for 10.0.0.64/26 a None
 the trunk's smaller  | 0/25 a           | 64/26 b          | 64/26 b          | 64/26 b          | 10.0.0.0/25 a for 10.0.0.64/26 b 0
 the trunk's leaver   | 0/26 a           | 0/26 b 5         | 0/26 b 5         | 0/26 b 5         | 10.0.0.0/26 a for 10.0.0.0/26 b 0
-no trunk's leaver    | 0/26 a           | 0/26 b 5         |                  | 0/26 a           |
+no trunk's leaver    | 0/26 a           | 0/26 b 5         | 64/26 z          | 0/26 a           |
+a trunk not known    | 0/26 a           | 0/26 b 5         |                  | 0/26 b 5         | 10.0.0.0/26 a for 10.0.0.0/26 b None
 one node, lower      | 64/26 a          | 0/26 a           |                  | 0/26 a           | 10.0.0.64/26 a for 10.0.0.0/26 a None
 one node, trunk's    | 64/26 a          | 0/26 a           | 64/26 a          | 64/26 a          | 10.0.0.0/26 a for 10.0.0.64/26 a 0
 what is left of two  | 0/26 a, 64/26 b  | 0/26 b           | 0/26 b           | 0/26 b           | 10.0.0.0/26 a for 10.0.0.0/26 b 0, 10.0.0.64/26 b for 10.0.0.0/26 b 0

@@ -388,3 +388,56 @@ def test_the_driver_is_quick(repository: Repository) -> None:
     done = repository.run(sys.executable, "-c", code, "merge-driver", "O", "A", "B", "ipam.lock")
     assert (repository.folder / "A").read_bytes() == lock("0/26 b, 64/26 a")
     assert not {"yaml", "jinja2", "jsonschema", "netaddr", "ipamc.pipeline"} & set(done.stdout.split())
+
+
+# What was on the trunk, and left it.
+
+
+def a_node_came_and_left(repository: Repository) -> None:
+    """On main, whose remote was added by hand; `one` gave its block to a newcomer meanwhile."""
+    repository.git("init", "-q", "--bare", "../origin")
+    repository.git("remote", "add", "origin", "../origin")
+    repository.git("checkout", "-q", "main")
+    repository.commit(nodes=("gone",), file="gone")
+    (repository.folder / "clusters/lab/gone.yaml").unlink()
+    repository.commit(file="left")
+    repository.git("push", "-q", "origin", "main")
+    assert repository.git("rev-parse", "--verify", "-q", "origin/HEAD", fine=False).returncode
+    repository.git("checkout", "-q", "one")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_block_in_quarantine_stays_there(repository: Repository, *, known: bool) -> None:
+    a_node_came_and_left(repository)
+    if known:
+        assert "ipamc.trunk: origin/main\n" in repository.ipamc("init").stderr
+        assert repository.git("config", "ipamc.trunk").stdout == "origin/main\n"
+    done = repository.git("rebase", "main")
+    assert f"{LOCK}: dropped 10.244.1.0/24 of node b1, which gone left" in done.stdout + done.stderr
+    held = sound(repository)
+    assert "10.244.1.0/24" not in held.values()
+    assert held.keys() == {"m", "b1", "b2"}
+    repository.ipamc("plan", "--base", "main")
+
+
+def test_a_plan_refuses_a_quarantine_that_git_ended(repository: Repository) -> None:
+    a_node_came_and_left(repository)
+    lock = (repository.folder / LOCK).read_text()
+    repository.git("merge", "-q", "-s", "ours", "main", "-m", "ours", fine=False)
+    (repository.folder / LOCK).write_text(lock)
+    repository.ipamc("compile")
+    done = repository.ipamc("plan", "--base", "main", fine=False)
+    assert done.returncode == 1
+    assert "IPC0441" in done.stderr
+    assert "1 quarantine ended early" in done.stderr
+    repository.ipamc("plan", "--base", "main", "--allow-released")
+
+
+def test_a_clone_without_the_driver_is_told_so(repository: Repository) -> None:
+    said = "note: git merges locks as text in this clone, which has no merge driver: ipamc init\n"
+    assert said not in repository.ipamc("compile").stderr
+    repository.git("config", "--unset", "merge.ipamc.driver")
+    assert said in repository.ipamc("compile").stderr
+    assert said not in repository.ipamc("compile", "--locked", "--check").stderr
+    repository.environment["CI"] = "true"
+    assert said not in repository.ipamc("compile").stderr

@@ -7,22 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import fields, replace
 
+from ipamc.lock.transitions import Reason, Transition
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
 from ipamc.review.additions import beyond_additions
 from ipamc.review.diff import Difference, Setting
 from ipamc.review.diff.leaving import Leaving, Stays
-from ipamc.review.diff.line_changes import (
-    AddedBlock,
-    Counts,
-    FormerBlock,
-    LineChanges,
-    PoolTransfer,
-    Renumber,
-    ResizedBlock,
-    TakenBlock,
-)
+from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Change, PoolChange
 from ipamc.review.diff.rendered import Files, Flag
@@ -33,6 +25,7 @@ MOVE = Renumber(node="n1", old=(LINE,), new=(LINE,), why="consent")
 ADDED = AddedBlock(line=LINE, origin=Origin.FIRST_FIT)
 PLAN = Difference(
     lines=LineChanges(added=(ADDED,), counts=Counts(renumbered=0, added=1, left=0, vanished=0, unchanged=0)),
+    unlawful=(),
     misplaced=(),
     steps=(),
     restarts=(),
@@ -48,21 +41,25 @@ PLAN = Difference(
 """A node joined."""
 
 LINES: dict[str, tuple[Any, str]] = {
-    "left": ((FormerBlock(line=LINE, before=LINE),), "1 block quarantined: n1 (10.0.0.0/27)"),
-    "released": ((FormerBlock(line=LINE, before=LINE),), "1 block released: n1 (10.0.0.0/27)"),
     "pending": ((MOVE,), "it renumbers 1 node: n1"),
     "completed": ((MOVE,), "it renumbers 1 node: n1"),
-    "vanished": ((LINE,), "1 line vanished from the lock"),
-    "taken": ((TakenBlock(line=LINE, by=LINE),), "1 held block changed hands"),
-    "pool_transfers": ((PoolTransfer(before="a", after="b", lines=(LINE,)),), "other pools"),
-    "taken_back": ((FormerBlock(line=LINE, before=LINE),), "1 block no longer shown by the operator"),
-    "given_back": ((FormerBlock(line=LINE, before=LINE),), "1 block given back by use: n1 (10.0.0.0/27)"),
-    "resized": (
-        (ResizedBlock(line=LINE, before=20),),
-        "1 block with other single addresses: n1 (10.0.0.0/27)",
-    ),
     "added": ((replace(ADDED, of="n0"),), "1 block given again: n1 (10.0.0.0/27, of n0)"),
 }
+REASONS = {
+    Reason.LEFT: "1 block quarantined: n1 (10.0.0.0/27)",
+    Reason.RELEASED: "1 block released: n1 (10.0.0.0/27)",
+    Reason.CANCELLED: "1 block released: n1 (10.0.0.0/27)",
+    Reason.ENDED_EARLY: "1 block released: n1 (10.0.0.0/27)",
+    Reason.VANISHED: "1 block changed as no verb changes them: n1 (10.0.0.0/27)",
+    Reason.TAKEN: "1 block changed as no verb changes them: n1 (10.0.0.0/27)",
+    Reason.DAY_CHANGED: "1 block changed as no verb changes them: n1 (10.0.0.0/27)",
+    Reason.TAKEN_BACK: "1 block no longer shown by the operator",
+    Reason.GIVEN_BACK: "1 block given back by use: n1 (10.0.0.0/27)",
+    Reason.RESIZED: "1 block with other single addresses: n1 (10.0.0.0/27)",
+    Reason.REPOOLED: "other pools",
+}
+HARMLESS_REASONS = set(Reason) - REASONS.keys()
+"""Blocks that nodes get or move to are in the fields; what was re-used is in `of` of what was added."""
 OTHERS: dict[str, tuple[Any, str]] = {
     "settings": ((Setting(name="mode", old="a", new="b"),), "it changes mode of the lock"),
     "flags": ((Flag(name="ipam", old="a", new="b"),), "it changes 1 flag: ipam"),
@@ -75,8 +72,18 @@ OTHERS: dict[str, tuple[Any, str]] = {
         "objects leave the tree: CiliumNode n1",
     ),
 }
-HARMLESS = {"aggregates", "counts", "still_pending", "misplaced", "capacity", "files", "lines"}
-"""Sums of others; what was there before; what is rendered follows from the rest."""
+HARMLESS = {
+    "aggregates",
+    "counts",
+    "still_pending",
+    "misplaced",
+    "capacity",
+    "files",
+    "lines",
+    "transitions",
+    "unlawful",
+}
+"""Sums and parts of others; what was there before; what is rendered follows from the rest."""
 
 
 def reasons(difference: Difference) -> list[str]:
@@ -92,6 +99,14 @@ def test_what_happens_to_lines_is_for_a_person(field: str) -> None:
     value, said = LINES[field]
     (reason,) = reasons(replace(PLAN, lines=replace(PLAN.lines, **{field: value})))
     assert said in reason
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_transition_is_for_a_person_or_harmless(reason: Reason) -> None:
+    change = Transition(before=replace(LINE, pool="before"), after=LINE, reason=reason)
+    found = reasons(replace(PLAN, lines=replace(PLAN.lines, transitions=(change,))))
+    assert bool(found) != (reason in HARMLESS_REASONS)
+    assert reason in HARMLESS_REASONS or REASONS[reason] in found[0]
 
 
 @pytest.mark.parametrize("field", OTHERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -9,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ipamc.lock.transitions import Days, Reason
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
-from ipamc.review.diff.line_changes import LineChanges
-from ipamc.review.diff.lock_lines import compare_lines
+from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from tests.support import builders
 
 POOLS = (builders.pool("a", "10.0.0.0/28", size=30), builders.pool("b", "10.0.0.16/28", size=30))
@@ -27,7 +28,7 @@ STATES: tuple[dict[str, Any], ...] = (
     {"state": State.RELEASED},
 )
 
-TODAY = "2026-11-21"
+TODAY = Days(over="2026-11-21")
 """Every quarantine is over."""
 
 
@@ -59,20 +60,6 @@ def compared(before: tuple[Line, ...], after: tuple[Line, ...]) -> LineChanges:
     return compare_lines(before, plan_with(after), {}, TODAY)
 
 
-def mentioned(changes: LineChanges) -> set[Block]:
-    """Return every block that a comparison mentions."""
-    lines = [
-        *(each.line for each in changes.added),
-        *(each.line for each in (*changes.left, *changes.released)),
-        *changes.vanished,
-    ]
-    for renumber in (*changes.pending, *changes.completed):
-        lines += [*renumber.old, *renumber.new]
-    for each in changes.pool_transfers:
-        lines += each.lines
-    return {line.block for line in lines}
-
-
 def held(lines: tuple[Line, ...]) -> dict[str, Block]:
     return {line.node: line.block for line in lines if line.state is State.HELD}
 
@@ -80,7 +67,7 @@ def held(lines: tuple[Line, ...]) -> dict[str, Block]:
 @given(locks())
 def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
     changes = compared(lines, lines)
-    assert mentioned(changes) == set()
+    assert changes.transitions == ()
     assert changes.counts.unchanged == len(held(lines))
     assert {each.node for each in changes.still_pending} == {
         line.node for line in lines if line.state is State.PENDING
@@ -88,13 +75,13 @@ def test_what_is_the_same_is_no_change(lines: tuple[Line, ...]) -> None:
 
 
 @given(locks(), locks())
-def test_every_line_that_differs_is_mentioned(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
-    """Except lines that were not in use and whose addresses were given out again: this is how they end."""
-    old, new = ({line.block: line for line in lines} for lines in (before, after))
-    differ = {block for block in old.keys() | new.keys() if old.get(block) != new.get(block)}
-    ended = {block for block in old.keys() - new.keys() if any(block.overlaps(other) for other in new)}
-    waited = {block for block in ended if not (old[block].in_use)}
-    assert differ - waited <= mentioned(compared(before, after)) <= differ | set(held(after).values())
+def test_every_line_that_differs_is_in_exactly_one_transition(
+    before: tuple[Line, ...], after: tuple[Line, ...]
+) -> None:
+    changes = compared(before, after).transitions
+    assert Counter(each.before for each in changes if each.before) == Counter(set(before) - set(after))
+    assert Counter(each.after for each in changes if each.after) == Counter(set(after) - set(before))
+    assert all(each.before.block == each.after.block for each in changes if each.before and each.after)
 
 
 @given(locks(), locks())
@@ -112,7 +99,7 @@ def test_a_node_that_held_a_block_and_holds_another_is_renumbered(
 @given(locks(), locks())
 def test_a_line_vanished_if_no_line_lies_over_it(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
     gone = [line for line in before if not any(line.block.overlaps(each.block) for each in after)]
-    assert list(compared(before, after).vanished) == gone
+    assert [each.before for each in compared(before, after).of(Reason.VANISHED)] == gone
 
 
 @given(locks(), locks())
@@ -152,7 +139,7 @@ def test_what_was_given_out_in_its_quarantine_was_released(over: str, wanted: li
         [Line(block=block, pool="a", node="gone", state=State.QUARANTINED, since="2026-11-20")],
         plan_with((Line(block=block, pool="a", node="new"),)),
         {},
-        over,
+        Days(over=over),
     )
     assert [(each.line.node, each.to) for each in changes.released] == [(node, "new") for node in wanted]
     assert [(each.origin, each.of) for each in changes.added] == [("re-used", "gone")]

@@ -49,7 +49,7 @@ from ipamc.read.dump import rules as dump_rules
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.read.table import rules as table_rules
 from ipamc.render import verify
-from ipamc.review import prefixes
+from ipamc.review import lock_law, prefixes
 from ipamc.review.audit import blocks, comparable, flags, nodes, operator, routes, three_ways
 from ipamc.review.audit import pods as audit_pods
 
@@ -95,6 +95,7 @@ MODULES: tuple[ModuleType, ...] = (
     assertion_renumbers,
     address_space,
     prefixes,
+    lock_law,
     comparable,
     blocks,
     nodes,

@@ -9,10 +9,16 @@ import click
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.options import assume_option, clusters_argument, jobs_option
+from ipamc.cli.terminal import say
+from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import find
+from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
+
+DRIVER = "ipamc"
+"""The merge driver that `.gitattributes` names for locks; `ipamc init` configures it."""
 
 
 @click.command(
@@ -49,11 +55,28 @@ def command(
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.model.lock import Consent
-    from ipamc.workspace.environment import today
+    from ipamc.report.findings import format_of
+    from ipamc.workspace.environment import today, variable
 
     day, consent = today(), Consent()
     tasks = [
         ClusterRun(folder=folder, today=day, consent=consent, locked=locked, check=check, assume=assume)
         for folder in find(clusters)
     ]
-    return conclude(compile_all(tasks, jobs), style)
+    code = conclude(compile_all(tasks, jobs), style)
+    if not (check or locked or format_of(style).document or variable("CI")) and _merges_as_text():
+        say("note: git merges locks as text in this clone, which has no merge driver: ipamc init")
+    return code
+
+
+def _merges_as_text() -> bool:
+    """Tell whether the repository names the merge driver for locks, and git does not know it."""
+    top = git.root(".")
+    try:
+        return (
+            top is not None
+            and f"merge={DRIVER}" in disk.read_text(f"{top}/.gitattributes")
+            and not git.has_driver(top, DRIVER)
+        )
+    except (Trouble, OSError, UnicodeDecodeError):  # what is done is done
+        return False

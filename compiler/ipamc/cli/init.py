@@ -142,7 +142,12 @@ def _prepare_repository() -> None:
             "not in a git repository: run 'ipamc init' again once there is one, for the merge drivers",
         )
     else:
-        _say("git config", "merge drivers set" if git.configure(".", DRIVERS) else "unchanged")
+        trunk = git.likely_trunk(".")
+        changed = git.configure(".", {**DRIVERS, **({"ipamc.trunk": trunk} if trunk else {})})
+        _say(
+            "git config",
+            f"merge drivers set{f', and ipamc.trunk: {trunk}' if trunk else ''}" if changed else "unchanged",
+        )
 
 
 def _start(text: str) -> None:

@@ -17,6 +17,7 @@ from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
 from ipamc.cli.terminal import colour, progress, say, show, show_json
+from ipamc.lock.transitions import Reason
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
@@ -71,7 +72,7 @@ def _files(
         ),
     ),
     done="done; with --detailed-exitcode: nothing changes",
-    refused="refused: a cluster was deleted, a line vanished from a lock, a held block changed hands, a published CIDR would not stay, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
+    refused="refused: a cluster was deleted, a line of a lock changed as no verb changes it, a published CIDR would not stay, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
     changed="only with --detailed-exitcode: something changes",
 )
 @clusters_argument
@@ -103,6 +104,11 @@ def _files(
     is_flag=True,
     help="Clusters that only the base has may go; what was applied there stays.",
 )
+@click.option(
+    "--allow-released",
+    is_flag=True,
+    help="Blocks may be given out before their quarantine is over: --release and --rename leave no line of it.",
+)
 @jobs_option
 @assume_option
 @format_option
@@ -115,6 +121,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     detailed_exitcode: bool,
     fail_on: frozenset[str],
     allow_deleted: bool,
+    allow_released: bool,
     jobs: int | None,
     assume: Version | None,
     style: str,
@@ -150,6 +157,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 was=before.renamed.get(folder, ""),
                 neighbours=beside.get(folder),
                 assume=assume,
+                allowed=(Reason.ENDED_EARLY,) if allow_released else (),
                 picture=not PICTURES.isdisjoint({output, *(name for name, _ in files)}),
             )
             for folder in folders
@@ -240,6 +248,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """What a newer Cilium than the known ones is taken for."""
     picture: bool = False
     """The result has a map of the cluster, too."""
+    allowed: tuple[Reason, ...] = ()
+    """What is agreed to though no line shows it."""
 
 
 def run(task: PlanRun) -> ClusterReport:
@@ -275,9 +285,10 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.diff.picture import picture
     from ipamc.review.diff.plan_report import ClusterReport, Status
+    from ipamc.review.lock_law import line_changed
     from ipamc.review.taken_back import taken_back
     from ipamc.workspace.neighbours import refuse_overlaps
-    from ipamc.workspace.plan_base import cluster_base
+    from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Disk
 
     inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
@@ -290,18 +301,22 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     if before is None:
         status, said = Status.NEW, f"{task.revision} has no such cluster"
     elif task.was:
-        status, said = (
-            Status.RENAMED,
-            f"it is {name_of(task.was)} in {task.revision}, and is compared with that",
-        )
+        status = Status.RENAMED
+        said = f"it is {name_of(task.was)} in {task.revision}, and is compared with that"
     phase("comparing")
-    base, plan = before or empty_base(name, compilation.plan.lock.mode), compilation.plan
-    lost = taken_back(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()
+    plan = compilation.plan
+    base = before or empty_base(name, plan.lock.mode)
+    difference = compare(base, compilation, task.today, task.allowed)
+    restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
+    lost = (
+        *line_changed(base.lock, plan, difference.unlawful, restore),
+        *(taken_back(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()),
+    )
     return ClusterReport(
         name=name,
         status=status,
         said=said,
-        difference=compare(base, compilation, task.today),
+        difference=difference,
         findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
         picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.picture else None,
     )
@@ -320,26 +335,16 @@ def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> Clus
 
 
 def _ways_back(base: str, cluster: ClusterReport) -> Iterator[str]:
-    """Yield how to restore lines that vanished or changed hands, and CIDRs that would not stay published."""
+    """Yield why lines and published CIDRs seem to be lost where the branch is behind; else how CIDRs come back."""
+    from ipamc.review.diff.plan_report import published_lost
     from ipamc.workspace.plan_base import behind
 
-    lines = cluster.difference.lines if cluster.difference else None
-    vanished, taken = bool(lines and lines.vanished), bool(lines and lines.taken)
-    lost = lines and any(finding.severity is Severity.ERROR for finding in cluster.findings)
-    name = cluster.name
-    if not (vanished or taken or lost):
+    name, difference = cluster.name, cluster.difference
+    if not difference or not (difference.unlawful or published_lost(cluster)):
         return
     if behind(base):
         yield f"{base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
         yield f"or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
-        return
-    folder = quote(folder_of(name))
-    if lost:
+    elif published_lost(cluster):
+        folder = quote(folder_of(name))
         yield f"what is published stays, as nodes may have blocks of it; a compile that sees it says what to write: git checkout {base} -- {folder}/{disk.RENDERED}, then: ipamc compile {name}"
-    if vanished or taken:
-        rule = (
-            "a line goes only when its addresses are given out again"
-            if vanished
-            else f"a node moves by consent: ipamc lock {name} --renumber NODE, and --settle NODE once it is drained"
-        )
-        yield f"{rule}; to restore it: git checkout {base} -- {folder}/{disk.LOCK}, then: ipamc compile {name}"

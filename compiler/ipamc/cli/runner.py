@@ -128,7 +128,7 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     if task.check:
         line = summary.outdated(changes, task.folder, name) if changes else "up to date"
     else:
-        line = f"{summary.placed(merged.before if merged else inputs.lock, compilation.lock, compilation.plan)}; {summary.written(changes)}"
+        line = f"{summary.placed(compilation.plan)}; {summary.written(changes)}"
     steps: tuple[str, ...] = ()
     if task.consent.settle:
         from ipamc.review.after_settle import after_settle

@@ -30,7 +30,7 @@ def state(line: Line, *, started: bool = False) -> str:
     """
     day = f" {line.since}" if line.since else ""
     part = f", {line.addresses:,} addresses" if line.addresses else ""
-    return f"{line.state}{day}{', moved' if line.moved else ''}{' at start' if started else ''}{part}"
+    return f"{line.state}{day}{', moved' if line.is_former else ''}{' at start' if started else ''}{part}"
 
 
 def about_started(name: str, started: Collection[Block]) -> str:
@@ -91,7 +91,7 @@ def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool |
     """
     record: dict[str, str | bool | int] = {"state": str(line.state)}
     record |= {"since": line.since} if line.since else {}
-    record |= {"moved": True} if line.moved else {}
+    record |= {"moved": True} if line.is_former else {}
     record |= {"addresses": line.addresses} if line.addresses else {}
     return record | ({"atStart": True} if started else {})
 

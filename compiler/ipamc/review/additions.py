@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ipamc.lock.transitions import REFUSED, Reason
 from ipamc.model.diagnostics import count, names
 from ipamc.review.diff import Difference
 from ipamc.review.diff.plan_report import ClusterReport, Status
@@ -41,22 +42,17 @@ def _lines(difference: Difference) -> Iterator[str]:
     moved = {move.node for move in (*lines.pending, *lines.completed)}
     if moved:
         yield f"it renumbers {count(len(moved), 'node')}: {names(moved)}"
-    for what, blocks in (
-        ("quarantined", lines.left),
+    for what, changes in (
+        ("quarantined", lines.of(Reason.LEFT)),
         ("released", lines.released),
-        ("no longer shown by the operator", lines.taken_back),
-        ("given back by use", lines.given_back),
+        ("no longer shown by the operator", lines.of(Reason.TAKEN_BACK)),
+        ("given back by use", lines.of(Reason.GIVEN_BACK)),
+        ("with other single addresses", lines.of(Reason.RESIZED)),
+        ("changed as no verb changes them", lines.of(*REFUSED)),
     ):
-        if blocks:
-            found = names(f"{block.line.node} ({block.line.block})" for block in blocks)
-            yield f"{count(len(blocks), 'block')} {what}: {found}"
-    if lines.resized:
-        resized = names(f"{item.line.node} ({item.line.block})" for item in lines.resized)
-        yield f"{count(len(lines.resized), 'block')} with other single addresses: {resized}"
-    if lines.vanished:
-        yield f"{count(len(lines.vanished), 'line')} vanished from the lock"
-    if lines.taken:
-        yield f"{count(len(lines.taken), 'held block')} changed hands"
+        if changes:
+            found = names(f"{each.line.node} ({each.line.block})" for each in changes)
+            yield f"{count(len(changes), 'block')} {what}: {found}"
     if again := [added for added in lines.added if added.of]:
         found = names(f"{added.line.node} ({added.line.block}, of {added.of})" for added in again)
         yield f"{count(len(again), 'block')} given again: {found}"

@@ -6,13 +6,16 @@ change is decoded once, however many versions have it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
 from ipamc.lock.file import dumps
 from ipamc.lock.record import HEADER, decode_records, line_of
-from ipamc.model.lock import Line, Lock
+from ipamc.lock.transitions import Known, Reason, transitions
+from ipamc.model.cluster import Mode
+from ipamc.model.lock import Line, Lock, State
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -25,6 +28,8 @@ class Step(Struct, frozen=True, kw_only=True):
     subject: str
     added: Sequence[int]
     removed: Sequence[int]
+    reasons: Sequence[Reason]
+    """Why each of `added` came."""
 
 
 class Versions(Struct):
@@ -41,6 +46,8 @@ class Versions(Struct):
     """How many versions are no sound lock."""
     _index: dict[bytes, int] = field(default_factory=dict)
     _now: frozenset[bytes] = frozenset()
+    _holding: Counter[str] = field(default_factory=Counter)
+    """How many blocks each node holds now."""
 
     def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
         """Append a version. One whose rows cannot be read is passed over and counted. O(rows).
@@ -52,7 +59,7 @@ class Versions(Struct):
         added, removed = rows - self._now, self._now - rows
         new = [row for row in sorted(added) if row not in self._index]
         try:
-            HEADER.decode(header)
+            mode = Mode(HEADER.decode(header).mode)
             records = decode_records(b"\n".join(new) + b"\n") if new else []
             lines: list[Line] | None = [line_of(record) for record in records]
         except ValueError:
@@ -62,16 +69,30 @@ class Versions(Struct):
             return
         self._index.update(zip(new, range(len(self.lines), len(self.lines) + len(new)), strict=True))
         self.lines += lines
-        index = self._index
+        come, gone = (sorted([self._index[row] for row in some]) for some in (added, removed))
         step = Step(
             commit=commit,
             second=second,
             subject=subject,
-            added=sorted([index[row] for row in added]),
-            removed=sorted([index[row] for row in removed]),
+            added=come,
+            removed=gone,
+            reasons=self._reasons(come, gone, mode),
         )
         self._now = rows
         self.steps.append(step)
+
+    def _reasons(self, come: Sequence[int], gone: Sequence[int], mode: Mode) -> list[Reason]:
+        before, after = (
+            sorted([self.lines[number] for number in numbers], key=lambda line: line.block)
+            for numbers in (gone, come)
+        )
+        self._holding.update(line.node for line in after if line.state is State.HELD)
+        self._holding -= Counter(line.node for line in before if line.state is State.HELD)
+        if not self.steps:
+            return [Reason.ADDED] * len(come)
+        known = Known(one_block=mode.one_block, present=self._holding)
+        why = {each.after: each.reason for each in transitions(before, after, known)}
+        return [why[self.lines[number]] for number in come]
 
     def add_current(self, lock: Lock, subject: str = "") -> None:
         """Append the current lock, if it differs from the last version."""

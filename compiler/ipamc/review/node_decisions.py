@@ -236,7 +236,7 @@ class Decisions:
         if line.state is State.QUARANTINED:
             return self._of_quarantined(line, after)
         if after.state is State.QUARANTINED:
-            why = "its node moved to its pending block" if after.moved else "its node left the inventory"
+            why = "its node moved to its pending block" if after.is_former else "its node left the inventory"
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
             return "the next compile releases it: Cilium's operator decides here, and the CiliumNodes say otherwise"
@@ -257,7 +257,7 @@ class Decisions:
             return "the next compile gives it back: the node has returned"
         kept = (
             "the node has moved to another block, and this one never returns to it"
-            if line.moved
+            if line.is_former
             else "kept for the node if it returns"
         )
         days = self.cluster.quarantine_days

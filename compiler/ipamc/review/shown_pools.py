@@ -206,7 +206,7 @@ def quarantine_ends(line: Line, days: int) -> str:
 
     A block from which a node was moved is not given out on the day of the move.
     """
-    if days == 0 and line.moved:
+    if days == 0 and line.is_former:
         try:
             return (date.fromisoformat(line.since) + timedelta(days=1)).isoformat()
         except OverflowError:

@@ -52,6 +52,27 @@ def trunk(folder: str) -> str:
     return found.text.strip() or "origin/HEAD"
 
 
+def likely_trunk(folder: str) -> str:
+    """Return the trunk's name for a repository that does not know it; "" where it does, or nothing tells.
+
+    `git clone` writes origin/HEAD, `git remote add` does not: then it is the branch of origin that is called as
+    trunks are, or as the one that is checked out, if that one is.
+    """
+    if commit(folder, trunk(folder)) or "origin" not in remotes(folder):
+        return ""
+    default = run(folder, "config", "--get", "init.defaultBranch").text.strip()
+    usual = [name for name in dict.fromkeys((default, "main", "master")) if name]
+    there = [name for name in usual if commit(folder, f"refs/remotes/origin/{name}")]
+    here = run(folder, "symbolic-ref", "--short", "HEAD").text.strip()
+    found = there or [name for name in usual if name == here]
+    return f"origin/{found[0]}" if found else ""
+
+
+def has_driver(folder: str, name: str) -> bool:
+    """Tell whether git knows a merge driver, from any of its configurations."""
+    return run(folder, "config", "--get", f"merge.{name}.driver").code == 0
+
+
 def show(folder: str, revision: str, path: str) -> bytes | None:
     """Return a file of a revision, by its path below the repository's top; None where there is none.
 

@@ -22,8 +22,6 @@ MOST = 200
 class Onto(Struct, frozen=True, kw_only=True):
     """The result of the merge. Nothing is written."""
 
-    before: bytes | None
-    """Our side: the work tree's lock, or what was taken in its place."""
     lock: bytes | None
     lines: tuple[str, ...]
     """Lines for the user: where the lock was taken from, and which lines were dropped."""
@@ -142,11 +140,10 @@ def onto(folder: str, rev: str) -> Onto:
     if base != commit and not _is_sound(merger.other, merger.shown):
         merger.other = merger.of_commit(commit, DEEPEST)
     if merger.other is None or merger.done or base == commit:
-        return Onto(before=ours, lock=ours, lines=tuple(merger.lines), rev=rev, newcomers=frozenset())
+        return Onto(lock=ours, lines=tuple(merger.lines), rev=rev, newcomers=frozenset())
     before = merger.show(base)
     text = merger.merged(before, ours, merger.other)
     return Onto(
-        before=ours,
         lock=text,
         lines=tuple(merger.lines),
         rev=rev,

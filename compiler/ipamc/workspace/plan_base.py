@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -109,6 +110,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
             source.rendered(folder),
             plan.cluster if same else None,
             plan.lock if same_lock else None,
+            source.day() if isinstance(source, Commit) else "",
         )
     except UnreadableBase as problem:
         raise Trouble(
@@ -133,3 +135,10 @@ def behind(revision: str) -> bool:
     """
     commit = git.commit(".", revision)
     return commit is not None and git.merge_base(".", "HEAD", commit) not in {commit, None}
+
+
+def way_back(revision: str, lock: str, name: str) -> str:
+    """Return how lines of a lock come back that are not as a revision has them; "" is the disk."""
+    if revision and behind(revision):
+        return f"but first: git merge {revision}, which has commits that are not merged here"
+    return f"to restore it: git checkout {revision or 'HEAD'} -- {quote(lock)}, then: ipamc compile {name}"

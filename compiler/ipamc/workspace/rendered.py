@@ -73,6 +73,6 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
         raise Trouble(f"{path} cannot be read: run ipamc compile")
     found: dict[str, list[Block]] = {}
     for line in lock.lines:
-        if line.moved:
+        if line.is_former:
             found.setdefault(line.node, []).append(line.block)
     return found

@@ -128,6 +128,17 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
             elif line.moved and before and before.state is State.HELD and stayed:
                 yield RankedLine(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
 
+    def in_doubt(self, blocks: Iterable[Block]) -> Lines:
+        """Return the new lines in quarantine where no trunk is known: each may be of a block that was published."""
+        return {
+            block: line
+            for block in (() if any(self.trunks) else blocks)
+            for line, _ in self.at(block)
+            if line.state is State.QUARANTINED and self.before(line) is None
+            if block not in self.base
+            or self.base[block] not in (self.ours.get(block), self.theirs.get(block))
+        }
+
     def place(self, ranked: RankedLine) -> tuple[object, ...]:
         """Return what one side alone may fill: a node's place in a state; of several blocks, the new ones."""
         new = ranked.turn == CHANGED and ranked.known and ranked.state is State.HELD
@@ -165,17 +176,25 @@ def resolve(locks: ThreeWay) -> tuple[Lines, list[Dropped]]:
         near[block] += around
     laid = {block: line for block, line in locks.ours.items() if line == locks.theirs.get(block)}
     blocks = every - laid.keys()
+    in_doubt = locks.in_doubt(blocks)
     first: dict[tuple[object, ...], RankedLine] = {}
     refused: list[Dropped] = []
     gained: dict[tuple[Key, int], bool] = {}  # whether a node has any of the blocks that a side gave it
 
-    def over(block: Block) -> Line | None:
-        return next((laid[other] for other in (block, *near[block]) if other in laid), None)
+    def over(block: Block, lines: Lines = laid) -> Line | None:
+        return next((lines[other] for other in (block, *near[block]) if other in lines), None)
 
     for ranked in sorted(ranked for block in blocks for ranked in locks.ranked(block)):
         line, key = ranked.line, (locks.key(ranked.line), ranked.side)
         filled = first.get(locks.place(ranked), ranked)
         holder = over(line.block) or (filled.line if filled.side != ranked.side else None)
+        if (
+            not holder
+            and ranked.known > 1
+            and (left := over(line.block, in_doubt))
+            and left.node != line.node
+        ):
+            holder = left
         if ranked.turn == CHANGED and line.state is State.HELD:
             gained[key] = gained.get(key, False) or not holder
         if not holder and (ranked.turn != UNDONE or not gained.get(key, True)):

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ipamc.lock.transitions import Reason
 from ipamc.lock.utilisation import RangeUse
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
@@ -25,6 +26,8 @@ from ipamc.review.lock_versions import Step, Versions
 _FEW = 16
 """A label that fewer than one node in so many has is written as pairs."""
 _STATES = {State.HELD: 0, State.PENDING: 1, State.QUARANTINED: 2, State.RELEASED: 3}
+
+_REASONS = {reason: number for number, reason in enumerate(Reason)}
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -85,6 +88,7 @@ def _cluster(part: Part) -> dict[str, Any]:
         "lines": _lines(versions.lines, numbers, {name: number for number, name in enumerate(pools)}),
         "current": versions.current,
         "atStart": [number for number, line in enumerate(versions.lines) if line.block in part.started],
+        "reasons": list(Reason),
         "steps": [_step(step) for step in versions.steps],
         "shallow": part.shallow,
         "leftOut": part.left_out,
@@ -166,7 +170,7 @@ def _lines(
         "pool": _runs([pools[line.pool] for line in lines]),
         "state": _runs([_STATES[line.state] for line in lines]),
         "since": [[number, line.since] for number, line in enumerate(lines) if line.since],
-        "moved": [number for number, line in enumerate(lines) if line.moved],
+        "moved": [number for number, line in enumerate(lines) if line.is_former],
         "addresses": [[number, line.addresses] for number, line in enumerate(lines) if line.addresses],
     }
 
@@ -183,6 +187,7 @@ def _step(step: Step) -> dict[str, Any]:
         "subject": step.subject,
         "added": list(_ranges(step.added)),
         "removed": list(_ranges(step.removed)),
+        "why": _runs([_REASONS[reason] for reason in step.reasons]),
     }
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ipamc.lock.transitions import Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.lock import Line
 from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
 from ipamc.review.diff import Difference, Setting
 from ipamc.review.diff.aggregates import AggregateChange
-from ipamc.review.diff.line_changes import AddedBlock, Counts, FormerBlock, Renumber
+from ipamc.review.diff.lock_lines import AddedBlock, Counts, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 from ipamc.review.diff.pools import Capacity, Field
 from ipamc.review.diff.rendered import Flag
@@ -47,20 +48,24 @@ def _difference(difference: Difference) -> dict[str, Any]:
     return {
         "nodes": _counts(lines.counts),
         "added": [_added(block) for block in lines.added],
-        "left": [_former(block) for block in lines.left],
-        "released": [_former(block) for block in lines.released],
-        "takenBack": [_former(block) for block in lines.taken_back],
-        "givenBack": [_former(block) for block in lines.given_back],
-        "resized": [{**_line(item.line), "before": item.before or None} for item in lines.resized],
+        "left": [_former(line) for line in lines.of(Reason.LEFT)],
+        "released": [_former(line) for line in lines.released],
+        "takenBack": [_former(line) for line in lines.of(Reason.TAKEN_BACK)],
+        "givenBack": [_former(line) for line in lines.of(Reason.GIVEN_BACK)],
+        "resized": [
+            {**_line(found.line), "before": (found.before and found.before.addresses) or None}
+            for found in lines.of(Reason.RESIZED)
+        ],
         "renumbered": [
             *(_renumber(renumber, "settled") for renumber in lines.completed),
             *(_renumber(renumber, "pending") for renumber in lines.pending),
             *(_renumber(renumber, "pending as before") for renumber in lines.still_pending),
         ],
-        "vanished": [_line(line) for line in lines.vanished],
+        "vanished": [_line(found.line) for found in lines.of(Reason.VANISHED)],
         "taken": [
-            {"line": _line(item.line), "by": {"node": item.by.node, "block": str(item.by.block)}}
-            for item in lines.taken
+            {"line": _line(found.before or now), "by": {"node": now.node, "block": str(now.block)}}
+            for found in lines.of(Reason.TAKEN)
+            for now in [found.other or found.line]
         ],
         "misplaced": [
             {
@@ -128,9 +133,9 @@ def _added(added: AddedBlock) -> dict[str, str | bool | int]:
     return {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
 
 
-def _former(block: FormerBlock) -> dict[str, str | bool | int]:
-    before = {"was": str(block.before.state)} if block.before else {}
-    return {**_line(block.line), **before, **({"to": block.to} if block.to else {})}
+def _former(found: Transition) -> dict[str, str | bool | int]:
+    before = {"was": str(found.before.state)} if found.before else {}
+    return {**_line(found.line), **before, **({"to": found.to} if found.to else {})}
 
 
 def _renumber(renumber: Renumber, stage: str) -> dict[str, Any]:

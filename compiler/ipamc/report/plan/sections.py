@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
 from ipamc.report.aggregates.text import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.line_changes import FormerBlock, Renumber
+from ipamc.review.diff.lock_lines import Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
@@ -24,6 +25,14 @@ SHOWN = 20
 NEXT_STEP = (
     "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
 )
+
+
+_UNLAWFUL = {
+    Reason.VANISHED: "vanished from the lock: the base has these lines, and no line covers any of their addresses now",
+    Reason.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, and none keeps the block",
+    Reason.ENDED_EARLY: "out of quarantine early: other nodes have these addresses before its days are over",
+    Reason.DAY_CHANGED: "in quarantine since a day that cannot be",
+}
 
 
 class Sign(enum.StrEnum):
@@ -104,20 +113,8 @@ def sections(difference: Difference) -> Iterator[Section]:
 
 def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
-    yield Section(
-        title="vanished from the lock: the base has these lines, and no line covers any of their addresses now",
-        head=("node", "block", "pool", "it was"),
-        rows=tuple((line.node, str(line.block), line.pool, state(line)) for line in lines.vanished),
-        sign=Sign.URGENT,
-    )
-    yield Section(
-        title="changed hands without consent: no line of the base is pending for these nodes, and none keeps the block",
-        head=("node", "block", "has now", "block"),
-        rows=tuple(
-            (item.line.node, str(item.line.block), item.by.node, str(item.by.block)) for item in lines.taken
-        ),
-        sign=Sign.URGENT,
-    )
+    for reason in REFUSED:
+        yield _former(_UNLAWFUL[reason], lines.of(reason), Sign.URGENT)
     yield Section(
         title="steps, in this order (ipamc runbook CLUSTER has them with checks)",
         head=("step", "what to do"),
@@ -142,26 +139,21 @@ def _sections(difference: Difference) -> Iterator[Section]:
     )
     yield from _cluster(difference)
     yield from _configuration(difference)
-    yield _former("quarantined", lines.left)
-    yield _former("released", lines.released)
-    yield _former("given back, quarantined", lines.given_back)
+    yield _former("quarantined", lines.of(Reason.LEFT))
+    yield _former("released", lines.of(Reason.RELEASED, Reason.CANCELLED))
+    yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
+    resized = lines.of(Reason.RESIZED)
     yield Section(
         title="single addresses",
         head=("node", "block", "base", "", "now"),
         rows=tuple(
-            (
-                item.line.node,
-                str(item.line.block),
-                f"{item.before:,}" if item.before else "all",
-                ARROW,
-                f"{item.line.addresses:,}" if item.line.addresses else "all",
-            )
-            for item in lines.resized
+            (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
+            for found in resized
         ),
         sign=Sign.CHANGED,
-        about=names(item.line.node for item in lines.resized),
+        about=names(found.line.node for found in resized),
     )
-    yield _former("taken back by Cilium's operator", lines.taken_back)
+    yield _former("taken back by Cilium's operator", lines.of(Reason.TAKEN_BACK))
     yield Section(
         title="added",
         head=("node", "block", "pool", "origin"),
@@ -294,24 +286,32 @@ def _blocks(lines: tuple[Line, ...]) -> str:
     return ", ".join(str(line.block) for line in lines) or NONE
 
 
-def _former(title: str, blocks: tuple[FormerBlock, ...]) -> Section:
+def _addresses(line: Line | None) -> str:
+    return f"{line.addresses:,}" if line and line.addresses else "all"
+
+
+def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOVED) -> Section:
     rows = tuple(
         (
-            block.line.node,
-            str(block.line.block),
-            block.line.pool or NONE,
-            state(block.before) if block.before else NONE,
+            (found.before or found.line).node,
+            str(found.line.block),
+            found.line.pool or NONE,
+            state(found.before) if found.before else NONE,
             ARROW,
-            f"node {block.to} has its addresses" if block.to else state(block.line),
+            f"node {found.to} has its addresses"
+            if found.to
+            else state(found.after)
+            if found.after
+            else "no line has its addresses",
         )
-        for block in blocks
+        for found in changes
     )
     return Section(
         title=title,
         head=("node", "block", "pool", "base", "", "now"),
         rows=rows,
-        sign=Sign.REMOVED,
-        about=names(block.line.node for block in blocks),
+        sign=sign,
+        about=names(found.line.node for found in changes),
     )
 
 

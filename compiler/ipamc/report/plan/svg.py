@@ -8,16 +8,17 @@ large plan is cut; the text of the plan has everything.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
+from ipamc.lock.transitions import Reason
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, address_text
 from ipamc.model.diagnostics import count
-from ipamc.model.lock import Line, State
+from ipamc.model.lock import Line
 from ipamc.report.plan.sections import headline
 from ipamc.report.terminal_text import visible
 from ipamc.review.diff.picture import Picture
@@ -86,8 +87,13 @@ def render(report: PlanReport) -> str:
 
 def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
     before, after = found.before.lines, found.map.lock.lines
-    was, now = _states(before), _states(after)
-    changed = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
+    changed = {
+        (line.block, line.node)
+        for each in found.changes
+        if each.reason not in {Reason.REPOOLED, Reason.RESIZED}
+        for line in (each.before, each.after)
+        if line
+    }
     if not changed:
         return
     drawing.y += 6
@@ -109,10 +115,6 @@ def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
             _range(drawing, pool.use, block, apart, (before, after), inside[block])
     if outside:
         drawing.text(f"{count(outside, 'change')} outside the pools", sort="soft")
-
-
-def _states(lines: Iterable[Line]) -> dict[Key, tuple[State, bool]]:
-    return {(line.block, line.node): (line.state, line.moved) for line in lines}
 
 
 def _range(

@@ -8,12 +8,13 @@ cluster has. `plan_report` puts several clusters together, and says why a plan i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.lock.file import parse
+from ipamc.lock.transitions import REFUSED, Days, Reason, Transition
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
@@ -25,8 +26,7 @@ from ipamc.read.read import read
 from ipamc.read.rendered import Rendered
 from ipamc.review.diff.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.leaving import Leaving, leaving
-from ipamc.review.diff.line_changes import LineChanges
-from ipamc.review.diff.lock_lines import compare_lines
+from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import Files, Flag, compare_flags, compare_trees
@@ -46,6 +46,8 @@ class ClusterBase(Struct, frozen=True, kw_only=True):
     rendered: Rendered = Rendered()
     new: bool = False
     """The base has no such cluster."""
+    day: str = ""
+    """On which it was committed, ISO 8601 in UTC; "" for what is on the disk."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -60,6 +62,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     """Everything that a plan shows of one cluster."""
 
     lines: LineChanges
+    unlawful: tuple[Transition, ...]
+    """What no verb does to a line, and nobody agreed to: the plan is refused."""
     misplaced: tuple[Misplaced, ...]
     """In the head, changed or not."""
     steps: tuple[str, ...]
@@ -81,21 +85,9 @@ class Difference(Struct, frozen=True, kw_only=True):
     @property
     def changed(self) -> bool:
         """Return whether the lock, the pools, a flag or a rendered file differs."""
-        lines = self.lines
-        moved = (
-            lines.added
-            or lines.left
-            or lines.released
-            or lines.pending
-            or lines.completed
-            or lines.vanished
-            or lines.pool_transfers
-            or lines.taken_back
-            or lines.given_back
-            or lines.resized
-        )
+        lines = self.lines.transitions
         return bool(
-            moved or self.settings or self.flags or self.pools or self.files.written or self.files.removed
+            lines or self.settings or self.flags or self.pools or self.files.written or self.files.removed
         )
 
 
@@ -104,12 +96,16 @@ class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not
 
 
 def read_base(
-    inputs: Inputs, rendered: Mapping[str, bytes], head: Cluster | None = None, written: Lock | None = None
+    inputs: Inputs,
+    rendered: Mapping[str, bytes],
+    head: Cluster | None = None,
+    written: Lock | None = None,
+    day: str = "",
 ) -> ClusterBase:
     """Return the base of these inputs.
 
     `head`: the compiled cluster, if its documents are the same; `written`: the lock that was compiled, if its
-    file is the same. They are not read again. Raises UnreadableBase.
+    file is the same. They are not read again. `day`: of the commit. Raises UnreadableBase.
     """
     was = Rendered(rendered, f"{inputs.folder}/rendered")
     if inputs.lock is None:
@@ -126,7 +122,7 @@ def read_base(
         raise UnreadableBase(found[0].message)
     if written is not None:
         lock = replace(lock, lines=written.written, written=written.written)
-    return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=was)
+    return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=was, day=day)
 
 
 def empty_base(name: str, mode: Mode) -> ClusterBase:
@@ -152,10 +148,12 @@ def _cluster(inputs: Inputs) -> Cluster | None:
         return None
 
 
-def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
+def compare(
+    before: ClusterBase, after: Compilation, today: str, allowed: Collection[Reason] = ()
+) -> Difference:
     """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
 
-    O(n log n) in lines.
+    `allowed`: what is agreed to though no line shows it. O(n log n) in lines.
     """
     plan = after.plan
     room = capacity(before.cluster, before.lock, plan.cluster, plan.lock, today)
@@ -164,13 +162,14 @@ def compare(before: ClusterBase, after: Compilation, today: str) -> Difference:
     in_order = steps(before.lock, before.cluster, plan)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     given = before.rendered.blocks if plan.operator_pools else frozenset()
-    free_since = last_day(today, plan.cluster.quarantine_days)
-    lines = compare_lines(before.lock.lines, plan, why, free_since, given)
+    days = Days(today=today, over=last_day(today, plan.cluster.quarantine_days), base=before.day)
+    lines = compare_lines(before.lock.lines, plan, why, days, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
     flags = compare_flags(trees)
     return Difference(
         lines=lines,
+        unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
         steps=(*in_order, *moves(plan, moved)),
         restarts=restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=bool(in_order))

@@ -1,8 +1,8 @@
-"""The lines of two locks, compared: what was added, left, released, renumbered or vanished.
+"""The transitions of a lock's lines as a plan shows them: with where new blocks come from, and renumbers by node.
 
-A line that is the same costs one look-up. A compile records its own decisions (`Plan.origins`). Decisions
-between the base and the head are derived from the lines, the pins and the inventory: a block that the
-inventory shows is then called adopted, even if the compiler placed it.
+A compile records its own decisions (`Plan.origins`). Decisions between the base and the head are derived from the
+lines, the pins and the inventory: a block that the inventory shows is then called adopted, even if the compiler
+placed it.
 """
 
 from __future__ import annotations
@@ -11,214 +11,224 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-import msgspec
+from msgspec import Struct
 
-from ipamc.model.address_sets import lines_over
+from ipamc.lock.transitions import Days, Known, Reason, Transition, renumbered, transitions
 from ipamc.model.cidr import Block
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Origin, Plan
-from ipamc.review.diff.line_changes import (
-    AddedBlock,
-    Counts,
-    FormerBlock,
-    LineChanges,
-    PoolTransfer,
-    Renumber,
-    ResizedBlock,
-)
-from ipamc.review.diff.taken import taken_blocks
-from ipamc.review.renumbered import renumbered
+
+
+class AddedBlock(Struct, frozen=True, kw_only=True):
+    """A block that its node did not hold before."""
+
+    line: Line
+    origin: Origin
+    """Any but RENUMBER."""
+    of: str = ""
+    """Another node that has these addresses in the base's lock."""
+
+
+class Renumber(Struct, frozen=True, kw_only=True):
+    """A node whose block changes, or is to change."""
+
+    node: str
+    old: tuple[Line, ...]
+    """The blocks that it holds until it moves, or held. By family and address, as `new`."""
+    new: tuple[Line, ...]
+    """Empty if the node lost a block and got none."""
+    why: str
+    moves: bool = False
+    """Of a completed one: the node runs, and nothing shows its new blocks yet, so it is still to move."""
+
+
+class PoolTransfer(Struct, frozen=True, kw_only=True):
+    """Lines whose range belongs to another pool now, or to one of another name: no node moves."""
+
+    before: str
+    after: str
+    lines: tuple[Line, ...]
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """Nodes, each counted once."""
+
+    renumbered: int
+    """As `renumbered` counts them."""
+    added: int
+    """They have a new block, and are not renumbered."""
+    left: int
+    """They held a block at the base and hold none now.
+
+    Without renamed nodes, and those whose line vanished.
+    """
+    vanished: int
+    unchanged: int
+    """They hold the same blocks as at the base."""
+
+
+class LineChanges(Struct, frozen=True, kw_only=True):
+    """What became of every line. Tuples are in order of family and address, renumbers in order of node."""
+
+    transitions: tuple[Transition, ...] = ()
+    added: tuple[AddedBlock, ...] = ()
+    pending: tuple[Renumber, ...] = ()
+    """New pending lines."""
+    still_pending: tuple[Renumber, ...] = ()
+    """Lines that were pending in the base: no change, but every plan lists them."""
+    completed: tuple[Renumber, ...] = ()
+    """The node no longer holds its old block."""
+    counts: Counts
+
+    def of(self, *reasons: Reason) -> tuple[Transition, ...]:
+        """Return the transitions for these reasons."""
+        return tuple([each for each in self.transitions if each.reason in reasons])
+
+    @property
+    def released(self) -> tuple[Transition, ...]:
+        """The blocks whose addresses can be given out, or were, before a quarantine was over."""
+        return self.of(Reason.RELEASED, Reason.CANCELLED, Reason.ENDED_EARLY)
+
+    @property
+    def pool_transfers(self) -> tuple[PoolTransfer, ...]:
+        """The lines that are in another pool, by the names of both."""
+        groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        for each in self.of(Reason.REPOOLED, Reason.RESIZED):
+            if each.before and each.before.pool != each.line.pool:
+                groups[each.before.pool, each.line.pool].append(each.line)
+        return tuple(
+            PoolTransfer(before=before, after=after, lines=tuple(lines))
+            for (before, after), lines in sorted(groups.items())
+        )
+
+
+def changes_of(
+    before: Sequence[Line],
+    plan: Plan,
+    days: Days = Days(),  # noqa: B008 - frozen, and without a day
+    published: Collection[Block] = frozenset(),
+) -> tuple[Transition, ...]:
+    """Return the transitions from a lock to a plan. `published`: blocks that the base rendered for nodes."""
+    return _Comparison(before, plan, days, published).transitions
 
 
 def compare_lines(
     before: Sequence[Line],
     plan: Plan,
     why_pending: Mapping[Block, str],
-    quarantined_after: str,
+    days: Days,
     published: Collection[Block] = frozenset(),
 ) -> LineChanges:
     """Return what became of the base's lines, and where the head's lines come from. O(n log n).
 
-    `why_pending`: why a held block is misplaced. `quarantined_after`: lines whose quarantine began on this
-    day or before are given out again without consent. `published`: blocks that the base rendered for nodes.
+    `why_pending`: why a held block is misplaced. `published`: blocks that the base rendered for nodes.
     """
-    comparison = _Comparison(before, plan, published)
+    comparison = _Comparison(before, plan, days, published)
     pending, still_pending = comparison.pending(why_pending)
     added = tuple(comparison.added())
-    left, released, vanished = comparison.former(quarantined_after)
-    renamed = {block.of for block in added if block.origin is Origin.RENAMED}
-    moved = renumbered(
-        comparison.ended,
-        comparison.begun,
-        comparison.present,
-        plan.operator_pools,
-        one_block=plan.cluster.mode.one_block,
-    )
-    moved |= {item.line.node for item in comparison.taken} & comparison.present
+    changes, present = comparison.transitions, set(plan.held)
+    moved = renumbered(changes, present)
     joined = {block.line.node for block in added} - moved
-    lost = {line.node for line in vanished if line.node not in comparison.present}
+    vanished = {each.line.node for each in changes if each.reason is Reason.VANISHED}
+    gone = {each.line.node for each in changes if each.leaves} - present - vanished
     return LineChanges(
+        transitions=changes,
         added=added,
-        left=left,
-        released=released,
         pending=pending,
         still_pending=still_pending,
         completed=tuple(comparison.completed()),
-        vanished=vanished,
-        taken=comparison.taken,
-        pool_transfers=comparison.pool_transfers(),
-        taken_back=comparison.former_of_operator(),
-        given_back=_in_order(
-            FormerBlock(line=comparison.new[line.block], before=line) for line in comparison.given_back
-        ),
-        resized=comparison.resized,
         counts=Counts(
             renumbered=len(moved),
             added=len(joined),
-            # Who left holds nothing now, so each of its lines has ended.
-            left=len(
-                {line.node for line in comparison.ended if line.state is State.HELD}
-                - comparison.present
-                - renamed
-                - lost
-            ),
-            vanished=len({line.node for line in vanished}),
-            unchanged=len(comparison.present) - len(comparison.present & (moved | joined)),
+            left=len(gone),
+            vanished=len(vanished),
+            unchanged=len(present) - len(present & (moved | joined)),
         ),
     )
 
 
 class _Comparison:
-    """The lines that differ, and those of them that replace each other."""
+    """The transitions, and those of them that replace each other."""
 
-    def __init__(self, before: Sequence[Line], plan: Plan, published: Collection[Block]) -> None:
-        self.plan = plan
-        self.old = {line.block: line for line in before}
-        self.new = {line.block: line for line in plan.lock.lines}
-        self.before = before
-        self.present = set(plan.held)
-        pairs = [
-            (line, now)
-            for line in before
-            if (now := self.new.get(line.block)) is not line and now != line  # most are the same object
-        ]
-        self.resized = tuple(
-            ResizedBlock(line=now, before=was.addresses)
-            for was, now in pairs
-            if now and now.state is State.HELD and now.addresses != was.addresses and _same(was, now)
+    def __init__(self, before: Sequence[Line], plan: Plan, days: Days, published: Collection[Block]) -> None:
+        self.plan, self.published = plan, published
+        self.one_block = plan.cluster.mode.one_block
+        known = Known(
+            one_block=self.one_block,
+            present=plan.held,
+            inventory=frozenset(node.name for node in plan.cluster.nodes),
+            days=days,
+            operator_pools=plan.operator_pools,
+            followed=self._is_followed,
         )
-        self._moved_pools = [
-            (was, now) for was, now in pairs if now and now.pool != was.pool and _same(was, now)
-        ]
-        self.ended = [line for line, now in pairs if not (now and _same(line, now))]
-        self.begun = [
-            line
-            for line in plan.lock.lines
-            if (was := self.old.get(line.block)) is not line and not (was and _same(was, line))
-        ]
-        shown = self._shown if plan.operator_pools else frozenset()
-        self.taken = tuple(taken_blocks(before, self.ended, plan, shown, published))
-        taken = {item.line.block for item in self.taken}
-        left = [line for line in self.ended if line.state is State.HELD and line.node in self.present]
-        given_out = [line for line in left if line.pool in plan.operator_pools and line.block not in taken]
-        back = {line.block for line in given_out if not self._moved(line)}
-        self.gained = self._by_group(line for line in self.begun if line.state is State.HELD)
-        lost = self._by_group(line for line in left if line.block not in back)
-        self.given_back = [
-            line
-            for group, some in lost.items()
-            if group not in self.gained and not plan.cluster.mode.one_block
-            for line in some
-            if self._moved(line) and any(_in_group(held, group) for held in plan.held.get(line.node, ()))
-        ]
-        unneeded = {line.block for line in self.given_back}
-        lost = {group: [line for line in some if line.block not in unneeded] for group, some in lost.items()}
-        self.lost = {group: some for group, some in lost.items() if some}
-        self.replaced = {line.block for some in self.lost.values() for line in some} | unneeded
-        freed = (self.old.get(line.block) for line in self.begun if line.state is State.RELEASED)
-        back |= {line.block for line in freed if line and line.pool in plan.operator_pools}
-        given = (line for line in self.ended if line.since and line.pool in plan.operator_pools)
-        back |= {line.block for line in given if self._of_others(line)}
-        self.taken_back = [line for line in before if line.block in back] if back else []
-        self.replaced |= back
+        self.transitions = transitions(before, plan.lock.lines, known)
+        self.lost = self._by_key(each for each in self.transitions if each.loses(plan.held))
+        self.gained = self._by_key(each for each in self.transitions if each.gains)
 
-    def _of_others(self, line: Line) -> bool:
-        """Tell whether another node has a block now."""
-        now = self.new.get(line.block)
-        return now is not None and now.node != line.node
-
-    def _moved(self, line: Line) -> bool:
-        """Tell whether the node moved away from a block by consent."""
-        now = self.new.get(line.block)
-        return now is not None and now.node == line.node and now.moved
-
-    def _by_group(self, lines: Iterable[Line]) -> dict[Key, list[Line]]:
-        groups: dict[Key, list[Line]] = defaultdict(list)
-        for line in lines:
-            now = self.new.get(line.block)
-            pool = "" if self.plan.cluster.mode.one_block else now.pool if now else line.pool
-            groups[line.node, line.block.family, pool].append(line)
+    def _by_key(self, changes: Iterable[Transition]) -> dict[Key, list[Transition]]:
+        groups: dict[Key, list[Transition]] = defaultdict(list)
+        for each in changes:
+            groups[each.key(one_block=self.one_block)].append(each)
         return groups
+
+    @cached_property
+    def _shown(self) -> set[tuple[str, Block]]:
+        """Return the blocks that the inventory shows, each with its node."""
+        evidence = Evidence(self.plan.cluster)
+        return {(shown.node, shown.block) for node in self.plan.cluster.nodes for shown in evidence.of(node)}
+
+    @cached_property
+    def _showing(self) -> set[str]:
+        return {node for node, _ in self._shown}
+
+    def _is_followed(self, line: Line, over: Iterable[Line]) -> bool:
+        """Tell whether a block is the operator's, and CiliumNodes show that the node lost it, or who has it.
+
+        What was rendered was not the operator's.
+        """
+        if line.pool not in self.plan.operator_pools or line.block in self.published:
+            return False
+        lost = line.node in self._showing and (line.node, line.block) not in self._shown
+        return lost or all((other.node, other.block) in self._shown for other in over)
 
     def completed(self) -> Iterator[Renumber]:
         planned = {node.name for node in self.plan.cluster.nodes if node.planned} if self.lost else ()
-        for group, old in sorted(self.lost.items()):
-            new = self.gained.get(group, [])
-            shown = {(line.node, line.block) for line in new} <= self._shown
-            moves = self._is_settled(old[0], new) and not shown and group[0] not in planned
-            why = self._why_completed(old[0], new, moves=moves)
-            yield Renumber(node=group[0], old=tuple(old), new=tuple(new), why=why, moves=moves)
-
-    def _was_pending(self, new: list[Line]) -> bool:
-        return any(
-            (was := self.old.get(line.block)) and was.state is State.PENDING and was.node == line.node
-            for line in new
-        )
-
-    def _is_settled(self, old: Line, new: list[Line]) -> bool:
-        """Return whether the lines record that a node has left its block by consent."""
-        now = self.new.get(old.block)
-        return self._was_pending(new) or bool(now and now.moved)
-
-    def _why_completed(self, old: Line, new: list[Line], *, moves: bool) -> str:
-        now = self.new.get(old.block)
-        if self._was_pending(new):
-            return "it was pending, and is settled" + (
-                ": the node moves with the next apply" if moves else ""
+        for key, old in sorted(self.lost.items()):
+            new = self.gained.get(key, [])
+            was_pending = any(each.before and each.before.state is State.PENDING for each in new)
+            settled = was_pending or old[0].line.is_former
+            shown = {(each.line.node, each.line.block) for each in new} <= self._shown
+            moves = settled and not shown and key[0] not in planned
+            yield Renumber(
+                node=key[0],
+                old=tuple([each.before for each in old if each.before]),
+                new=tuple([each.line for each in new]),
+                why=_why_lost(old[0], was_pending=was_pending)
+                + (": the node moves with the next apply" if moves else ""),
+                moves=moves,
             )
-        if now and now.state is State.QUARANTINED:
-            return (
-                f"renumbered by consent since the base{': the node moves with the next apply' if moves else ''}"
-                if now.moved
-                else "its block is in quarantine"
-            )
-        if now and now.state is State.RELEASED:
-            return "its block was released"
-        if taken := [
-            line.node for line in lines_over(self.plan.lock.lines, old.block) if line.node != old.node
-        ]:
-            return f"node {taken[0]} has its addresses now, and no line records a consent"
-        return (
-            "its addresses are in another of its own blocks now"
-            if lines_over(self.plan.lock.lines, old.block)
-            else "its line vanished from the lock"
-        )
 
     def pending(self, why: Mapping[Block, str]) -> tuple[tuple[Renumber, ...], tuple[Renumber, ...]]:
-        begun = {line.block for line in self.begun}
-        groups = self._by_group(line for line in self.plan.lock.lines if line.state is State.PENDING)
-        held = self._by_group(
-            line for node in {group[0] for group in groups} for line in self.plan.held.get(node, ())
+        begun = {each.line.block for each in self.transitions if each.begins}
+        groups = self._grouped(line for line in self.plan.lock.lines if line.state is State.PENDING)
+        held = self._grouped(
+            line for node in {key[0] for key in groups} for line in self.plan.held.get(node, ())
         )
         pending: list[Renumber] = []
         still_pending: list[Renumber] = []
-        for group, new in sorted(groups.items()):
-            old = held.get(group, [])
+        for key, new in sorted(groups.items()):
+            old = held.get(key, [])
             reason = next((why[line.block] for line in old if line.block in why), "") or self._aim(old, new)
-            renumber = Renumber(node=group[0], old=tuple(old), new=tuple(new), why=reason)
+            renumber = Renumber(node=key[0], old=tuple(old), new=tuple(new), why=reason)
             (pending if any(line.block in begun for line in new) else still_pending).append(renumber)
         return tuple(pending), tuple(still_pending)
+
+    def _grouped(self, lines: Iterable[Line]) -> dict[Key, list[Line]]:
+        groups: dict[Key, list[Line]] = defaultdict(list)
+        for line in lines:
+            groups[line.key(one_block=self.one_block)].append(line)
+        return groups
 
     def _aim(self, old: list[Line], new: list[Line]) -> str:
         """Say where a node moves whose old block is not misplaced."""
@@ -238,98 +248,39 @@ class _Comparison:
         )
 
     def added(self) -> Iterator[AddedBlock]:
-        for group, lines in self.gained.items():
-            for line in lines if group not in self.lost else ():
-                had = [was for was in lines_over(self.before, line.block) if was.node != line.node]
-                origin = self._origin(line, had)
-                yield AddedBlock(line=line, origin=origin, of=had[0].node if had else "")
+        for key, changes in self.gained.items():
+            for each in changes if key not in self.lost else ():
+                yield AddedBlock(line=each.line, origin=self._origin(each), of=each.of)
 
-    def _origin(self, line: Line, had: list[Line]) -> Origin:
+    def _origin(self, new: Transition) -> Origin:
+        line = new.line
         decided = self.plan.origins.get(line.block)
         if decided and decided is not Origin.RENUMBER:
             return decided
-        was = self.old.get(line.block)
-        if was and was.node == line.node and was.state is not State.RELEASED:
+        if new.reason in {Reason.RETURNED, Reason.SETTLED}:
             return Origin.RETURNED
-        if line.pool in self.plan.operator_pools and (line.node, line.block) in self._shown:
+        shown = (line.node, line.block) in self._shown
+        if shown and line.pool in self.plan.operator_pools:
             return Origin.ADOPTED
-        if was and was.in_use and was.node not in self.present:
+        if new.reason is Reason.RENAMED:
             return Origin.RENAMED
         if self._pinned(line):
             return Origin.PIN
-        if (line.node, line.block) in self._shown:
+        if shown:
             return Origin.ADOPTED
-        return Origin.RE_USED if had else Origin.FIRST_FIT
-
-    @cached_property
-    def _shown(self) -> set[tuple[str, Block]]:
-        """Return the blocks that the inventory shows, each with its node."""
-        evidence = Evidence(self.plan.cluster)
-        return {(shown.node, shown.block) for node in self.plan.cluster.nodes for shown in evidence.of(node)}
-
-    def former(
-        self, quarantined_after: str
-    ) -> tuple[tuple[FormerBlock, ...], tuple[FormerBlock, ...], tuple[Line, ...]]:
-        """Return what is left, what is released, and what vanished.
-
-        Addresses that were given out during their quarantine were released in between.
-        """
-        left = [
-            FormerBlock(line=line, before=self.old.get(line.block))
-            for line in self.begun
-            if line.state is State.QUARANTINED and line.block not in self.replaced
-        ]
-        released = [
-            FormerBlock(line=line, before=self.old.get(line.block))
-            for line in self.begun
-            if line.state is State.RELEASED and line.block not in self.replaced
-        ]
-        vanished = []
-        for line in self.ended:
-            over = lines_over(self.plan.lock.lines, line.block)
-            if not over:
-                vanished.append(line)
-            elif line.block in self.replaced:
-                continue
-            elif line.since > quarantined_after and over[0].node != line.node:
-                released.append(FormerBlock(line=line, before=line, to=over[0].node))
-            elif line.block not in self.new and line.block not in self.replaced and line.in_use:
-                some = released if line.node in self.present else left
-                some.append(FormerBlock(line=line, before=line, to=over[0].node))
-        return _in_order(left), _in_order(released), tuple(vanished)
-
-    def former_of_operator(self) -> tuple[FormerBlock, ...]:
-        """Return the blocks that the operator took back, each with the node that has its addresses now."""
-        found = []
-        for line in self.taken_back:
-            over = [
-                other for other in lines_over(self.plan.lock.lines, line.block) if other.node != line.node
-            ]
-            now = self.new.get(line.block)
-            mine = now if now and now.node == line.node else line
-            found.append(FormerBlock(line=mine, before=line, to=over[0].node if over else ""))
-        return _in_order(found)
-
-    def pool_transfers(self) -> tuple[PoolTransfer, ...]:
-        groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
-        for was, now in self._moved_pools:
-            groups[was.pool, now.pool].append(now)
-        return tuple(
-            PoolTransfer(before=before, after=after, lines=tuple(lines))
-            for (before, after), lines in sorted(groups.items())
-        )
+        return Origin.RE_USED if new.of else Origin.FIRST_FIT
 
 
-def _same(was: Line, now: Line) -> bool:
-    """Return whether a line is the same but for the name of its pool, and how many of its addresses are rendered."""
-    return was == now or (
-        was.node == now.node and msgspec.structs.replace(was, pool=now.pool, addresses=now.addresses) == now
-    )
-
-
-def _in_group(line: Line, group: Key) -> bool:
-    return line.key(one_block=False) == group
-
-
-def _in_order(blocks: Iterable[FormerBlock]) -> tuple[FormerBlock, ...]:
-    return tuple(sorted(blocks, key=lambda block: block.line.block))
+def _why_lost(lost: Transition, *, was_pending: bool) -> str:
+    if was_pending:
+        return "it was pending, and is settled"
+    now = lost.after
+    if now and now.state is State.QUARANTINED:
+        return "renumbered by consent since the base" if now.is_former else "its block is in quarantine"
+    if now and now.state is State.RELEASED:
+        return "its block was released"
+    if lost.other and lost.other.node != lost.line.node:
+        return f"node {lost.other.node} has its addresses now, and no line records a consent"
+    if lost.reason is Reason.VANISHED:
+        return "its line vanished from the lock"
+    return "its addresses are in another of its own blocks now"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ipamc.lock.file import dumps
+from ipamc.lock.transitions import Transition
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.review.address_map import ClusterMap, map_of
+from ipamc.review.diff.lock_lines import changes_of
 from ipamc.review.lock_versions import Versions, versions_of
 
 
@@ -17,6 +19,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     map: ClusterMap
     """After it."""
     before: Lock
+    changes: tuple[Transition, ...]
     lock_path: str
 
     @property
@@ -31,4 +34,4 @@ class Picture(Struct, frozen=True, kw_only=True):
 def picture(plan: Plan, before: Lock, lock_path: str, today: str) -> Picture:
     """Return the picture of a plan."""
     mapped = map_of(plan.cluster, plan.lock, plan.wants, today)
-    return Picture(map=mapped, before=before, lock_path=lock_path)
+    return Picture(map=mapped, before=before, changes=changes_of(before.lines, plan), lock_path=lock_path)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
+from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import State
 from ipamc.review.diff import Difference
@@ -49,7 +50,7 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     @property
     def failed(self) -> bool:
         """Return whether the plan is refused without any `--fail-on`."""
-        if self.difference is not None and (self.difference.lines.vanished or self.difference.lines.taken):
+        if self.difference is not None and self.difference.unlawful:
             return True
         gone = self.status is Status.DELETED and not self.agreed
         return gone or self.status in {Status.REFUSED, Status.FAILED}
@@ -71,11 +72,29 @@ class PlanReport(Struct, frozen=True, kw_only=True):
     """The clusters that were named; empty if all are meant. A pull request has a comment for each scope."""
 
 
+_UNLAWFUL = {
+    Reason.VANISHED: ("line", "vanished from the lock"),
+    Reason.TAKEN: ("held block", "changed hands, and no line records a consent"),
+    Reason.ENDED_EARLY: ("quarantine", "ended early; if it was by consent: --allow-released"),
+    Reason.DAY_CHANGED: ("line", "in quarantine since a day that cannot be"),
+}
+
+
+def _which(each: Transition) -> str:
+    was, now = each.before or each.line, each.other or each.after
+    return f"{was.block} of {was.node} ({now.node} has {now.block})" if now else f"{was.node} ({was.block})"
+
+
+def published_lost(cluster: ClusterReport) -> int:
+    """Return how many errors are about what the base published; of a cluster that was compiled."""
+    return sum(found.severity is Severity.ERROR and found.code != "IPC0441" for found in cluster.findings)
+
+
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
     """Yield why the plan is refused, a line each.
 
-    That is deleted clusters, vanished lines, blocks that changed hands, published CIDRs that would not stay, and
-    what `fail_on` names. Of a cluster that was compiled, only what its base published makes errors.
+    That is deleted clusters, lines that changed as no verb changes them, published CIDRs that would not stay, and
+    what `fail_on` names.
     """
     for cluster in report.clusters:
         if cluster.status is Status.DELETED and not cluster.agreed:
@@ -86,24 +105,20 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if cluster.difference is None:
             continue
         lines = cluster.difference.lines
-        if lost := sum(finding.severity is Severity.ERROR for finding in cluster.findings):
+        if lost := published_lost(cluster):
             yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
-        if lines.vanished:
-            vanished = names(f"{line.node} ({line.block})" for line in lines.vanished)
-            yield f"{cluster.name}: {count(len(lines.vanished), 'line')} vanished from the lock: {vanished}"
-        if lines.taken:
-            taken = names(
-                f"{item.line.block} of {item.line.node} ({item.by.node} has {item.by.block})"
-                for item in lines.taken
-            )
-            yield f"{cluster.name}: {count(len(lines.taken), 'held block')} changed hands, and no line records a consent: {taken}"
+        for reason in REFUSED:
+            which = [_which(each) for each in cluster.difference.unlawful if each.reason is reason]
+            if which:
+                noun, said = _UNLAWFUL[reason]
+                yield f"{cluster.name}: {count(len(which), noun)} {said}: {names(which)}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
         left = {
-            block.line.node
-            for block in (*lines.left, *lines.released)
-            if block.before is None or block.before.state is State.HELD
+            each.line.node
+            for each in (*lines.of(Reason.LEFT), *lines.released)
+            if each.before is None or each.before.state is State.HELD
         }
-        released = {str(block.line.block) for block in lines.released}
+        released = {str(each.line.block) for each in lines.released}
         short = {f"{room.pool} (IPv{room.family})" for room in cluster.difference.capacity if room.short}
         for gate, found, said in (
             ("renumber", renumbered, f"{count(len(renumbered), 'node')} renumbered"),

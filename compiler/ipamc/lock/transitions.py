@@ -1,0 +1,316 @@
+"""The difference of two locks: each line that changed is in one transition, which says why it changed.
+
+A line is a block with its node. Plans, their refusals, the counts of a compile, the versions of a report and the
+runway read these transitions; the merge of two locks with their base (`lock/merge/`) decides, and does not.
+
+Nothing in a lock says which verb wrote it. So a transition is what a verb makes of the line, whoever made it; what no
+verb makes is in `REFUSED`. A node that took over all lines of one that is gone was renamed, as `lock --rename` does it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ipamc.model.address_sets import lines_over
+from ipamc.model.cidr import Block
+from ipamc.model.lock import Key, Line, State
+
+
+class Reason(enum.StrEnum):
+    """What became of a line, and why."""
+
+    ADDED = "added"
+    """Held, and its node held no other in its place."""
+    RETURNED = "returned"
+    """Held again by the node that left it."""
+    RENAMED = "renamed"
+    """A node that held nothing has it from a node that is gone."""
+    PENDING = "pending begun"
+    CANCELLED = "pending cancelled"
+    SETTLED = "settled"
+    """Held: it was pending, or its node lost a block that it is in place of."""
+    MOVED = "moved away"
+    """Its node holds others, and the line keeps the block, in quarantine or released."""
+    LEFT = "left"
+    """Its node left the inventory."""
+    RELEASED = "released"
+    GIVEN_BACK = "given back"
+    """In quarantine by its use: its node keeps others of the pool, and got none."""
+    TAKEN_BACK = "taken back by the operator"
+    RE_USED = "re-used"
+    """It was released, or its quarantine is over, and its addresses were given out again."""
+    REPOOLED = "pool renamed"
+    RESIZED = "resized"
+    """Other addresses of it are rendered (crd mode)."""
+    VANISHED = "vanished"
+    """No line covers its addresses."""
+    TAKEN = "taken"
+    """It was held, and others have its addresses without a line about it."""
+    ENDED_EARLY = "quarantine ended early"
+    DAY_CHANGED = "day changed"
+    """In quarantine since a day on which no compile can have put it there."""
+
+
+REFUSED = (Reason.VANISHED, Reason.TAKEN, Reason.ENDED_EARLY, Reason.DAY_CHANGED)
+"""What no verb does to a line; the first two are never agreed to."""
+_LOST = {Reason.MOVED, Reason.TAKEN, Reason.VANISHED, Reason.DAY_CHANGED}
+_GAINED = {Reason.ADDED, Reason.RETURNED, Reason.RENAMED, Reason.SETTLED}
+
+
+class Transition(Struct, frozen=True, kw_only=True):
+    """A line that changed. Both ends are of one block; of one node, too, unless it was renamed."""
+
+    before: Line | None
+    after: Line | None
+    reason: Reason
+    other: Line | None = None
+    """The first line of another that has the addresses of a line that ended, or had those of one that began."""
+
+    @property
+    def line(self) -> Line:
+        """The line as it is now; as it was, where there is none any more."""
+        return next(line for line in (self.after, self.before) if line)
+
+    @property
+    def to(self) -> str:
+        """The node that has its addresses now, if there is no such line any more."""
+        return self.other.node if self.other and not self.after else ""
+
+    @property
+    def of(self) -> str:
+        """The other node that had the addresses of a new line; "" if none had."""
+        had = self.before or self.other
+        return had.node if had and self.after and had.node != self.after.node else ""
+
+    @property
+    def gains(self) -> bool:
+        """Tell whether the node holds the block, and did not."""
+        return self.reason in _GAINED and self.line.state is State.HELD
+
+    @property
+    def leaves(self) -> bool:
+        """Tell whether a line was held, and is no other's by a new name."""
+        return bool(self.before and self.before.state is State.HELD) and self.reason not in {
+            Reason.RENAMED,
+            Reason.REPOOLED,
+            Reason.RESIZED,
+        }
+
+    @property
+    def begins(self) -> bool:
+        """Tell whether the node is to move to the block, and was not."""
+        return self.reason in {Reason.PENDING, Reason.RENAMED} and self.line.state is State.PENDING
+
+    def loses(self, present: Collection[str]) -> bool:
+        """Tell whether a node that is still there held the block, and does not; neither by its use nor by the operator."""
+        was = self.before
+        return self.reason in _LOST and was is not None and was.state is State.HELD and was.node in present
+
+    def key(self, *, one_block: bool) -> Key:
+        """Return the key of the blocks that are renumbered together with this one, by the pools of now."""
+        line = self.before or self.line
+        now = self.after or self.other or line
+        return replace(line, pool=now.pool).key(one_block=one_block)
+
+
+def _nobody(line: Line, over: Sequence[Line]) -> bool:  # noqa: ARG001 - as an operator that gives nothing
+    return False
+
+
+class Days(Struct, frozen=True, kw_only=True):
+    """What is known of days, ISO 8601 in UTC."""
+
+    today: str = ""
+    """"" where no day is too late for a quarantine."""
+    over: str = ""
+    """The last day whose quarantine is over. "": none is."""
+    base: str = ""
+    """The day of the first lock, if it was committed."""
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What is known beside the lines."""
+
+    one_block: bool
+    present: Collection[str] = ()
+    """The nodes that hold a block now."""
+    inventory: Collection[str] = ()
+    """Nodes that are in the inventory, maybe without a block."""
+    days: Days = Days()
+    operator_pools: Collection[str] = frozenset()
+    """Names of the pools whose blocks Cilium's operator gives out."""
+    followed: Callable[[Line, Sequence[Line]], bool] = _nobody
+    """Whether the operator took a block from its node, or gave its addresses to these lines."""
+
+
+def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> tuple[Transition, ...]:
+    """Return what became of each line that differs, by block. Both are by family and address.
+
+    Lines that are the same in both may be left out of both. O(n log n).
+    """
+    gone, come = differing(before, after)
+    if not gone and not come:
+        return ()
+    found = list(_Comparison(before, after, gone, come, known).each())
+    lost = {each.key(one_block=known.one_block) for each in found if each.loses(known.present)}
+    gained = {each.key(one_block=known.one_block) for each in found if each.gains}
+    if kept := lost - gained if not known.one_block else set():
+        kept &= {line.key(one_block=False) for line in after if line.state is State.HELD}
+    for number, each in enumerate(found):
+        key = each.key(one_block=known.one_block)
+        if each.gains and key in lost and each.reason is not Reason.RENAMED:
+            found[number] = replace(each, reason=Reason.SETTLED)
+        elif each.reason is Reason.MOVED and key in kept and each.line.is_former:
+            found[number] = replace(each, reason=Reason.GIVEN_BACK)
+    return tuple(sorted(found, key=lambda each: (each.line.block, each.before is None)))
+
+
+def renumbered(changes: Iterable[Transition], present: Collection[str]) -> set[str]:
+    """Return the nodes whose blocks change, or are to: compile, lock and plan call these renumbered.
+
+    A node that left is not renumbered, and neither is one that gave blocks back by its use. Where Cilium's operator
+    decides, only a renumber by consent counts.
+    """
+    return {
+        each.line.node
+        for each in changes
+        if each.loses(present) or (each.begins and each.line.node in present)
+    }
+
+
+def differing(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+    """Return the lines that only one of two locks has. Most are the same object in both."""
+    was, now = set(map(id, before)), set(map(id, after))
+    gone = {line.block: line for line in before if id(line) not in now}
+    come = {line.block: line for line in after if id(line) not in was}
+    same = {block for block, line in gone.items() if come.get(block) == line}
+    return [line for block, line in gone.items() if block not in same], [
+        line for block, line in come.items() if block not in same
+    ]
+
+
+class _Comparison:
+    """The lines that differ, one by one; what a node gains for what it loses is seen later."""
+
+    def __init__(
+        self,
+        before: Sequence[Line],
+        after: Sequence[Line],
+        gone: Sequence[Line],
+        come: Sequence[Line],
+        known: Known,
+    ) -> None:
+        self.before, self.after, self.known = before, after, known
+        self.gone = gone
+        self.new = {line.block: line for line in come}
+        self.paired: set[Block] = set()
+        heirs = {line.node for line in come} if gone else set()
+        self.had = {line.node for line in before if line.state is State.HELD and line.node in heirs}
+        left = {line.node for line in gone}
+        self.waiting = {
+            line.node
+            for line in after
+            if line.node in left and line.since > known.days.over and not line.is_former
+        }
+
+    def each(self) -> Iterator[Transition]:
+        for was in self.gone:
+            now = self.new.get(was.block)
+            if now and (now.node == was.node or self._is_renamed(was, now)):
+                self.paired.add(was.block)
+                yield Transition(before=was, after=now, reason=self._changed(was, now))
+            else:
+                yield self._ended(was)
+        for line in self.new.values():
+            if line.block not in self.paired:
+                had = [was for was in lines_over(self.before, line.block) if was.node != line.node]
+                yield Transition(
+                    before=None, after=line, reason=self._begun(line), other=had[0] if had else None
+                )
+
+    def _begun(self, now: Line) -> Reason:
+        match now.state:
+            case State.HELD:
+                return Reason.ADDED
+            case State.PENDING:
+                return Reason.PENDING
+            case State.QUARANTINED:
+                return Reason.LEFT if self._may_be_since(None, now) else Reason.DAY_CHANGED
+            case State.RELEASED:
+                return Reason.RELEASED
+
+    def _changed(self, was: Line, now: Line) -> Reason:
+        """Return what became of a line that is still there."""
+        by_operator = was.pool in self.known.operator_pools and not now.is_former
+        moved = was.state is State.HELD and was.node in self.known.present
+        if now == replace(was, pool=now.pool, addresses=now.addresses):
+            return Reason.REPOOLED if now.addresses == was.addresses else Reason.RESIZED
+        if was.state is State.HELD and now.state is State.PENDING:
+            return Reason.TAKEN
+        if was.node != now.node and now.in_use:
+            return Reason.RENAMED
+        if now.state is State.HELD and was.state is not State.RELEASED:
+            return Reason.SETTLED if was.state is State.PENDING else Reason.RETURNED
+        if now.state is State.QUARANTINED and not self._may_be_since(was, now):
+            return Reason.DAY_CHANGED
+        if by_operator and (now.state is State.RELEASED or (moved and not now.in_use)):
+            return Reason.TAKEN_BACK
+        if now.state is State.RELEASED and was.state is State.PENDING:
+            return Reason.CANCELLED
+        return Reason.MOVED if moved else self._begun(now)
+
+    def _ended(self, was: Line) -> Transition:
+        """Return what became of a line that is gone."""
+        over = lines_over(self.after, was.block)
+        others = [line for line in over if line.state is not State.RELEASED or self._is_there(was.node)]
+        if not over:
+            reason = Reason.VANISHED
+        elif was.state is State.RELEASED:
+            reason = Reason.RE_USED
+        elif was.state is State.PENDING:
+            reason = Reason.CANCELLED
+        elif self.known.followed(was, others):
+            reason = Reason.TAKEN_BACK
+        elif was.state is State.QUARANTINED:
+            mine = any(line.node == was.node for line in over)
+            reason = Reason.RE_USED if mine or was.since <= self.known.days.over else Reason.ENDED_EARLY
+        else:
+            gone = not self._is_there(was.node) and (self._at_once() or self._is_heir(was, others))
+            reason = Reason.LEFT if gone or not others else Reason.TAKEN
+        return Transition(before=was, after=None, reason=reason, other=next(iter(others or over), None))
+
+    def _is_there(self, node: str) -> bool:
+        return node in self.known.present or node in self.known.inventory
+
+    def _is_renamed(self, was: Line, now: Line) -> bool:
+        """Tell whether a line that was in use is the same with the name of a node that replaced its own."""
+        alike = now.state is was.state or now.state is State.QUARANTINED
+        return was.in_use and alike and not self._is_there(was.node) and self._is_heir(was, [now])
+
+    def _is_heir(self, was: Line, over: Iterable[Line]) -> bool:
+        """Tell whether a node can have left its addresses to these lines: all it had to one node that had none."""
+        heirs = {line.node for line in over}
+        return len(heirs) == 1 and not heirs & self.had and was.node not in self.waiting
+
+    def _at_once(self) -> bool:
+        """Tell whether a quarantine is over on the day on which it begins."""
+        return "" < self.known.days.today <= self.known.days.over
+
+    def _may_be_since(self, was: Line | None, now: Line) -> bool:
+        """Tell whether a compile can have put a line into quarantine on its day.
+
+        That is no day to come, and no earlier one than it had. A block that the base has in use may have been left
+        on another branch before; a quarantine that was over before the base was committed is none.
+        """
+        days = self.known.days
+        if days.today and now.since > days.today:
+            return False
+        if was is None or was.state is State.RELEASED:
+            return True
+        if was.state is State.QUARANTINED:
+            return now.since > was.since or (now.since == was.since and now.is_former >= was.is_former)
+        return self._at_once() or now.since > days.over or now.since >= days.base

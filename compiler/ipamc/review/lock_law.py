@@ -1,0 +1,55 @@
+"""What no verb does to a line of the lock, found between a base and a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ipamc.lock.file import line_at
+from ipamc.lock.transitions import Reason, Transition
+from ipamc.model.diagnostics import Diagnostic, Related, Span, error
+from ipamc.model.lock import Line, Lock, State
+from ipamc.model.plan import Plan
+
+_WAYS_OUT = {
+    Reason.VANISHED: "a line goes only when its addresses are given out again",
+    Reason.TAKEN: "a node moves by consent: ipamc lock {cluster} --renumber NODE, and --settle NODE once it is drained",
+    Reason.ENDED_EARLY: "if nothing uses it any more, and it was released or renamed by ipamc lock: ipamc plan --allow-released",
+    Reason.DAY_CHANGED: "the day on which a line goes into quarantine is the compile's to write",
+}
+
+
+def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore: str) -> Iterator[Diagnostic]:
+    """IPC0441: a line of the lock changes only as a verb changes it.
+
+    A plan refuses a line that vanished, a held block that changed hands, a quarantine that ends early, and one
+    since a day that cannot be, whatever wrote the lock: an edit, a merge as text, a rebase, a revert.
+
+    Why: the lock by itself is sound, and only the base shows it. Two nodes would have the addresses, or a node
+    gets those that the world still takes for another's.
+
+    Run: restore the lock of the base, and `ipamc compile CLUSTER`. `ipamc lock --release` and `--rename` can
+    end a quarantine, and leave no line of it: `ipamc plan --allow-released` agrees.
+    """
+    for each in changes:
+        was, now = each.before, each.after or each.other
+        yield error(
+            "IPC0441",
+            line_at(plan.lock, now) if now else Span(plan.lock.path),
+            f"{(was or each.line).block} of {(was or each.line).node}: {_said(each, was, now)}",
+            also=[Related(line_at(base, was), f"the base has it {_state(was)}")] if was else (),
+            help=f"{_WAYS_OUT[each.reason].format(cluster=plan.cluster.name)}; {restore}",
+        )
+
+
+def _said(each: Transition, was: Line | None, now: Line | None) -> str:
+    if each.reason is Reason.DAY_CHANGED and now:
+        return f"{_state(now)}, a day on which no compile can have put it there"
+    if now is None:
+        return "the line vanished, and none has its addresses"
+    if now.state is State.PENDING and was and now.node == was.node:
+        return "it was held, and is pending"
+    return f"{now.node} has {now.block} {_state(now)}, and no line records a consent"
+
+
+def _state(line: Line) -> str:
+    return f"{line.state} since {line.since}" if line.since else f"{line.state}"
