@@ -16,6 +16,7 @@ from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
 from ipamc.model.pool_ranges import Published
 from ipamc.render.targets import TARGETS
+from ipamc.render.targets.cilium_node import waiting
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.kustomization import files as kustomizations
 
@@ -25,15 +26,24 @@ def arrange(plan: Plan, published: Published | None = None) -> tuple[File, ...]:
 
     `published` is what was rendered before; without it, nothing was.
     """
-    layout = Layout(
+    layout = _layout(plan, published)
+    files = tuple(file for target in TARGETS for file in target.files(layout))
+    return (*kustomizations(files), *files)
+
+
+def arrange_waiting(plan: Plan) -> tuple[File, ...]:
+    """Return what is applied and not written, by the path of its part: see `cilium_node.waiting`."""
+    return tuple(waiting(_layout(plan, None)))
+
+
+def _layout(plan: Plan, published: Published | None) -> Layout:
+    return Layout(
         plan=plan,
         published=published or Published(),
         shards=_shards(plan),
         held=_held(plan),
         masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},
     )
-    files = tuple(file for target in TARGETS for file in target.files(layout))
-    return (*kustomizations(files), *files)
 
 
 def _masks(plan: Plan) -> Mapping[int, int]:

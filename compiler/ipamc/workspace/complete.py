@@ -1,16 +1,17 @@
-"""Whether `rendered/` has what the lock says should be there, told by the code that renders it."""
+"""What the lock gives, told by the code that renders it, and whether `rendered/` has it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.diagnostics import names
 from ipamc.render.parts import FIRST, KINDS
-from ipamc.review.live.objects import identity
+from ipamc.review.live.objects import Object, identity
 from ipamc.workspace import disk
 from ipamc.workspace.environment import today
 from ipamc.workspace.rendered import KUSTOMIZATION, documents, parts_of
@@ -18,17 +19,41 @@ from ipamc.workspace.shapes import Kustomization
 from ipamc.workspace.source import Disk
 
 
-def incomplete(folder: str) -> Iterator[str]:
-    """Compile a cluster with its lock as it is; yield where the parts of its `rendered/` are others.
+class Given(Struct, frozen=True, kw_only=True):
+    """What a cluster's lock gives, as it is."""
+
+    files: Mapping[str, str]
+    """What a compile writes, by path below `rendered/`."""
+    waiting: Mapping[str, Sequence[Object]]
+    """The CiliumNodes that a compile does not write, by part: those of planned nodes that must not be there
+    before their agents make them."""
+
+
+def given(folder: str) -> Given:
+    """Compile a cluster with its lock as it is.
+
+    Raises Refused where a compile refuses the inputs or the lock; Trouble, OSError.
+    """
+    from ipamc.pipeline import compile_cluster
+    from ipamc.render.arrange import arrange_waiting
+    from ipamc.render.yaml import emit
+
+    inputs = replace(Disk().inputs(folder), today=today(), locked=True, untested=True)
+    compilation = compile_cluster(inputs)
+    waiting = emit(arrange_waiting(compilation.plan), inputs.templates)
+    return Given(
+        files=compilation.files,
+        waiting={part: documents(part, text) for part, text in waiting.items()},
+    )
+
+
+def incomplete(folder: str, files: Mapping[str, str]) -> Iterator[str]:
+    """Yield where the parts of a cluster's `rendered/` are others than these files, which its lock gives.
 
     Every part must be there, with the same kustomization and the same objects: a shard, an object or the name
     of a file that left the tree is missed here, whatever the header of the lock says, and so is an object that
     nobody compiled. What is in an object is not compared: `ipamc compile --locked --check` does that.
-    Raises Refused where a compile refuses the inputs or the lock; Trouble, OSError.
     """
-    from ipamc.pipeline import compile_cluster
-
-    files = compile_cluster(replace(Disk().inputs(folder), today=today(), locked=True, untested=True)).files
     wanted = {
         path.parent.as_posix(): path.as_posix()
         for path in map(PurePosixPath, files)

@@ -13,7 +13,7 @@ from ipamc.read.syntax.yaml import yaml_documents
 from ipamc.render.parts import FIRST, KINDS, parts
 from ipamc.render.targets.component import OPERATOR_ARGUMENT
 from ipamc.review.live.config import Assumed
-from ipamc.review.live.objects import POOL, identity
+from ipamc.review.live.objects import POOL, identity, name_of
 from ipamc.workspace import disk, tree
 from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked
 from ipamc.workspace.trouble import Trouble
@@ -102,26 +102,23 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
     return found
 
 
-def identities(folder: str) -> set[str]:
-    """Return all objects of a cluster that somebody applies, also by hand (seeds) or by a flag (autoCreate)."""
+def by_others(folder: str) -> set[str]:
+    """Return the objects of a cluster that somebody else applies: seeds by hand, pools by a flag (autoCreate)."""
     seeds = sorted(Path(folder, disk.RENDERED, "seeds").glob("*.yaml"))
-    found = [document for part in parts_of(folder) for document in objects_of(folder, part)]
-    found += [document for path in seeds for document in _documents_of(path.as_posix())]
+    found = [document for path in seeds for document in _documents_of(path.as_posix())]
     where = f"{folder}/{disk.RENDERED}/{FIRST}"
     created = created_pools(helm_values(where, disk.read_text(f"{where}/{VALUES}")))
     return {*map(identity, found), *(f"{POOL} {name}" for name in created)}
 
 
-def nodes_of(folder: str, chosen: Iterable[str]) -> set[str]:
-    """Return the nodes whose CiliumNodes belong to these shards, also those that are in a seed only."""
+def seeded(folder: str, chosen: Iterable[str]) -> set[str]:
+    """Return the nodes that have a seed in these shards."""
     shards = {part.partition("/")[2] for part in chosen}
-    found = [
-        document
+    return {
+        name_of(document)
         for shard in shards
         for document in _documents_of(f"{folder}/{disk.RENDERED}/seeds/{shard}.yaml")
-    ]
-    found += [document for part in chosen for document in objects_of(folder, part)]
-    return {document["metadata"]["name"] for document in found if document["kind"] == "CiliumNode"}
+    }
 
 
 def _documents_of(path: str) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
@@ -11,20 +11,25 @@ from ipamc.review.live.left_over import ORDER, LeftOver, is_strange, left_over, 
 from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, name_of
 from ipamc.workspace.cilium_nodes import CiliumNodes
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
-from ipamc.workspace.rendered import identities
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 
 
 def name_left_over(
-    kube: Kube, after: CiliumNodes, folder: str, before: Mapping[str, Object], nodes: Nodes, *, prune: bool
+    kube: Kube,
+    after: CiliumNodes,
+    wanted: Collection[str],
+    before: Mapping[str, Object],
+    nodes: Nodes,
+    *,
+    prune: bool,
 ) -> bool:
     """Print what left the tree, and delete what nothing uses if that is wanted; return whether it went well.
 
-    `before` are the objects as they were before the apply: if not one of them is of this tree, they may be
-    another cluster's, and nothing is deleted.
+    `wanted` is what must stay, by identity. `before` are the objects as they were before the apply: if not one
+    of them is wanted, they may be another cluster's, and nothing is deleted.
     """
-    name, wanted = kube.context, identities(folder)
+    name = kube.context
     live: dict[str, Object] = dict(after.live)
     for kind in sorted(CRDS.keys() - {CILIUM_NODE}):
         try:
