@@ -317,7 +317,7 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         yield note(
             "IPC0568",
             planned[0].at / "planned",
-            f"nothing is rendered for {count(len(planned), 'planned node')}, because operators before Cilium {text(since(Capability.DO_NOT_GC))} delete their CiliumNodes: {names(node.name for node in planned)}",
+            f"nothing is rendered for {count(len(planned), 'planned node')}, because operators before Cilium {text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node: {names(node.name for node in planned)}",
             also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
             help=f"when they have joined: ipamc ci apply {cluster.name}, which gives them the blocks that the lock has for them",
         )
