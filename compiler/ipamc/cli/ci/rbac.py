@@ -96,12 +96,13 @@ def rbac(
             "each cluster has roles of its own: name one cluster", click.get_current_context()
         )
     folder = folders[0]
-    namespace = assumed(folder).namespace
+    flags = assumed(folder)
+    namespace = flags.namespace
     wanted = [job for job in JOBS[1:] if job in chosen or not chosen]
     rights = {job: dump_rights(dumped(job, namespace)) for job in ("refresh", "audit")}
     if "apply" in wanted:
         objects = [document for part in parts_of(folder) for document in objects_of(folder, part)]
-        rights["apply"] = apply_rights(objects, namespace, prune=prune)
+        rights["apply"] = apply_rights(objects, namespace, flags.data.get("ipam", ""), prune=prune)
     values = {
         "cluster": name_of(folder),
         "namespace": namespace,
