@@ -46,13 +46,13 @@ def apply(
     code: int = 0,
     target: str = "fleet",
     wait: str = "0.5",
-    **variables: str,
+    kubectl: str = "kubectl",
 ) -> str:
     """Run `ipamc ci apply` as a job does; the operator has `wait` seconds to object."""
     file = pipeline.temporary / "kubeconfig"
     file.write_text(pipeline.secret)
     command = f"ipamc ci apply {target} {' '.join(options)}"
-    return pipeline.run(command, code=code, KUBECONFIG=str(file), IPAMC_WAIT=wait, **variables)
+    return pipeline.run(command, code=code, KUBECONFIG=str(file), IPAMC_WAIT=wait, KUBECTL=kubectl)
 
 
 def flags(api: Api, data: dict[str, str], *arguments: str) -> None:
@@ -219,8 +219,8 @@ def test_every_kubectl_applies_withholds_and_names_what_is_refused(
 ) -> None:
     pipeline = made(api, operator, tmp_path, "bystander")
     used, foreign, lost, *_ = sorted(pipeline.site.lock())
-    kubectl = {"KUBECTL": str(program)}
-    assert "objects applied" in apply(pipeline, **kubectl)
+    kubectl = str(program)
+    assert "objects applied" in apply(pipeline, kubectl=kubectl)
     old, _ = moved(pipeline, used)
     pod(api, "runs", used, old.replace(".0/27", ".9"))
     api.change(
@@ -228,7 +228,7 @@ def test_every_kubectl_applies_withholds_and_names_what_is_refused(
     )
     for options in ((), ("--repair",)):
         api.delete(f"{CILIUM_NODES}/{lost}")
-        said = apply(pipeline, *options, code=1, **kubectl)
+        said = apply(pipeline, *options, code=1, kubectl=kubectl)
         assert f"CiliumNode {used}: not applied: {old} would become" in said
         assert f"error: fleet: CiliumNode {foreign}: error: Apply failed with 1 conflict" in said
         assert f"error: fleet: 1 object refused: CiliumNode {foreign}" in said
@@ -236,8 +236,8 @@ def test_every_kubectl_applies_withholds_and_names_what_is_refused(
         assert block(api, foreign) == ["10.9.0.0/27"]
         assert block(api, lost) == [pipeline.site.lock()[lost][0][1]]
     api.delete(f"{PODS}/runs?gracePeriodSeconds=0", f"{CILIUM_NODES}/{foreign}")
-    apply(pipeline, **kubectl)
-    assert "nothing to repair" in apply(pipeline, "--repair", **kubectl)
+    apply(pipeline, kubectl=kubectl)
+    assert "nothing to repair" in apply(pipeline, "--repair", kubectl=kubectl)
 
 
 @pytest.mark.parametrize("kind", ["bystander", "kubernetes"])

@@ -317,9 +317,9 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         yield note(
             "IPC0568",
             planned[0].at / "planned",
-            f"nothing is rendered for {count(len(planned), 'planned node')}, because operators before Cilium {text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node: {names(node.name for node in planned)}",
+            f"{count(len(planned), 'planned node')} to get blocks by the first apply after joining, because operators before Cilium {text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node: {names(node.name for node in planned)}",
             also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-            help=f"when they have joined: ipamc ci apply {cluster.name}, which gives them the blocks that the lock has for them",
+            help=f"when they have joined: ipamc ci apply {cluster.name}; where Argo CD or Flux applies, refresh, compile and merge then",
         )
 
 
