@@ -6,12 +6,11 @@ Every rendered object is applied, or the job fails; no field is taken by force.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ipamc.cli.ci.outcome import operator_is_content, stays, written
+from ipamc.cli.ci.outcome import SHOWN, operator_is_content, refusal, stays, written
 from ipamc.cli.ci.prune import name_left_over
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
@@ -49,9 +48,6 @@ from ipamc.workspace.rendered import (
 )
 from ipamc.workspace.trouble import Trouble
 
-SHOWN = 20
-"""Lines of one sort; then a number."""
-
 
 class Options(Struct, frozen=True, kw_only=True):
     """The options of `ipamc ci apply`."""
@@ -69,9 +65,6 @@ class Part(Struct, frozen=True, kw_only=True):
     name: str
     objects: Sequence[Object]
 
-
-ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
-"""What kubectl says after a conflict."""
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity, read when they are first asked for; None where they cannot be read."""
@@ -324,39 +317,10 @@ def _send(kube: Kube, name: str, objects: Sequence[Object]) -> set[str]:
     for document in done.refused[:SHOWN]:
         alone = kube.apply([document])
         if alone.refused:
-            say(f"error: {name}: {identity(document)}: {_refusal(alone.problem, name, document)}")
+            say(f"error: {name}: {identity(document)}: {refusal(alone.problem, name, document)}")
         else:
             refused.discard(identity(document))
     if done.problem and not done.refused:
         say(f"error: {name}: {done.problem}")
         refused.update(map(identity, objects))
     return refused
-
-
-def _refusal(problem: str, cluster: str, document: Object) -> str:
-    """Return a complaint of kubectl about one object, and what to do about it."""
-    if not problem:
-        return "kubectl reports no error, and does not say that it applied it"
-    if "onflict with " not in problem:
-        return problem + _advice(problem)
-    said = ADVISES_FORCE.sub("", problem)
-    if ".spec.ipam." in said:
-        node, repair = name_of(document), f"ipamc ci apply {cluster} --repair"
-        help_ = f"drain {node}, kubectl delete ciliumnode {node} && {repair}, restart its agent"
-    elif ".spec.ipv4." in said or ".spec.ipv6." in said:
-        help_ = (
-            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if all of them stay and others are appended, "
-            f"kubectl apply --server-side --field-manager=ipamc --force-conflicts -f clusters/{cluster}/rendered/cilium/ippools.yaml once"
-        )
-    else:
-        help_ = "find out which one, and remove the fields there"
-    return f"{said}; another field manager owns these fields, and ipamc does not use force: {help_}"
-
-
-def _advice(problem: str) -> str:
-    """Return what to do about a complaint of the apiserver. A re-created Node comes first: its block may be right."""
-    if "uid" in problem or 'cannot create resource "nodes"' in problem:  # no job may create a Node
-        return "; a Node was re-created or left since the inventory was made: refresh the inventory"
-    if "may not change podCIDR" in problem:
-        return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
-    return ""
