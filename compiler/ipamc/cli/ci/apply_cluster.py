@@ -192,7 +192,7 @@ def _parts(
         if whole or part in objects:
             if there := [each for each in later if identity(each) in live]:
                 objects[part] = objects.get(part, []) + there
-            absent += (name_of(each) for each in later if each not in there)
+            absent += (name_of(each) for each in later if identity(each) not in live)
     if absent:
         say(
             f"{name}: {count(len(absent), 'planned node')} without an agent: {names(absent)}; run this again when they have joined, and they get their blocks"
