@@ -492,3 +492,8 @@ def test_a_planned_node_that_has_joined_is_led_to_its_block(mode: str, version: 
     live.add(dumps.node("e", uid="uid-e", ip="192.168.0.9"), waits, agent("e", f"v{version}.3"))
     (found,) = (each for each in live.audit() if each.code == "IPC0922")
     assert found.help == way_out
+    if mode == "cluster-pool":
+        (line,) = (line for line in live.git.plan.lock.lines if line.node == "e")
+        live.add(dumps.cilium_node("e", str(line.block), owner="uid-e"))
+        router(live, "e", f"{line.block}".partition("/")[0])
+        assert live.audit() == ()
