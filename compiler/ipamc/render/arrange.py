@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping
 
 from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cilium.versions import waits_for_agent
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
@@ -33,7 +34,8 @@ def arrange(plan: Plan, published: Published | None = None) -> tuple[File, ...]:
 
 def arrange_waiting(plan: Plan) -> tuple[File, ...]:
     """Return what is applied and not written, by the path of its part: see `cilium_node.waiting`."""
-    return tuple(waiting(_layout(plan, None)))
+    some = any(waits_for_agent(plan.cluster, node) for node in plan.cluster.nodes)
+    return tuple(waiting(_layout(plan, None))) if some else ()
 
 
 def _layout(plan: Plan, published: Published | None) -> Layout:

@@ -46,9 +46,7 @@ def waiting(layout: Layout) -> Iterator[File]:
 
     They are applied once their agents, which wait for a block, have made them. Seeds have no such moment.
     """
-    cluster = layout.plan.cluster
-    planned = any(waits_for_agent(cluster, node) for node in cluster.nodes)
-    if planned and cluster.mode in {Mode.CLUSTER_POOL, Mode.CRD}:
+    if layout.plan.cluster.mode in {Mode.CLUSTER_POOL, Mode.CRD}:
         for shard, nodes in layout.by_shard(_maker(layout, waiting=True)):
             yield File(f"ciliumnodes/{shard}", TEMPLATE, {"nodes": nodes}, applied=False)
 
