@@ -46,13 +46,16 @@ elif verb == "get":
 if verb == "apply":
     text = sys.stdin.read()
     with (state / "sent").open("a") as sent:
-        sent.write("---\\n" + text)
-    for document in ("\\n" + text).split("\\n---\\n"):
-        if '"kind": "CiliumNode"' in document or "kind: CiliumNode" in document:
-            name = document.partition('"name": "')[2].partition('"')[0] or document.partition("  name: ")[2].split()[0]
-            print("ciliumnode.cilium.io/" + name + " serverside-applied")
-        elif "ConfigMap" in document:
-            print("configmap/cilium-config serverside-applied")
+        sent.write(text + "\\n")
+    found = json.loads(text)
+    assert (found["apiVersion"], found["kind"]) == ("v1", "List")  # what every kubectl reads
+    refused = [item for item in found["items"] if item["metadata"]["name"] in cluster["refused"]]
+    for item in found["items"]:
+        group = "ciliumnode.cilium.io/" if item["kind"] == "CiliumNode" else item["kind"].lower() + "/"
+        if item not in refused:
+            print(group + item["metadata"]["name"] + " serverside-applied")
+    if refused:
+        sys.exit("error: Apply failed with 1 conflict: conflict with \\"agent\\": .spec.ipam.podCIDRs")
 """
 
 
@@ -78,6 +81,7 @@ class Cluster:
         self.repository.run("git", "clean", "-fdq", "clusters")
         self.has = {
             "forbidden": [],
+            "refused": [],
             "configmaps": None,
             "deployments.apps": None,
             "ciliumnodes.cilium.io": [],
@@ -101,8 +105,12 @@ class Cluster:
 
     def sent(self) -> list[str]:
         """Return the names of what was applied."""
-        found = yaml.safe_load_all((self.state / "sent").read_text())
-        return [document["metadata"]["name"] for document in found if document]
+        return [document["metadata"]["name"] for document in self.applied()]
+
+    def applied(self) -> list[Made]:
+        """Return what was applied."""
+        lists = (self.state / "sent").read_text().splitlines()
+        return [document for each in lists for document in json.loads(each)["items"]]
 
     def flags(self, *arguments: str) -> None:
         """Let the cluster have the rendered ConfigMap, and an operator with arguments."""
@@ -235,3 +243,71 @@ def test_what_left_the_tree_goes_in_order_by_consent(cluster: Cluster) -> None:
     del nodes[:3]
     assert "may be another cluster's: nothing is deleted" in cluster.apply("--prune", code=1)
     assert not cluster.calls("delete")
+
+
+def test_what_is_refused_is_named_and_the_others_are_applied(cluster: Cluster) -> None:
+    cluster.has["refused"] = ["n2"]
+    said = cluster.apply(code=1)
+    assert "error: red: CiliumNode n2: error: Apply failed with 1 conflict" in said
+    assert "drain n2, kubectl delete ciliumnode n2 && ipamc ci apply red --repair, restart its agent" in said
+    assert "red/ciliumnodes/000: 2 objects applied" in said
+    assert "error: red: 1 object refused: CiliumNode n2" in said
+    assert cluster.sent() == ["cilium-config", "n1", "n2", "n3", "n2"]
+    assert "error: red: 1 object refused: CiliumNode n2" in cluster.apply("--repair", code=1)
+
+
+def test_an_annotation_that_an_agent_took_away_is_not_put_back(cluster: Cluster) -> None:
+    planned = "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: new, planned: true}]\n"
+    cluster.repository.write("clusters/red/planned.yaml", planned)
+    cluster.repository.run("ipamc", "compile", "red")
+    cluster.apply()
+    (before,) = [node for node in cluster.applied() if node["metadata"]["name"] == "new"]
+    assert before["metadata"]["annotations"] == {"cilium.io/do-not-gc": "true"}
+    (there,) = [node for node in cluster.rendered() if node["metadata"]["name"] == "new"]
+    cluster.apply()
+    assert before in cluster.applied()  # its agent has not started yet
+    there["metadata"].update(ownerReferences=[{"kind": "Node", "name": "new"}], annotations=None)
+    cluster.apply()
+    (after,) = [node for node in cluster.applied() if node["metadata"]["name"] == "new"]
+    assert after == {**before, "metadata": {"name": "new"}}
+
+
+PLANNED = """\
+apiVersion: ipamc/v1alpha1
+kind: NodeInventory
+nodes:
+- {name: p1, planned: true}
+- {name: p2, planned: true}
+"""
+
+
+def test_a_planned_node_of_an_older_operator_gets_its_block_when_its_agent_waits(cluster: Cluster) -> None:
+    file = cluster.repository.folder / "clusters/red/cluster.yaml"
+    cluster.repository.write("clusters/red/cluster.yaml", file.read_text().replace("1.18", "1.15"))
+    cluster.repository.write("clusters/red/nodes.yaml", PLANNED)
+    cluster.repository.run("git", "rm", "-rqf", "clusters/red/ipam.lock", "clusters/red/rendered")
+    said = cluster.repository.run("ipamc", "compile", "red")
+    assert "note[IPC0568]" in said
+    assert not list((file.parent / "rendered").glob("ciliumnodes*"))
+    cluster.has["nodes"] = []
+    assert "red: 2 planned nodes without an agent: p1, p2; run this again" in cluster.apply()
+    assert cluster.sent() == ["cilium-config"]
+    waits = cilium_node("p1")
+    waits["metadata"]["ownerReferences"] = [{"kind": "Node", "name": "p1"}]
+    cluster.has["ciliumnodes.cilium.io"] = [waits]
+    cluster.has["nodes"] = ["p1\tu1\t\t\t"]
+    cluster.apply(code=1)  # the fake forgets what is sent
+    assert cluster.applied()[1:] == [
+        {
+            "apiVersion": "cilium.io/v2",
+            "kind": "CiliumNode",
+            "metadata": {"name": "p1"},
+            "spec": {"ipam": {"podCIDRs": ["10.0.0.0/27"]}},
+        }
+    ]
+    said = cluster.apply("--repair", code=1)
+    assert "CiliumNode p1: differed, repaired" in said
+    assert cluster.sent() == ["cilium-config", "p1"]
+    waits["spec"] = {"ipam": {"podCIDRs": ["10.0.0.0/27"]}}
+    waits["metadata"]["managedFields"] = ours()
+    assert "left the tree" not in cluster.apply()

@@ -121,8 +121,8 @@ if verb == "apply":
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ("kind: ConfigMap", "red/cilium: some of its objects may be applied"),
-        ("kind: CiliumNode", "sent: red/cilium; red/ciliumnodes/000: some of its objects may be applied"),
+        ("ConfigMap", "red/cilium: some of its objects may be applied"),
+        ("CiliumNode", "sent: red/cilium; red/ciliumnodes/000: some of its objects may be applied"),
         ("crds", "nothing was applied"),
     ],
 )

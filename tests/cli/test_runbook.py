@@ -80,8 +80,8 @@ def asked(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> l
     return list(json.loads(capsys.readouterr().out)["runbooks"])
 
 
-def nodes(runbook: dict[str, Any], phase: int = -1) -> list[list[str]]:
-    return [wave["nodes"] for wave in runbook["phases"][phase]["waves"]]
+def nodes(runbook: dict[str, Any]) -> list[list[str]]:
+    return [wave["nodes"] for wave in runbook["phases"][0]["waves"]]
 
 
 @pytest.mark.usefixtures("lab")
@@ -103,7 +103,10 @@ def test_pending_lines_are_under_way(capsys: pytest.CaptureFixture[str]) -> None
     commit("reserve")
     (found,) = asked(capsys, "--by", "zone")
     assert (found["change"], nodes(found)) == ("renumber", [["n1"], ["n2", "n3"]])
-    assert [phase["title"] for phase in found["phases"]] == ["Move the nodes, wave by wave"]
+    assert [phase["title"] for phase in found["phases"]] == [
+        "Move the nodes, wave by wave",
+        "Bring the inventory up to date",
+    ]
     assert "node n1 moves from 10.0.0.0/27 to 10.0.0.96/27" in found["about"]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, DEPLOYMENTS, NODE_CONFIGS, NODES, POOLS, Api, Object
+from tests.e2e.conftest import SERVERS
 from tests.e2e.objects import allocated, asks, cilium_node, ip_pool, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
@@ -16,6 +17,8 @@ from tests.e2e.test_clusters import fleet
 from tests.e2e.test_pipelines import Pipeline
 
 PODS = "/api/v1/namespaces/default/pods"
+KUBECTLS = sorted(folder / "kubectl" for folder in SERVERS if folder.name.startswith("kube"))
+"""The oldest kubectl that ipamc works with, and the newest one that it was tried with."""
 FLEETS: dict[str, dict[str, Any]] = {
     "bystander": {"mode": "cluster-pool"},
     "adopt": {"mode": "cluster-pool", "ipam": {"operator": "adopt"}},
@@ -37,12 +40,19 @@ def made(api: Api, operator: Operator, tmp_path: Path, kind: str, owner: str = "
     return Pipeline(site, tmp_path)
 
 
-def apply(pipeline: Pipeline, *options: str, code: int = 0, target: str = "fleet", wait: str = "0.5") -> str:
+def apply(
+    pipeline: Pipeline,
+    *options: str,
+    code: int = 0,
+    target: str = "fleet",
+    wait: str = "0.5",
+    kubectl: str = "kubectl",
+) -> str:
     """Run `ipamc ci apply` as a job does; the operator has `wait` seconds to object."""
     file = pipeline.temporary / "kubeconfig"
     file.write_text(pipeline.secret)
     command = f"ipamc ci apply {target} {' '.join(options)}"
-    return pipeline.run(command, code=code, KUBECONFIG=str(file), IPAMC_WAIT=wait)
+    return pipeline.run(command, code=code, KUBECONFIG=str(file), IPAMC_WAIT=wait, KUBECTL=kubectl)
 
 
 def flags(api: Api, data: dict[str, str], *arguments: str) -> None:
@@ -201,6 +211,33 @@ def test_a_block_that_pods_use_stays_and_the_others_are_applied(
     api.delete(f"{PODS}/runs?gracePeriodSeconds=0")
     apply(pipeline)
     assert block(api, node) == [new]
+
+
+@pytest.mark.parametrize("program", KUBECTLS, ids=lambda program: program.parent.name)
+def test_every_kubectl_applies_withholds_and_names_what_is_refused(
+    api: Api, operator: Operator, tmp_path: Path, program: Path
+) -> None:
+    pipeline = made(api, operator, tmp_path, "bystander")
+    used, foreign, lost, *_ = sorted(pipeline.site.lock())
+    kubectl = str(program)
+    assert "objects applied" in apply(pipeline, kubectl=kubectl)
+    old, _ = moved(pipeline, used)
+    pod(api, "runs", used, old.replace(".0/27", ".9"))
+    api.change(
+        f"{CILIUM_NODES}/{foreign}", lambda node: node["spec"]["ipam"].update(podCIDRs=["10.9.0.0/27"])
+    )
+    for options in ((), ("--repair",)):
+        api.delete(f"{CILIUM_NODES}/{lost}")
+        said = apply(pipeline, *options, code=1, kubectl=kubectl)
+        assert f"CiliumNode {used}: not applied: {old} would become" in said
+        assert f"error: fleet: CiliumNode {foreign}: error: Apply failed with 1 conflict" in said
+        assert f"error: fleet: 1 object refused: CiliumNode {foreign}" in said
+        assert block(api, used) == [old]
+        assert block(api, foreign) == ["10.9.0.0/27"]
+        assert block(api, lost) == [pipeline.site.lock()[lost][0][1]]
+    api.delete(f"{PODS}/runs?gracePeriodSeconds=0", f"{CILIUM_NODES}/{foreign}")
+    apply(pipeline, kubectl=kubectl)
+    assert "nothing to repair" in apply(pipeline, "--repair", kubectl=kubectl)
 
 
 @pytest.mark.parametrize("kind", ["bystander", "kubernetes"])
@@ -393,7 +430,7 @@ def test_an_operator_that_adopts_gives_a_recreated_node_another_block_at_once(
         assert f"error: fleet: CiliumNode {node}: error: Apply failed with 1 conflict" in said
         assert "ipamc does not use force" in said
         assert "--force-conflicts" not in said
-        assert "kubectl delete ciliumnode NODE && ipamc ci apply fleet --repair" in said
+        assert f"kubectl delete ciliumnode {node} && ipamc ci apply fleet --repair" in said
         api.delete(f"{CILIUM_NODES}/{node}")
         assert f"CiliumNode {node}: was missing, repaired" in apply(pipeline, "--repair")
         assert block(api, node) == [held]
@@ -422,6 +459,49 @@ def test_after_an_apply_nothing_is_to_repair(api: Api, operator: Operator, tmp_p
     with operator.running(pipeline.site.config, *pipeline.site.arguments):
         apply(pipeline)
         assert "nothing to repair" in apply(pipeline, "--repair")
+
+
+# Planned nodes.
+
+
+def starts(api: Api, node: str) -> None:
+    """Let a node join, and let its agent start: it replaces the metadata of its CiliumNode, or makes it."""
+    (joined,) = api.create(NODES, {"metadata": {"name": node}})
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": joined["metadata"]["uid"]}
+    if node not in api.items(CILIUM_NODES):
+        api.create(CILIUM_NODES, cilium_node(node))
+    api.change(
+        f"{CILIUM_NODES}/{node}",
+        lambda seen: seen["metadata"].update(ownerReferences=[owner], annotations={}, labels={"a": "b"}),
+    )
+
+
+@pytest.mark.parametrize("kind", ["bystander", "crd"])
+def test_a_planned_node_has_its_block_after_it_joined(
+    api: Api, operator: Operator, tmp_path: Path, kind: str
+) -> None:
+    """Older operators delete a CiliumNode without a Node, so nothing is rendered for it; and from 1.18 on, what an agent removes stays removed."""
+    documents = fleet(6, **FLEETS[kind])
+    for document in documents:
+        for node in document.get("nodes", ()):
+            node["planned"] = True
+    site = Site.made(api, tmp_path / "work", documents, operator.minor)
+    kept = operator.version >= (1, 18)
+    assert ("note[IPC0568]" in site.compile()) is not kept
+    pipeline, (joins, *others) = Pipeline(site, tmp_path), sorted(site.lock())
+    with operator.running(site.config, *site.arguments):
+        assert (f"6 planned nodes without an agent: {joins}, " in apply(pipeline)) is not kept
+        assert len(api.items(CILIUM_NODES)) == (6 if kept else 0)
+        starts(api, joins)
+        said = apply(pipeline, "--repair")
+        assert ("nothing to repair" in said) is kept
+        assert block(api, joins) == [cidr for _, cidr in site.lock()[joins]]
+        before = api.get(f"{CILIUM_NODES}/{joins}")["metadata"]["resourceVersion"]
+        assert "left the tree" not in apply(pipeline)
+        assert api.get(f"{CILIUM_NODES}/{joins}")["metadata"]["resourceVersion"] == before
+        starts(api, others[0])
+        apply(pipeline)
+        assert block(api, others[0]) == [cidr for _, cidr in site.lock()[others[0]]]
 
 
 # Rights.

@@ -12,8 +12,9 @@ from tests.support.builders import plan, pool
 POOL = pool("default", "10.0.0.0/24")
 KUBECTL = "kubectl --context=built"
 RESTART = f"restart their agents: {KUBECTL} --namespace=kube-system delete pod --selector=k8s-app=cilium --field-selector=spec.nodeName=n1"
-PODS = f"start the pods again that a drain leaves, once the agents are ready: {KUBECTL} delete pods --all-namespaces --field-selector=spec.nodeName=n1"
+PODS = f"start the pods again that a drain leaves, once the agents are ready: {KUBECTL} delete pods --all-namespaces '--selector=k8s-app!=cilium' --field-selector=spec.nodeName=n1"
 UNCORDON = f"let pods come back: {KUBECTL} uncordon n1"
+REFRESH = "refresh the inventory: ipamc ci dump built --for refresh --write built.live.json && ipamc import built --refresh "
 DELETE = f"delete their CiliumNodes: {KUBECTL} delete ciliumnode n1"
 APPLY = f"delete their CiliumNodes, and apply again: {KUBECTL} delete ciliumnode n1 && ipamc ci apply built"
 FLAGS = "roll out cilium/ and restart the operator; only if cluster-pool-ipv4-cidr changes"
@@ -22,7 +23,7 @@ JOINS = [
     f"save the Nodes: {KUBECTL} get node n1 --output=yaml > n1.saved.yaml",
     f"delete the Nodes: {KUBECTL} delete node n1",
     "on the node: restart their kubelets: they join again: sudo systemctl restart kubelet",
-    "refresh the inventory: ",
+    REFRESH,
 ]
 
 
@@ -37,17 +38,17 @@ JOINS = [
         (
             "cluster-pool",
             {"patch_nodes": "podCIDRs"},
-            [*JOINS, REFUSED, RESTART, PODS, UNCORDON],
+            [*JOINS, REFUSED, RESTART, PODS, UNCORDON, REFRESH],
         ),
-        ("kubernetes", {"patch_nodes": "annotations"}, [RESTART, PODS, UNCORDON]),
-        ("cluster-pool", {}, [REFUSED, RESTART, PODS, UNCORDON]),
-        ("cluster-pool", {"operator": "adopt"}, [FLAGS, REFUSED, RESTART, PODS, UNCORDON]),
-        ("crd", {}, [APPLY, RESTART, PODS, UNCORDON]),
-        ("multi-pool", {"pinning": "node"}, [DELETE, RESTART, PODS, UNCORDON]),
+        ("kubernetes", {"patch_nodes": "annotations"}, [RESTART, PODS, UNCORDON, REFRESH]),
+        ("cluster-pool", {}, [REFUSED, RESTART, PODS, UNCORDON, REFRESH]),
+        ("cluster-pool", {"operator": "adopt"}, [FLAGS, REFUSED, RESTART, PODS, UNCORDON, REFRESH]),
+        ("crd", {}, [APPLY, RESTART, PODS, UNCORDON, REFRESH]),
+        ("multi-pool", {"pinning": "node"}, [DELETE, RESTART, PODS, UNCORDON, REFRESH]),
         (
             "multi-pool",
             {"pinning": "pool"},
-            ["delete their CiliumNodes, and apply their seeds at once", RESTART, PODS, UNCORDON],
+            ["delete their CiliumNodes, and apply their seeds at once", RESTART, PODS, UNCORDON, REFRESH],
         ),
     ],
 )
@@ -62,5 +63,5 @@ def test_several_nodes_have_the_steps_once() -> None:
     cluster = plan("cluster-pool", [POOL], {})
     first, *steps = after_settle(cluster, ["n1", "n2"])
     assert "then for each of n1, n2; " in first
-    assert steps[-1] == "4. let pods come back: kubectl --context=built uncordon NODE"
+    assert steps[-2] == "4. let pods come back: kubectl --context=built uncordon NODE"
     assert after_settle(cluster, []) == ()

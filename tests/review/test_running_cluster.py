@@ -176,10 +176,10 @@ def test_nodes_that_move_have_steps() -> None:
         ["merge,", "and"],
         ["delete", "their"],
     ]
-    assert moved.steps[-1] == "let pods come back: kubectl --context=built uncordon n1"
+    assert moved.steps[-2] == "let pods come back: kubectl --context=built uncordon n1"
     two = compared(made(), settled(n1="10.1.0.64/26", n2="10.2.0.64/26"))
     assert two.steps[0].startswith("drain n1, n2,")
-    assert two.steps[-1] == "let pods come back: kubectl --context=built uncordon NODE"
+    assert two.steps[-2] == "let pods come back: kubectl --context=built uncordon NODE"
     without_consent = compared(made(), made(held={**HELD, "n1": "10.1.0.64/26"}))
     assert without_consent.unlawful
     assert without_consent.steps == ()

@@ -108,10 +108,10 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
     on the operator undoes the change; before, it reports a conflict. Other nodes may get the block that is
     really used.
 
-    Run: is the file of another cluster, or older than the last apply? Replace it. Was this lock never
-    applied? `git rm -r clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`, then `ipamc compile CLUSTER`
-    takes over what CiliumNodes show. Else drain the node, `kubectl delete ciliumnode NODE`, apply, and
-    restart its agent.
+    Run: is the file of another cluster, or older than the last apply or than a renumber? `ipamc import
+    CLUSTER --refresh dump.json`, with a new dump. Was this lock never applied? `git rm -r
+    clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`, then `ipamc compile CLUSTER` takes over what
+    CiliumNodes show. Else drain the node, `kubectl delete ciliumnode NODE`, apply, and restart its agent.
     """
     cluster = plan.cluster
     if not cluster.cilium_nodes:
@@ -148,7 +148,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
                     )
                 ),
             ],
-            help=drain
+            help=f"if {node.name} has moved since: ipamc import {cluster.name} --refresh dump.json, with a new dump; if not: {drain}"
             if make is warning and Ownership.OWN not in map(law.of, evidence.by(seen))
             else f"apply, and export its CiliumNode again; if it shows that then: {drain}"
             if make is warning

@@ -8,7 +8,7 @@ from ipamc.check.pools import ipv6_too_wide
 from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.support import READ_AT
-from ipamc.model.cilium.versions import can, since, text
+from ipamc.model.cilium.versions import can, since, text, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
 from ipamc.model.lock import Line
@@ -25,6 +25,7 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from crd_tunnel(cluster)
     yield from tiny_blocks(cluster)
     yield from planned_before_do_not_gc(cluster)
+    yield from not_rendered_yet(cluster)
     yield from ipv6_too_wide(cluster, {6: mask} if (mask := longest_prefix(cluster, 6)) else {})
     yield from controller_manager(cluster)
     yield from flag_by_hand(cluster)
@@ -293,6 +294,32 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
             f"{count(len(planned), 'planned node')} with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}: {names(node.name for node in planned)}",
             also=[Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")],
             help="use operator: bystander, or remove the planned nodes until they join",
+        )
+
+
+def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0568: before Cilium 1.18, planned nodes get their blocks when they have joined.
+
+    This concerns the modes cluster-pool and crd. The block waits in the lock, and no CiliumNode is rendered.
+    The agent makes one when it starts, and waits.
+
+    Why: the operator deletes a CiliumNode without a Node, and only from 1.18 on does `cilium.io/do-not-gc`
+    prevent it. A node that joined runs no pods until its CiliumNode has a block.
+
+    Run: when they have joined, `ipamc ci apply CLUSTER`: it gives each the block that the lock has for it, and
+    so does the scheduled job with `--repair`. Where Argo CD or Flux applies: `ipamc import CLUSTER --refresh
+    dump.json`, `ipamc compile CLUSTER`, and merge.
+    """
+    if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD} or cluster.operator_adopts:
+        return
+    planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
+    if planned:
+        yield note(
+            "IPC0568",
+            planned[0].at / "planned",
+            f"{count(len(planned), 'planned node')} to get blocks by the first apply after joining, because operators before Cilium {text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node: {names(node.name for node in planned)}",
+            also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
+            help=f"when they have joined: ipamc ci apply {cluster.name}; where Argo CD or Flux applies, refresh, compile and merge then",
         )
 
 

@@ -11,11 +11,13 @@ import hashlib
 from collections.abc import Mapping
 
 from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cilium.versions import waits_for_agent
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
 from ipamc.read.rendered import Rendered
 from ipamc.render.targets import TARGETS
+from ipamc.render.targets.cilium_node import waiting
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.kustomization import files as kustomizations
 
@@ -25,15 +27,25 @@ def arrange(plan: Plan, before: Rendered | None = None) -> tuple[File, ...]:
 
     `before` is what was rendered before; without it, nothing was.
     """
-    layout = Layout(
+    layout = _layout(plan, before)
+    files = tuple(file for target in TARGETS for file in target.files(layout))
+    return (*kustomizations(files), *files)
+
+
+def arrange_waiting(plan: Plan) -> tuple[File, ...]:
+    """Return what is applied and not written, by the path of its part: see `cilium_node.waiting`."""
+    some = any(waits_for_agent(plan.cluster, node) for node in plan.cluster.nodes)
+    return tuple(waiting(_layout(plan, None))) if some else ()
+
+
+def _layout(plan: Plan, before: Rendered | None) -> Layout:
+    return Layout(
         plan=plan,
         before=before or Rendered(),
         shards=_shards(plan),
         held=_held(plan),
         masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},
     )
-    files = tuple(file for target in TARGETS for file in target.files(layout))
-    return (*kustomizations(files), *files)
 
 
 def _masks(plan: Plan) -> Mapping[int, int]:

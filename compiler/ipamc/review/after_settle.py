@@ -32,12 +32,16 @@ def after_apply(plan: Plan, node: str) -> Iterator[str]:
     """Yield the steps for a drained node, after its new block was applied; `node` may stand for several."""
     cluster = plan.cluster
     run = Commands(cluster, shared=plan.operator_pools)
+    refresh = (
+        f"refresh the inventory: {run.dump_nodes} && {run.refresh}, then {run.ipamc('compile', run.name)}"
+    )
     if is_made_anew(cluster):
         yield from map(sentence, joined_again(run, (node,)))
-        yield f"refresh the inventory: {run.dump_nodes} && {run.refresh}, then {run.ipamc('compile', run.name)}, merge and apply: the new Node has another uid"
+        yield f"{refresh}, merge and apply: the new Node has another uid"
     if agents_read_nodes(cluster):
         return
     yield from (
         sentence(step) for step in moved(run, {node: plan.held.get(node, ())}) if step.key != "agent-ready"
     )
     yield sentence(uncordoned(run, (node,)))
+    yield f"{refresh}, and merge: the CiliumNodes in git still show the former blocks"

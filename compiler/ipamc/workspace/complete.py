@@ -1,32 +1,59 @@
-"""Whether `rendered/` has what the lock says should be there, told by the code that renders it."""
+"""What the lock gives, told by the code that renders it, and whether `rendered/` has it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.diagnostics import names
 from ipamc.read.parts import KUSTOMIZATION
-from ipamc.read.rendered import Rendered, identity
+from ipamc.read.rendered import Object, Rendered, identity
 from ipamc.workspace.environment import today
 from ipamc.workspace.source import Disk
 
 
-def incomplete(folder: str, there: Rendered) -> Iterator[str]:
-    """Compile a cluster with its lock as it is; yield where the parts of its `rendered/` (`there`) are others.
+class Given(Struct, frozen=True, kw_only=True):
+    """What a cluster's lock gives, as it is."""
+
+    rendered: Rendered
+    """What a compile writes."""
+    waiting: Mapping[str, Sequence[Object]]
+    """The CiliumNodes that a compile does not write, by part: those of planned nodes that must not be there
+    before their agents make them."""
+
+
+def given(folder: str) -> Given:
+    """Compile a cluster with its lock as it is.
+
+    Raises Refused where a compile refuses the inputs or the lock; Trouble, OSError.
+    """
+    from ipamc.pipeline import compile_cluster
+    from ipamc.render.arrange import arrange_waiting
+    from ipamc.render.yaml import emit
+
+    inputs = replace(Disk().inputs(folder), today=today(), locked=True, untested=True)
+    compilation = compile_cluster(inputs)
+    waiting = _rendered(emit(arrange_waiting(compilation.plan), inputs.templates))
+    return Given(
+        rendered=_rendered(compilation.files),
+        waiting={part: waiting.documents(part) for part in waiting.texts},
+    )
+
+
+def _rendered(files: Mapping[str, str]) -> Rendered:
+    return Rendered({path: text.encode() for path, text in files.items()})
+
+
+def incomplete(there: Rendered, wanted: Rendered) -> Iterator[str]:
+    """Yield where the parts of a cluster's `rendered/` (`there`) are others than its lock gives (`wanted`).
 
     Every part must be there, with the same kustomization and the same objects: a shard, an object or the name
     of a file that left the tree is missed here, whatever the header of the lock says, and so is an object that
     nobody compiled. What is in an object is not compared: `ipamc compile --locked --check` does that.
-    Raises Refused where a compile refuses the inputs or the lock; Trouble, OSError.
     """
-    from ipamc.pipeline import compile_cluster
-
-    given = replace(Disk().inputs(folder), today=today(), locked=True, untested=True)
-    files = compile_cluster(given).files
-    wanted = Rendered({path: text.encode() for path, text in files.items()})
     if missing := set(wanted.parts) - set(there.parts):
         yield f"there is no {names(missing)}"
     if more := set(there.parts) - set(wanted.parts):

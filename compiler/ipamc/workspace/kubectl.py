@@ -5,6 +5,7 @@ No secret is an argument of a command.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections import defaultdict
@@ -17,7 +18,7 @@ from msgspec import Struct, field
 from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import Pod
 from ipamc.review.live.config import CONFIG, OPERATOR
-from ipamc.review.live.objects import NODE
+from ipamc.review.live.objects import NODE, Object, name_of
 from ipamc.review.live.rights import CILIUM, RESOURCES
 from ipamc.workspace import shapes
 from ipamc.workspace.environment import command, program, variable
@@ -42,11 +43,9 @@ class Forbidden(Trouble):
 class Applied(Struct, frozen=True, kw_only=True):
     """The answer to `kubectl apply`."""
 
-    objects: int
-    """Those that the apiserver took, each counted once."""
-    taken: frozenset[tuple[str, str]] = frozenset()
-    """The same: kind in lower case, and name."""
-    problem: str = ""
+    refused: Sequence[Object]
+    """Those of the objects that the apiserver did not take."""
+    problem: str
     """What kubectl complains of; "" where it exits with 0."""
 
 
@@ -90,18 +89,21 @@ class Kube(Struct, frozen=True, kw_only=True):
                 )
             time.sleep(1)
 
-    def apply(self, text: str) -> Applied:
-        """Apply a stream of objects, server-side, without --force-conflicts."""
+    def apply(self, objects: Sequence[Object]) -> Applied:
+        """Apply objects, server-side, without --force-conflicts.
+
+        As one List: kubectl before 1.33 reads no JSON documents with `---` between them.
+        """
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         code, said, complaint = self._ask(
             "apply", "--server-side", "--field-manager=ipamc", "-f", "-", stdin=text
         )
         lines = (line for line in said.splitlines() if line.endswith("serverside-applied"))
         named = (line.split()[0].partition("/") for line in lines)
-        taken = frozenset((resource.partition(".")[0], name) for resource, _, name in named)
-        if not code:
-            return Applied(objects=len(taken), taken=taken)
+        taken = {(resource.partition(".")[0], name) for resource, _, name in named}
+        refused = [each for each in objects if (str(each["kind"]).lower(), name_of(each)) not in taken]
         problem = complaint.strip() or f"kubectl exits with {code}"
-        return Applied(objects=len(taken), taken=taken, problem=problem)
+        return Applied(refused=refused, problem=problem if code else "")
 
     def flags(self, namespace: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return ConfigMap cilium-config and Deployment cilium-operator, None for what is not there."""

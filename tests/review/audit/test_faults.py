@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.review.audit.worlds import NODES, WORLDS, living
-from tests.support import dumps
+from tests.review.audit.worlds import NODES, WORLDS, inventory, living
+from tests.support import dumps, fleet
 from tests.support.living import Living, agent, controller, endpoint, operator, short
 
 OPERATORS_ONLY = ("multi-pool pool", "multi-pool none")
@@ -516,3 +516,33 @@ def test_a_fault_is_found_and_nothing_else(world: str, plant: Plant, expected: l
     live = living(world)
     plant(live)
     assert short(live.audit()) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "version", "way_out"),
+    [
+        ("cluster-pool", "1.15", "ipamc ci apply fleet --repair"),
+        ("cluster-pool", "1.18", "ipamc ci apply fleet --repair"),
+        ("crd", "1.15", "ipamc ci apply fleet --repair"),
+        ("kubernetes", "1.18", "ipamc import fleet --refresh, ipamc compile fleet, and apply"),
+    ],
+)
+def test_a_planned_node_that_has_joined_is_led_to_its_block(mode: str, version: str, way_out: str) -> None:
+    """In kubernetes mode nothing can be applied before the inventory has the uid of its Node."""
+    documents = [
+        fleet.cluster(mode, version=version),
+        fleet.pool("default", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 28}),
+        inventory(*NODES),
+        fleet.inventory([{"name": "e", "planned": True}]),
+    ]
+    live = Living.of(fleet.compiled(fleet.as_json(documents)))
+    assert "IPC0922" not in str(short(live.audit()))
+    waits = dumps.cilium_node("e", owner="uid-e")
+    live.add(dumps.node("e", uid="uid-e", ip="192.168.0.9"), waits, agent("e", f"v{version}.3"))
+    (found,) = (each for each in live.audit() if each.code == "IPC0922")
+    assert found.help == way_out
+    if mode == "cluster-pool":
+        (line,) = (line for line in live.git.plan.lock.lines if line.node == "e")
+        live.add(dumps.cilium_node("e", str(line.block), owner="uid-e"))
+        router(live, "e", f"{line.block}".partition("/")[0])
+        assert live.audit() == ()

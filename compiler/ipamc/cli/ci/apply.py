@@ -103,15 +103,15 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     the apiserver took are counted.
 
     An object is withheld, and the others are applied, where it would take a block away from a node whose
-    pods still use it, or give a node a block that another CiliumNode has.
+    pods still use it, or give a node a block that another CiliumNode has. One that the apiserver refuses is
+    named, and stops no other. Before Cilium 1.18, a planned node gets its block when its agent waits for it.
 
     At the end no CiliumNode may have an error of the operator that this apply caused: of a shard none of its
     nodes, of a whole cluster none at all. One watch tells of them; a role without the verb watch does, too,
     but then CiliumNodes are listed again. For a whole cluster, objects that ipamc applied once and that left
     the tree are named; --prune deletes those that nothing uses.
 
-    With --repair only what is missing or differs is applied, and one object that is refused stops no other.
-    With --trunk, a job that is run again later does not undo a newer state. Builds with $KUSTOMIZE or
+    With --repair only what is missing or differs is applied. With --trunk, a job that is run again later does not undo a newer state. Builds with $KUSTOMIZE or
     kustomize, else with kubectl; runs $KUBECTL or kubectl. Each of their runs may take 10 minutes. Programs
     are not looked for in relative folders of the PATH.
     """

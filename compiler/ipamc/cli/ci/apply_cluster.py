@@ -6,13 +6,11 @@ Every rendered object is applied, or the job fails; no field is taken by force.
 from __future__ import annotations
 
 import functools
-import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ipamc.cli.ci.outcome import operator_is_content, stays, written
+from ipamc.cli.ci.outcome import SHOWN, operator_is_content, refusal, stays, written
 from ipamc.cli.ci.prune import name_left_over
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
@@ -20,7 +18,8 @@ from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.read.parts import FIRST
-from ipamc.read.rendered import identity
+from ipamc.read.parts import parts as ordered
+from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
 from ipamc.review.live.config import Difference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
@@ -31,17 +30,16 @@ from ipamc.review.live.objects import (
     allocated,
     cidrs,
     name_of,
+    over,
     parsed,
 )
 from ipamc.workspace import disk
 from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
+from ipamc.workspace.complete import given as given_by_lock
 from ipamc.workspace.complete import incomplete
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests
 from ipamc.workspace.trouble import Trouble
-
-SHOWN = 20
-"""Lines of one sort; then a number."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -55,15 +53,11 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """A part of the tree as kustomize builds it."""
+    """A part of the tree, and what of it is applied."""
 
     name: str
-    text: str
     objects: Sequence[Object]
 
-
-ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
-"""What kubectl says after a conflict."""
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity, read when they are first asked for; None where they cannot be read."""
@@ -90,11 +84,14 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     kube = Kube(context=name)
     there = manifests(folder)
     chosen = _chosen(name, there, given)
-    _refuse_incomplete(name, folder, there)
-    parts = [_built(kube, there, part) for part in chosen]
-    every = [document for part in parts for document in part.objects]
+    compiled = given_by_lock(folder)
+    _refuse_incomplete(name, there, compiled.rendered)
+    built = [_built(kube, there, part) for part in chosen]
     flags = there.flags
-    seen = _seen(kube, flags.namespace, {document["kind"] for document in every}, options)
+    kinds = {document["kind"] for part in built for document in part.objects}
+    seen = _seen(kube, flags.namespace, kinds, options)
+    parts = _parts(name, built, compiled.waiting, seen.live, whole=not given)
+    every = [document for part in parts for document in part.objects]
     differ = _differ(name, flags, seen)
     if any(item.level == "refused" for item in differ) and not options.before_flags:
         say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
@@ -102,37 +99,37 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     withheld = _withheld(kube, name, every, seen, former_blocks(folder))
     drifts = _drifts(every, seen, options)
     restart = any(item.level == "restart" for item in differ) and not options.before_flags
-    refused = []
+    refused: set[str] = set()
     for part in parts:
         phase(f"applying {name}/{part.name}")
         sent[f"{name}/{part.name}"] = False
-        fine = (
+        refused |= (
             _repair(kube, name, part, drifts, withheld)
             if options.repair
             else _apply(kube, name, part, withheld)
         )
         sent[f"{name}/{part.name}"] = True
-        if not fine:
-            refused.append(part.name)
-        if part.name == FIRST and (restart or (not fine and not options.repair)):
+        if part.name == FIRST and (restart or (refused and not options.repair)):
             return False  # flags and pools, which the shards need
     if refused:
-        say(f"error: {name}: {count(len(refused), 'part')} of {len(parts)} not applied: {', '.join(refused)}")
+        say(f"error: {name}: {count(len(refused), 'object')} refused: {names(refused)}")
     elif not every:
         say(f"{name}: nothing to apply: the lock gives no object that ipamc applies")
     elif options.repair and not drifts:
         say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
     phase(f"watching {name}")
-    changed = [item.document for item in drifts if identity(item.document) not in withheld]
-    watched = there.nodes_of(given) if given else None
+    changed = [item.document for item in drifts if identity(item.document) not in {*withheld, *refused}]
+    nodes = {name_of(document) for document in every if document["kind"] == CILIUM_NODE}
+    watched = nodes | there.nodes_of(given) if given else None
     after = CiliumNodes(kube, seen.live, seen.version)
     well = operator_is_content(
         after, name, watched, written(every, changed, seen.live, flags), options.wait
-    ) and (bool(refused) or stays(after, name, changed))
+    ) and stays(after, name, changed)
     if not given:
         phase(f"looking for what left the tree of {name}")
+        wanted = {*map(identity, every), *there.others}
         well &= name_left_over(
-            kube, after, there.identities, seen.live, functools.partial(_nodes, kube), prune=options.prune
+            kube, after, wanted, seen.live, functools.partial(_nodes, kube), prune=options.prune
         )
     return well and not withheld and not refused
 
@@ -146,12 +143,12 @@ def _chosen(name: str, there: Manifests, given: Sequence[str]) -> list[str]:
     return [part for part in there.parts if part in {FIRST, *given} or not given]
 
 
-def _refuse_incomplete(name: str, folder: str, there: Manifests) -> None:
+def _refuse_incomplete(name: str, there: Manifests, wanted: Rendered) -> None:
     """Raise Trouble unless all parts of the cluster have what its lock gives.
 
     Before kustomize builds them: of a kustomization that was not compiled, it may run and fetch anything.
     """
-    if found := list(incomplete(folder, there)):
+    if found := list(incomplete(there, wanted)):
         for problem in found[:SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
         raise Trouble(
@@ -172,7 +169,32 @@ def _built(kube: Kube, there: Manifests, part: str) -> Part:
             + (f"; lost: {names(meant - came)}" if meant - came else "")
             + ". Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
         )
-    return Part(name=part, text=text, objects=out)
+    return Part(name=part, objects=out)
+
+
+def _parts(
+    name: str, built: Sequence[Part], waiting: Mapping[str, Sequence[Object]], live: Live, *, whole: bool
+) -> list[Part]:
+    """Return the parts as they are applied in this cluster, in order.
+
+    Of the CiliumNodes that are not rendered, those that agents have made and wait with belong to their parts,
+    which may have nothing else. `whole`: these parts are all of the cluster.
+    """
+    objects = {part.name: [*part.objects] for part in built}
+    absent: list[str] = []
+    for part, later in waiting.items():
+        if whole or part in objects:
+            if there := [each for each in later if identity(each) in live]:
+                objects[part] = objects.get(part, []) + there
+            absent += (name_of(each) for each in later if identity(each) not in live)
+    if absent:
+        say(
+            f"{name}: {count(len(absent), 'planned node')} without an agent: {names(absent)}; run this again when they have joined, and they get their blocks"
+        )
+    return [
+        Part(name=part, objects=[over(each, live.get(identity(each))) for each in objects[part]])
+        for part in ordered(objects)
+    ]
 
 
 def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) -> Seen:
@@ -245,83 +267,54 @@ def _drifts(every: Sequence[Object], seen: Seen, options: Options) -> list[Drift
     return list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
 
 
-def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> bool:
-    """Apply a part without what is withheld; print and return how it went.
-
-    Each part is a stream of its own, so that no object of another part is lost.
-    """
+def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> set[str]:
+    """Apply a part without what is withheld; print how it went, and return what is refused."""
     objects = [document for document in part.objects if identity(document) not in withheld]
     if not objects:
         say(f"{name}/{part.name}: {'all of it is withheld' if part.objects else 'nothing to apply'}")
-        return True
-    done = kube.apply(part.text if len(objects) == len(part.objects) else _stream(objects))
-    if done.problem:
-        say(f"error: {name}/{part.name}: {_refusal(done.problem, name)}")
-    elif done.objects != len(objects):
-        say(f"error: {name}/{part.name}: {count(len(objects), 'object')} sent, {done.objects} applied")
-    else:
-        say(f"{name}/{part.name}: {count(len(objects), 'object')} applied")
-        return True
-    return False
+        return set()
+    refused = _send(kube, name, objects)
+    say(f"{name}/{part.name}: {count(len(objects) - len(refused), 'object')} applied")
+    return refused
 
 
-def _repair(kube: Kube, name: str, part: Part, drifts: Iterable[Drift], withheld: Collection[str]) -> bool:
-    """Apply what the cluster lacks of a part. What is refused is sent again alone, so that it says why."""
-    here = set(map(identity, part.objects))
-    found = [item for item in drifts if identity(item.document) in here - set(withheld)]
-    fine = True
-    for item in found:
+def _repair(
+    kube: Kube, name: str, part: Part, drifts: Iterable[Drift], withheld: Collection[str]
+) -> set[str]:
+    """Apply what the cluster lacks of a part; print how it went, and return what is refused."""
+    here = set(map(identity, part.objects)) - set(withheld)
+    found = {key: item for item in drifts if (key := identity(item.document)) in here}
+    refused = {key for key, item in found.items() if item.state == "re-created"}
+    for key, item in found.items():
         if item.state == "gone":
+            say(f"{name}: {key}: its Node is not in the cluster; if it left, refresh the inventory")
+        elif key in refused:
             say(
-                f"{name}: {identity(item.document)}: its Node is not in the cluster; if it left, refresh the inventory"
+                f"error: {name}: {key}: the node was re-created, its uid is another one: refresh the inventory"
             )
-        elif item.state == "re-created":
-            say(
-                f"error: {name}: {identity(item.document)}: the node was re-created, its uid is another one: refresh the inventory"
-            )
-            fine = False
-    states = {identity(item.document): item.state for item in found if item.state in {"missing", "differs"}}
-    wanted = [item.document for item in found if identity(item.document) in states]
-    done = kube.apply(_stream(wanted)) if wanted else None
-    for document in wanted if done else ():
-        if done and (str(document["kind"]).lower(), name_of(document)) in done.taken:
-            say(
-                f"{name}: {identity(document)}: {'was missing' if states[identity(document)] == 'missing' else 'differed'}, repaired"
-            )
-            continue
-        alone = kube.apply(_stream([document]))
-        if alone.problem or not alone.objects:
-            say(f"error: {name}: {identity(document)}: {_refusal(alone.problem, name)}")
-            fine = False
-    return fine
+    states = {key: item.state for key, item in found.items() if item.state in {"missing", "differs"}}
+    if states:
+        refused |= _send(kube, name, [found[key].document for key in states])
+    for key, state in states.items():
+        if key not in refused:
+            say(f"{name}: {key}: {'was missing' if state == 'missing' else 'differed'}, repaired")
+    return refused
 
 
-def _stream(objects: Iterable[Object]) -> str:
-    return "---\n".join(json.dumps(document) + "\n" for document in objects)
+def _send(kube: Kube, name: str, objects: Sequence[Object]) -> set[str]:
+    """Apply objects of a part, as one list; print why some are refused, and return these.
 
-
-def _refusal(problem: str, cluster: str) -> str:
-    """Return a complaint of kubectl, and what to do about it."""
-    if "onflict with " not in problem:
-        return problem + _advice(problem)
-    said = ADVISES_FORCE.sub("", problem)
-    if ".spec.ipam." in said:
-        repair = f"ipamc ci apply {cluster} --repair"
-        help_ = f"{repair} names the nodes; drain each, kubectl delete ciliumnode NODE && {repair}, restart its agent"
-    elif ".spec.ipv4." in said or ".spec.ipv6." in said:
-        help_ = (
-            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if all of them stay and others are appended, "
-            f"kubectl apply --server-side --field-manager=ipamc --force-conflicts -f clusters/{cluster}/rendered/cilium/ippools.yaml once"
-        )
-    else:
-        help_ = "find out which one, and remove the fields there"
-    return f"{said}; another field manager owns these fields, and ipamc does not use force: {help_}"
-
-
-def _advice(problem: str) -> str:
-    """Return what to do about a complaint of the apiserver. A re-created Node comes first: its block may be right."""
-    if "uid" in problem or 'cannot create resource "nodes"' in problem:  # no job may create a Node
-        return "; a Node was re-created or left since the inventory was made: refresh the inventory"
-    if "may not change podCIDR" in problem:
-        return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
-    return ""
+    What is refused is sent again alone: kubectl names no object when it tells of a conflict.
+    """
+    done = kube.apply(objects)
+    refused = set(map(identity, done.refused))
+    for document in done.refused[:SHOWN]:
+        alone = kube.apply([document])
+        if alone.refused:
+            say(f"error: {name}: {identity(document)}: {refusal(alone.problem, name, document)}")
+        else:
+            refused.discard(identity(document))
+    if done.problem and not done.refused:
+        say(f"error: {name}: {done.problem}")
+        refused.update(map(identity, objects))
+    return refused

@@ -1,7 +1,8 @@
-"""What came of an apply: the operator's errors, and whether it left what was written."""
+"""What came of an apply: what the apiserver refused, the operator's errors, and whether it left what was written."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 from ipamc.cli.terminal import say
@@ -32,6 +33,8 @@ SHOWN = 20
 """Lines of one sort; then a number."""
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
 """How a node gets another block where the operator has the old one in its books."""
+ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
+"""What kubectl says after a conflict."""
 
 
 def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Written:
@@ -95,3 +98,32 @@ def operator_is_content(
             f"error: {name}: the operator reports errors for {count(len(found.failures), 'node')}: {names(found.failures)}"
         )
     return not found.failures
+
+
+def refusal(problem: str, cluster: str, document: Object) -> str:
+    """Return a complaint of kubectl about one object, and what to do about it."""
+    if not problem:
+        return "kubectl reports no error, and does not say that it applied it"
+    if "onflict with " not in problem:
+        return problem + _advice(problem)
+    said = ADVISES_FORCE.sub("", problem)
+    if ".spec.ipam." in said:
+        node, repair = name_of(document), f"ipamc ci apply {cluster} --repair"
+        help_ = f"drain {node}, kubectl delete ciliumnode {node} && {repair}, restart its agent"
+    elif ".spec.ipv4." in said or ".spec.ipv6." in said:
+        help_ = (
+            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if all of them stay and others are appended, "
+            f"kubectl apply --server-side --field-manager=ipamc --force-conflicts -f clusters/{cluster}/rendered/cilium/ippools.yaml once"
+        )
+    else:
+        help_ = "find out which one, and remove the fields there"
+    return f"{said}; another field manager owns these fields, and ipamc does not use force: {help_}"
+
+
+def _advice(problem: str) -> str:
+    """Return what to do about a complaint of the apiserver. A re-created Node comes first: its block may be right."""
+    if "uid" in problem or 'cannot create resource "nodes"' in problem:  # no job may create a Node
+        return "; a Node was re-created or left since the inventory was made: refresh the inventory"
+    if "may not change podCIDR" in problem:
+        return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
+    return ""

@@ -26,8 +26,8 @@ def name_left_over(
 ) -> bool:
     """Print what left the tree, and delete what nothing uses if that is wanted; return whether it went well.
 
-    `wanted` are the identities of what somebody applies, `before` the objects as they were before the apply: if
-    not one of them is of this tree, they may be another cluster's, and nothing is deleted.
+    `wanted` is what must stay, by identity. `before` are the objects as they were before the apply: if not one
+    of them is wanted, they may be another cluster's, and nothing is deleted.
     """
     name = kube.context
     live: dict[str, Object] = dict(after.live)

@@ -97,12 +97,13 @@ def rbac(
         )
     folder = folders[0]
     there = manifests(folder)
-    namespace = there.flags.namespace
+    flags = there.flags
+    namespace = flags.namespace
     wanted = [job for job in JOBS[1:] if job in chosen or not chosen]
     rights = {job: dump_rights(dumped(job, namespace)) for job in ("refresh", "audit")}
     if "apply" in wanted:
         objects = [document for part in there.parts for document in there.objects_of(part)]
-        rights["apply"] = apply_rights(objects, namespace, prune=prune)
+        rights["apply"] = apply_rights(objects, namespace, flags.data.get("ipam", ""), prune=prune)
     values = {
         "cluster": name_of(folder),
         "namespace": namespace,

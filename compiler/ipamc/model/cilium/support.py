@@ -140,7 +140,7 @@ TABLE = (
         "operator/watchers/cilium_node_gc.go",
         since=18,
         run=(12, 15, 16, 17, 18, 19),
-        decides="`ciliumnodes/`, `seeds/`, IPC0553",
+        decides="`ciliumnodes/`, `seeds/`, IPC0553, IPC0568",
     ),
     Row(
         Capability.MULTI_POOL,

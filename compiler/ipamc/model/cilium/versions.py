@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ipamc.model.cidr import Block, usable
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.support import TABLE, Known
-from ipamc.model.cluster import Cluster, Mode, Pool, Version
+from ipamc.model.cluster import Cluster, Mode, Node, Pool, Version
 from ipamc.model.lock import Line
 
 _ROWS = {row.capability: row for row in TABLE}
@@ -50,6 +50,11 @@ def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
     if cluster.cilium <= LAST or minor is None or not FIRST <= minor <= LAST:
         return cluster
     return replace(cluster, cilium=minor, written=cluster.cilium)
+
+
+def waits_for_agent(cluster: Cluster, node: Node) -> bool:
+    """Return whether a node's CiliumNode must not be there before its agent makes it: the operator would delete it."""
+    return node.planned and not can(cluster.cilium, Capability.DO_NOT_GC)
 
 
 def minors() -> Iterator[Version]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import given_by_operator
-from ipamc.model.cilium.versions import can
+from ipamc.model.cilium.versions import can, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
 from ipamc.model.plan import Want
@@ -41,31 +41,42 @@ def files(layout: Layout) -> Iterator[File]:
             yield File(f"ciliumnodes/{shard}/ciliumnodes.yaml", TEMPLATE, {"nodes": nodes})
 
 
-def _maker(layout: Layout) -> Callable[[Want, tuple[Line, ...]], Values | None]:
+def waiting(layout: Layout) -> Iterator[File]:
+    """Yield what is in no file: the CiliumNodes of planned nodes that the operator would delete, by the path of their part.
+
+    They are applied once their agents, which wait for a block, have made them. Seeds have no such moment.
+    """
+    if layout.plan.cluster.mode in {Mode.CLUSTER_POOL, Mode.CRD}:
+        for shard, nodes in layout.by_shard(_maker(layout, waiting=True)):
+            yield File(f"ciliumnodes/{shard}", TEMPLATE, {"nodes": nodes}, applied=False)
+
+
+def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Line, ...]], Values | None]:
     """Return the function from a node and its lines to the template's values, by mode; None: no object.
 
-    The operator must keep a planned node's CiliumNode. IPv4 comes first, as the operator writes it back.
+    `waiting`: of the nodes that wait for their agents, and of no others. The operator must keep a planned node's
+    CiliumNode. IPv4 comes first, as the operator writes it back.
     """
     cluster = layout.plan.cluster
-    planned_too = can(cluster.cilium, Capability.DO_NOT_GC)  # else the operator would delete them
     by_operator = given_by_operator(cluster, layout.plan.lock.lines)
 
     def rendered(node: Node) -> bool:
-        return (planned_too or not node.planned) and node.name not in by_operator
+        return waits_for_agent(cluster, node) is waiting and node.name not in by_operator
 
     def with_pod_cidrs(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
-        if (node.planned or by_operator) and not rendered(node):  # nearly all nodes are asked about once
+        if (node.planned or waiting or by_operator) and not rendered(node):  # nearly all are asked about once
             return None
         cidrs = (str(lines[0].block),) if len(lines) == 1 else texts([line.block for line in lines])
-        return node.name, node.planned, cidrs, (), ()
+        return node.name, node.planned and not waiting, cidrs, (), ()
 
     def with_addresses(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
         if not rendered(node):
             return None
         addresses = tuple([address for line in lines for address in single(line.block, line.addresses)])
-        return node.name, node.planned, texts([line.block for line in lines]), addresses, ()
+        blocks = texts([line.block for line in lines])
+        return node.name, node.planned and not waiting, blocks, addresses, ()
 
     def with_pools(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node

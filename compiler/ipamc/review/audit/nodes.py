@@ -117,8 +117,9 @@ def waiting(scene: Scene, told: Told) -> Iterator[Found]:
     Why: an agent waits for ever for a block of each family, and its node runs no pods.
 
     Run: if the lock has a block for the node (`ipamc show CLUSTER --node NODE`), it was not applied, or
-    somebody took it away: `ipamc ci apply CLUSTER --repair`. If not, the node is not in the inventory:
-    `ipamc import CLUSTER --refresh dump.json`, `ipamc compile CLUSTER`, and apply.
+    somebody took it away: `ipamc ci apply CLUSTER --repair`. If not, the node is not in the inventory, or in
+    kubernetes mode still planned there: `ipamc import CLUSTER --refresh dump.json`, `ipamc compile CLUSTER`,
+    and apply.
     """
     found = [
         (node.name, families)
@@ -135,17 +136,19 @@ def waiting(scene: Scene, told: Told) -> Iterator[Found]:
     held = [block for block in scene.held(name) if block.family in families]
     words = " and ".join(f"IPv{family}" for family in families)
     cluster = scene.cluster.name
+    listed = scene.inventory.get(name)
+    no_uid = scene.cluster.mode is Mode.KUBERNETES and listed is not None and listed.planned
     yield Found(
         error(
             "IPC0922",
             scene.at(name),
             f"node {name} has no {words} block{f', and the lock has {texts(held)} for it' if held else ''}{and_more(nodes)}",
             also=[related for node, lacks in found[:SHOWN] for related in scene.line_of(node, *lacks)],
-            help=f"ipamc ci apply {cluster} --repair"
-            if held and scene.cluster.mode is not Mode.MULTI_POOL
-            else "see what the operator says: kubectl get ciliumnodes -o yaml; and whether its pools have room: ipamc show "
+            help="see what the operator says: kubectl get ciliumnodes -o yaml; and whether its pools have room: ipamc show "
             + cluster
-            if held
+            if held and scene.cluster.mode is Mode.MULTI_POOL
+            else f"ipamc ci apply {cluster} --repair"
+            if held and not no_uid
             else f"ipamc import {cluster} --refresh, ipamc compile {cluster}, and apply",
         ),
         [_no_block(scene, node) for node in nodes],

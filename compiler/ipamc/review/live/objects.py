@@ -26,6 +26,18 @@ def name_of(document: Object) -> str:
     return str((document.get("metadata") or {}).get("name", ""))
 
 
+def over(document: Object, there: Object | None) -> Object:
+    """Return a rendered object as it is applied over the one that is there, if one is.
+
+    An agent takes the annotations of its CiliumNode away when it starts, and none is put back: they are for the
+    time before.
+    """
+    if document["kind"] != CILIUM_NODE or there is None or not there["metadata"].get("ownerReferences"):
+        return document
+    metadata = {key: value for key, value in document["metadata"].items() if key != "annotations"}
+    return {**document, "metadata": metadata}
+
+
 def node_of(document: Object) -> str:
     """Return the node that an object belongs to; "" for what nodes share.
 

@@ -34,13 +34,16 @@ class Rule(Struct, frozen=True, kw_only=True, order=True):
     verbs: tuple[str, ...]
 
 
-def apply_rights(objects: Collection[Object], namespace: str, *, prune: bool) -> list[Rule]:
+def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Rule]:
     """Return what `ipamc ci apply` asks for, with and without `--repair`.
 
-    `objects` are those that it applies, `namespace` is Cilium's. A Node is never created: its kubelet does that.
+    `objects` are those that are rendered, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: in two of them
+    CiliumNodes are applied, also such as are not rendered yet. A Node is never created: its kubelet does that.
     """
     kinds = {document["kind"] for document in objects}
-    of_nodes = any(map(node_of, objects))
+    if mode in {"cluster-pool", "crd"}:
+        kinds.add(CILIUM_NODE)
+    of_nodes = CILIUM_NODE in kinds or any(map(node_of, objects))
     rules = [
         Rule(
             group="apiextensions.k8s.io",

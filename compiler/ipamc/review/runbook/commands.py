@@ -164,8 +164,9 @@ class Commands(Struct, frozen=True):
         )
 
     def delete_pods(self, node: str) -> str:
-        """Return how the pods that a drain leaves are started again, with addresses of the new block."""
-        return self.kubectl("delete", "pods", "--all-namespaces", f"--field-selector=spec.nodeName={node}")
+        """Return how the pods that a drain leaves are started again, but for the agent that has just restarted."""
+        others = ("--all-namespaces", "--selector=k8s-app!=cilium")
+        return self.kubectl("delete", "pods", *others, f"--field-selector=spec.nodeName={node}")
 
     def columns(self, kind: str, names: Sequence[str], *columns: str) -> str:
         """Return how some fields of objects are printed, a line an object."""

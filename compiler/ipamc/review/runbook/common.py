@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.model.lock import Line
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.values import Check, Step, Where
+from ipamc.review.runbook.values import Check, Phase, Step, Where, alone
 
 FEW = 25
 """The most nodes whose blocks a check lists; for more, the audit is the check."""
@@ -93,6 +93,17 @@ def audited(run: Commands, why: str = "") -> Step:
 def refreshed(run: Commands) -> tuple[str, ...]:
     """Return the commands that take the live Nodes over into the inventory."""
     return run.dump_nodes, run.refresh
+
+
+def up_to_date(run: Commands, branch: str, message: str, why: str) -> Phase:
+    """Return the phase in which the inventory takes over what the cluster shows."""
+    branch = f"runbook/{run.name}/{branch}"
+    return alone(
+        "Bring the inventory up to date",
+        branched(run, branch),
+        *merged(run, branch, message, *refreshed(run), why=why),
+        audited(run),
+    )
 
 
 def cordoned(run: Commands, nodes: Sequence[str]) -> Step:

@@ -11,7 +11,7 @@ from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import applied, branched, merged
 from ipamc.review.runbook.order import flags
-from ipamc.review.runbook.renumber import moving, pending_of
+from ipamc.review.runbook.renumber import inventory, moving, pending_of
 from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
 from ipamc.review.runbook.waves import Cut
 
@@ -53,6 +53,7 @@ def new_range(plan: Plan, run: Commands, cut: Cut, pool: Pool, block: Block) -> 
             alone("Let the network know the new range", *_outside(cluster, pool, block)),
             reserve,
             moving(plan, run, pending, cut),
+            *inventory(run),
             alone("Drop the old range, when its quarantine is over", *_drop(run, pool, old)),
         ),
         way_back=f"before a wave is settled, cancel its pending blocks: {run.lock('--release', 'NODE')}. Nodes that have "

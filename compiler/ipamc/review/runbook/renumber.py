@@ -21,6 +21,7 @@ from ipamc.review.runbook.common import (
     refreshed,
     shown,
     uncordoned,
+    up_to_date,
 )
 from ipamc.review.runbook.moved import agents_read_nodes, is_made_anew, joined_again, moved
 from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
@@ -53,6 +54,7 @@ def renumber(
         phases.append(_settled(plan, run, settled, cut))
     if pending:
         phases.append(moving(plan, run, pending, cut))
+    phases += inventory(run)
     nodes = {*pending, *settled}
     return Runbook(
         cluster=run.name,
@@ -120,6 +122,14 @@ def moving(plan: Plan, run: Commands, pending: Blocks, cut: Cut) -> Phase:
         steps = _wave(plan, run, {node: pending[node] for node in nodes}, number)
         found.append(Wave(name=name, nodes=nodes, steps=tuple(steps)))
     return Phase(title="Move the nodes, wave by wave", waves=tuple(found))
+
+
+def inventory(run: Commands) -> list[Phase]:
+    """Return the phase in which git learns that the nodes have moved; none where a refresh told it when they joined again."""
+    if agents_read_nodes(run.cluster):
+        return []
+    why = "the CiliumNodes in git still show the former blocks, and each compile warns of that (IPC0513)"
+    return [up_to_date(run, "renumbered", "the nodes have moved", why)]
 
 
 def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[Step]:

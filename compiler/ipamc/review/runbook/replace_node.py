@@ -22,10 +22,11 @@ from ipamc.review.runbook.common import (
     restarted,
     shown,
     uncordoned,
+    up_to_date,
 )
 from ipamc.review.runbook.decommission import deleted
 from ipamc.review.runbook.moved import seeded
-from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
+from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Where, alone
 
 
 def replace_node(plan: Plan, run: Commands, old: str, new: str) -> Runbook:
@@ -36,17 +37,13 @@ def replace_node(plan: Plan, run: Commands, old: str, new: str) -> Runbook:
     if same:
         steps = (
             alone("Let the new machine join", *_joins(run, new), *_gets_block(run, new, lines)),
-            *(
-                []
-                if _has_uid(run.cluster)
-                else [alone("Bring the inventory up to date", *_inventory(run, new))]
-            ),
+            *([] if _has_uid(run.cluster) else [_up_to_date(run, new)]),
         )
     elif run.cluster.own_pools:
         steps = (
             alone("Give its blocks to the new name", *_planned(plan, run, old, new)),
             alone("Let the new machine join", *_joins(run, new), *_ends(run, new, {new: lines})),
-            alone("Bring the inventory up to date", *_inventory(run, new)),
+            _up_to_date(run, new),
         )
     else:
         steps = (
@@ -143,11 +140,8 @@ def _ends(run: Commands, new: str, blocks: dict[str, tuple[Line, ...]]) -> Itera
     yield uncordoned(run, (new,))
 
 
-def _inventory(run: Commands, new: str) -> Iterator[Step]:
-    branch = f"runbook/{run.name}/replaced-node"
-    yield branched(run, branch)
-    yield from merged(run, branch, f"{new} was replaced", *refreshed(run), why="the new Node has another uid")
-    yield audited(run)
+def _up_to_date(run: Commands, new: str) -> Phase:
+    return up_to_date(run, "replaced-node", f"{new} was replaced", "the new Node has another uid")
 
 
 def _planned(plan: Plan, run: Commands, old: str, new: str) -> Iterator[Step]:
