@@ -108,7 +108,7 @@ def known(dump: Dump, draft: Draft) -> Known:
             for cidr in some
         },
         families=draft.families,
-        silent=not (_calico_gives(dump) and dump.kinds & {"IPAMBlock", "BlockAffinity"}),
+        silent=not (draft.fresh or (_calico_gives(dump) and dump.kinds & {"IPAMBlock", "BlockAffinity"})),
     )
 
 
@@ -125,20 +125,21 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
             "import it without --distinct; later: ipamc runbook CLUSTER --change new-range",
         )
     modes = [mode.value for mode in Mode]
-    if facts.config_at is None:
-        if options.mode is None and (
-            dump.cilium_nodes or not (is_cluster_cidr(dump) or calico.uses_pod_cidrs(dump))
-        ):
-            cilium_nodes = bool(dump.cilium_nodes)
-            yield rules.mode_unknown(dump.at, cilium_nodes=cilium_nodes, managed=facts.managed)
+    at = facts.config_at or dump.at
+    if not facts.mode:
+        tells = is_cluster_cidr(dump) or calico.uses_pod_cidrs(dump)
+        if options.mode is None and (facts.config_at or dump.cilium_nodes or not tells):
+            others = "CiliumNodes, and no" if dump.cilium_nodes else "neither CiliumNodes nor"
+            what = "no ipam in" if facts.config_at else others
+            yield rules.mode_unknown(at, what, cilium_nodes=bool(dump.cilium_nodes), managed=facts.managed)
     elif options.mode is None and facts.mode not in modes:
         problem = f"ipam: {shown(facts.mode)}, in which ipamc plans nothing{rules.giver(facts.mode)}"
-        yield rules.mode_not_ours(facts.config_at, problem, modes, facts.managed)
+        yield rules.mode_not_ours(at, problem, modes, facts.managed)
     elif options.mode is None and facts.chained:
         problem = f"cni-chaining-mode: {shown(facts.chained)}: another plugin gives pods their addresses, and not Cilium"
-        yield rules.mode_not_ours(facts.config_at, problem, modes, facts.managed)
+        yield rules.mode_not_ours(at, problem, modes, facts.managed)
     elif options.mode is not None and facts.mode in modes and facts.mode != options.mode:
-        yield rules.other_mode(facts.config_at, facts.mode, options.mode)
+        yield rules.other_mode(at, facts.mode, options.mode)
 
 
 def _calico_gives(dump: Dump) -> bool:

@@ -59,8 +59,8 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def mode(self) -> str:
-        """Return Cilium's IPAM mode: the operator's flag does not count, because agents do not have it."""
-        return self.config.get("ipam", "cluster-pool") if self.config_at else ""
+        """Return Cilium's IPAM mode, "" if unknown: the operator's flag does not count, because agents do not have it."""
+        return self.config.get("ipam", "")
 
     @property
     def chained(self) -> str:

@@ -49,10 +49,10 @@ def _there(managed: Offering | None) -> str:
     return f"; this is {managed.name}: {managed.way}" if managed else ""
 
 
-def mode_unknown(at: At, *, cilium_nodes: bool, managed: Offering | None) -> Diagnostic:
+def mode_unknown(at: At, what: str, *, cilium_nodes: bool, managed: Offering | None) -> Diagnostic:
     """IPC0810: an import knows in which IPAM mode the cluster runs.
 
-    ConfigMap cilium-config says it, and ClusterCIDRs do. Nodes alone do not: kube-controller-manager sets
+    ConfigMap cilium-config says it by its key `ipam`, and ClusterCIDRs do. Nodes alone do not: kube-controller-manager sets
     their podCIDRs in every mode. Where Cilium is not installed yet, nothing says it.
 
     Why: the same fields mean something else in each mode: nodes would be imported without their blocks, or
@@ -62,7 +62,6 @@ def mode_unknown(at: At, *, cilium_nodes: bool, managed: Offering | None) -> Dia
     namespace. If you know the mode: `ipamc import CLUSTER dump.json --mode cluster-pool --cilium-version
     1.18`. With `--mode kubernetes` the podCIDRs of Nodes are the blocks.
     """
-    what = "CiliumNodes, and no" if cilium_nodes else "neither CiliumNodes nor"
     podcidrs = "" if cilium_nodes else " (kubernetes, where pods have addresses of podCIDRs)"
     return error(
         "IPC0810",

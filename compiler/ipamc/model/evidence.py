@@ -94,8 +94,10 @@ class Evidence:
         An address tells nothing more where the node's object gives it the block, or one of its `own` lines in use
         has it. O(addresses log ranges).
         """
-        known = [*(shown.block for shown in self.of(node)), *(line.block for line in own if line.in_use)]
         places = dict(reversed(list(self._addresses(node))))
+        if not places:
+            return ()
+        known = [*(shown.block for shown in self.of(node)), *(line.block for line in own if line.in_use)]
 
         def size(single: Block) -> int:
             inside = self._ranges.of(single)

@@ -181,9 +181,11 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterat
     """
     consent = run.consent
     for node in () if "all" in consent.no_pods else nodes:
-        if node.want is None or node.name in consent.no_pods:
-            continue
-        if any(node.origins.get(line.block) is not Origin.ADOPTED for line in node.held):
+        if node.want is None or not (node.want.node.running or evidence.has_cilium_node(node.name)):
+            continue  # nearly all nodes of an inventory in its short form
+        if node.name in consent.no_pods or any(
+            node.origins.get(line.block) is not Origin.ADOPTED for line in node.held
+        ):
             continue
         entry, adopts = node.want.node, consent.adopts(node.name)
         have = {line.block.family for line in node.held}
