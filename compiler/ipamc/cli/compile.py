@@ -10,9 +10,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.options import assume_option, clusters_argument, jobs_option
 from ipamc.cli.terminal import say
-from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import find
-from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
@@ -71,6 +69,9 @@ def command(
 
 def _merges_as_text() -> bool:
     """Tell whether the repository names the merge driver for locks, and git does not know it."""
+    from ipamc.workspace import disk, git
+    from ipamc.workspace.trouble import Trouble
+
     top = git.root(".")
     try:
         return (

@@ -17,7 +17,6 @@ from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
 from ipamc.cli.terminal import colour, progress, say, show, show_json
-from ipamc.lock.transitions import Reason
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
@@ -157,7 +156,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 was=before.renamed.get(folder, ""),
                 neighbours=beside.get(folder),
                 assume=assume,
-                allowed=(Reason.ENDED_EARLY,) if allow_released else (),
+                released=allow_released,
                 picture=not PICTURES.isdisjoint({output, *(name for name, _ in files)}),
             )
             for folder in folders
@@ -248,8 +247,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """What a newer Cilium than the known ones is taken for."""
     picture: bool = False
     """The result has a map of the cluster, too."""
-    allowed: tuple[Reason, ...] = ()
-    """What is agreed to though no line shows it."""
+    released: bool = False
+    """A quarantine may have ended early."""
 
 
 def run(task: PlanRun) -> ClusterReport:
@@ -280,6 +279,7 @@ def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
 
 
 def _run(task: PlanRun, name: str) -> ClusterReport:
+    from ipamc.lock.transitions import Reason
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
@@ -306,7 +306,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     phase("comparing")
     plan = compilation.plan
     base = before or empty_base(name, plan.lock.mode)
-    difference = compare(base, compilation, task.today, task.allowed)
+    difference = compare(base, compilation, task.today, {Reason.ENDED_EARLY} if task.released else ())
     restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
     lost = (
         *line_changed(base.lock, plan, difference.unlawful, restore),
