@@ -99,6 +99,8 @@ FULL: dict[str, dict[str, Any]] = {
                 "podCIDRs": ["10.0.0.0/24"],
                 "maxPods": 110,
                 "planned": True,
+                "running": False,
+                "podIPs": ["10.0.1.7"],
             },
             {"name": "n2"},
         ],

@@ -47,7 +47,7 @@ def without_places(dump: Dump) -> list[object]:
     ]
     found += [msgspec.structs.replace(node, at=Span("")) for node in dump.nodes]
     found += [msgspec.structs.replace(seen, at=Span("")) for seen in dump.cilium_nodes]
-    return [*found, *dump.rendered]
+    return [*found, *sorted(dump.rendered, key=str)]
 
 
 def in_parts(text: str) -> list[str]:

@@ -200,6 +200,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """The kubelet says so."""
     agent_ran: bool = False
     """Cilium's agent set its condition or its annotations."""
+    annotated: tuple[Block, ...] = ()
+    """The blocks of Cilium's annotations, IPv4 first."""
     pod_ips: tuple[Address, ...] = ()
     """Of an entry of a NodeInventory: addresses of its pods outside the blocks that its objects show."""
     annotations: Mapping[str, str] = {}

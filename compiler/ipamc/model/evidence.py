@@ -39,12 +39,13 @@ class Evidence:
         self._lines = lines
         self._in_use = in_use
         self._kubernetes = cluster.mode is Mode.KUBERNETES
+        self._annotates = cluster.patch_nodes == "annotations"
         self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
 
     def of(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return the blocks that a node's object gives it, in its order."""
-        if self._kubernetes and node.pod_cidrs:
-            return tuple([ShownBlock(block, node.name, node.at) for block in node.pod_cidrs])
+        if self._kubernetes and (given := node.pod_cidrs or (node.annotated if self._annotates else ())):
+            return tuple([ShownBlock(block, node.name, node.at) for block in given])
         seen = self._seen.get(node.name) if self._seen else None
         return self.by(seen) if seen else ()
 

@@ -14,6 +14,8 @@ from ipamc.read.values import Values
 
 OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
 """Prefixes of the annotations that agents write to Nodes, from 1.13 on and before."""
+POD_CIDR = "-pod-cidr"
+"""The end of those that hold a node's block, in every version of Cilium."""
 _OF_NETWORKS = ("cilium.io", "io.cilium", "projectcalico.org")
 """Parts of the keys of annotations that Cilium and Calico write."""
 _PODS = re.compile(r"\+?([0-9]{1,9})(k?)").fullmatch
@@ -82,6 +84,11 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
         cidrs, field_name = [spec.pod_cidr], "podCIDR"  # wins over the list (apis/core/v1/conversion.go)
     conditions, annotations = status.conditions or (), _of_networks(metadata.annotations or {})
+    given = [
+        annotations[key]
+        for key in sorted(annotations)
+        if key.startswith(OF_CILIUM) and key.endswith(POD_CIDR)
+    ]
     internal = [
         (entry.address, ("status", "addresses", index, "address"))
         for index, entry in enumerate(status.addresses or ())
@@ -95,6 +102,7 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
         pod_cidrs=values.blocks(cidrs, at, "spec", field_name) if cidrs else (),
         max_pods=pods(status.allocatable) or pods(status.capacity),
         internal_ips=values.addresses(internal, at),
+        annotated=values.blocks(given, at, "metadata", "annotations") if given else (),
         live=True,
         ready=any(condition.type == "Ready" and condition.status == "True" for condition in conditions),
         agent_ran=any(condition.reason == "CiliumIsUp" for condition in conditions)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_address, readable_blocks
+from ipamc.read.kinds.node import POD_CIDR
 
 Object = Mapping[str, Any]
 
@@ -16,9 +17,6 @@ NODE, CILIUM_NODE, POOL, NODE_CONFIG = "Node", "CiliumNode", "CiliumPodIPPool", 
 
 MANAGER = "ipamc"
 """The field manager of every apply."""
-
-_POD_CIDR = "-pod-cidr"
-"""The end of the annotations that hold a node's block, in every version of Cilium."""
 
 
 def name_of(document: Object) -> str:
@@ -98,7 +96,7 @@ def cidrs(document: Object, like: Object) -> set[str]:
 def pod_cidr_annotations(document: Object) -> dict[str, str]:
     """Return the annotations of a Node that hold its blocks."""
     found = (document.get("metadata") or {}).get("annotations") or {}
-    return {key: value for key, value in found.items() if key.endswith(_POD_CIDR)}
+    return {key: value for key, value in found.items() if key.endswith(POD_CIDR)}
 
 
 def parsed(texts: Iterable[object]) -> list[Block]:
