@@ -282,7 +282,13 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 def test_explain_versions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "versions"]) == 0
     cells = next(line.split(" | ") for line in capsys.readouterr().out.splitlines() if "do-not-gc" in line)
-    assert cells[-5:] == ["**no**", "**yes**", "**yes**", "yes", "`ciliumnodes/`, `seeds/`, IPC0553 |"]
+    assert cells[-5:] == [
+        "**no**",
+        "**yes**",
+        "**yes**",
+        "yes",
+        "`ciliumnodes/`, `seeds/`, IPC0553, IPC0568 |",
+    ]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
