@@ -36,7 +36,7 @@ def cluster_cidr(
 NODES = [
     dumps.node("n1", "10.1.0.0/24", labels={"rack": "a"}),
     dumps.node("n2", "10.2.3.0/25", labels={"rack": "b"}),
-    dumps.node("n3", labels={"rack": "b"}),
+    dumps.node("n3", labels={"rack": "b"}, ready=False),
 ]
 CIDRS = [
     cluster_cidr("all", ipv4="10.9.0.0/16"),

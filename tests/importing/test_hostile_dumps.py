@@ -100,7 +100,8 @@ CALICO = [
     calico.config(),
 ]
 CLUSTER_CIDRS = [
-    *CALICO[:2],
+    dumps.node("n1", ip="192.168.0.1", labels={"rack": "a"}, ready=False),
+    CALICO[1],
     {
         "apiVersion": "networking.x-k8s.io/v1",
         "kind": "ClusterCIDR",

@@ -81,7 +81,10 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
         ),
         "1 node has spec.podCIDRs that are not the blocks of its pods: n3",
     ),
-    "IPC0818": (lambda: said([*POOL, BYSTANDER, dumps.node("n3")]), "1 node waits for a block: n3"),
+    "IPC0818": (
+        lambda: said([*POOL, BYSTANDER, dumps.node("n3", ready=False)]),
+        "1 node waits for a block: n3",
+    ),
     "IPC0819": (
         lambda: said([*POOL, BYSTANDER, balancer("10.0.200.0/24")]),
         "10.0.0.0/16, a range of pool default, has addresses of load balancers (public): 10.0.200.0/24",

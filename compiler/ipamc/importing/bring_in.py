@@ -69,9 +69,15 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     if unknown := list(_unknown(dump, facts, options)):
         raise Refused((*unknown, *([] if cilium or facts.config_at else [version])))
     draft = drafted(dump, facts, options)
-    log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed)])
-    if draft.mode is Mode.KUBERNETES and facts.managed and facts.managed.sets_pod_cidrs:
-        log.add([rules.provider_gives(dump.at, facts.managed)])
+    provider = (
+        facts.managed
+        if draft.mode is Mode.KUBERNETES and facts.managed and facts.managed.sets_pod_cidrs
+        else None
+    )
+    silent = not (draft.fresh or provider or (_calico_gives(dump) and calico.tells_blocks(dump)))
+    log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed, silent=silent)])
+    if provider:
+        log.add([rules.provider_gives(dump.at, provider)])
         pools = tuple([replace(pool, disabled=True) for pool in draft.pools])
         draft = replace(draft, pools=pools, spec={**draft.spec, "unmatchedNodes": "skip"})
     draft = log.keep(_with_excluded(dump, draft, facts))
@@ -90,15 +96,15 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     texts = {
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
-        NODES: inventory_text(dump, wanted, known(dump, draft)),
+        NODES: inventory_text(dump, wanted, known(draft, silent=silent)),
         CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
     }
     files = {path: text for path, text in texts.items() if text}
     return Imported(files=files, draft=draft, findings=tuple(log.diagnostics))
 
 
-def known(dump: Dump, draft: Draft) -> Known:
-    """Return what the draft knows of the blocks of nodes. Calico's blocks tell of a node without one that it has none."""
+def known(draft: Draft, *, silent: bool) -> Known:
+    """Return what the draft knows of the blocks of nodes; `silent`: see `Known`."""
     return Known(
         given={node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()},
         sizes={
@@ -108,7 +114,7 @@ def known(dump: Dump, draft: Draft) -> Known:
             for cidr in some
         },
         families=draft.families,
-        silent=not (draft.fresh or (_calico_gives(dump) and dump.kinds & {"IPAMBlock", "BlockAffinity"})),
+        silent=silent,
     )
 
 

@@ -286,8 +286,11 @@ def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
     return [block for some in blocks.values() for block, _ in some]
 
 
-def about_nodes(dump: Dump, draft: Draft, managed: Offering | None) -> Iterator[Diagnostic]:
-    """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block."""
+def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: bool) -> Iterator[Diagnostic]:
+    """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block.
+
+    `silent`: as `Known` has it; the compile speaks of running nodes then.
+    """
     at = dump.at
     if draft.mode is not Mode.KUBERNETES:
         left = [
@@ -304,7 +307,7 @@ def about_nodes(dump: Dump, draft: Draft, managed: Offering | None) -> Iterator[
         node.name
         for node in dump.nodes
         if not set(draft.families) <= {block.family for block, _ in draft.blocks.get(node.name, ())}
-        and not node.running
+        and not (silent and node.running)
     ]
     if waiting:
         yield rules.without_block(at, waiting, managed if draft.mode is Mode.KUBERNETES else None)

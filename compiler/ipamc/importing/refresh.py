@@ -84,7 +84,7 @@ def known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
             for cidr in part.ranges
         },
         families=cluster.families,
-        silent=not given,
+        silent=not calico.tells_blocks(dump),
     )
 
 

@@ -25,14 +25,17 @@ MOST_POOLS = 500
 """IPPools of a dump: each is compared with each other one. Calico itself goes through all of them for a pod."""
 
 
+def tells_blocks(dump: Dump) -> bool:
+    """Tell whether a dump has Calico's blocks: a node without one has none."""
+    return bool(dump.calico_blocks or dump.affinities)
+
+
 def is_calico(dump: Dump) -> bool:
     """Tell whether Calico's IPAM gives the nodes of a dump their blocks.
 
     With `host-local` in its CNI configuration Calico takes addresses of podCIDRs, and its pools mean nothing.
     """
-    if dump.calico_blocks or dump.affinities:
-        return True
-    return bool(dump.of_kind("IPPool")) and not uses_pod_cidrs(dump)
+    return tells_blocks(dump) or (bool(dump.of_kind("IPPool")) and not uses_pod_cidrs(dump))
 
 
 def uses_pod_cidrs(dump: Dump) -> bool:

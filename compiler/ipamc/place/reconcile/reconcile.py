@@ -177,7 +177,8 @@ def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]
 def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterator[Unknown]:
     """Yield the nodes that run, have no line in the lock, and whose block of some family nothing shows.
 
-    Without consent none of them gets a block that its pods do not use. A node that gets no block is as it was.
+    Without consent none of them gets a block that its pods do not use. A node that no pool serves is as it was, unless
+    addresses in use are in one.
     """
     consent = run.consent
     for node in () if "all" in consent.no_pods else nodes:
@@ -187,12 +188,12 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterat
             node.origins.get(line.block) is not Origin.ADOPTED for line in node.held
         ):
             continue
-        entry, adopts = node.want.node, consent.adopts(node.name)
+        entry = node.want.node
         have = {line.block.family for line in node.held}
         lacks = {family for demand in node.demands for family in demand.families} - have
-        told = evidence.told(entry, node.held) if lacks or node.held else ()
-        wrong = evidence.contradicted(entry) if told and not adopts else ()
-        if (lacks and (entry.running or told)) or wrong:
+        told = evidence.told(entry, node.held)
+        wrong = () if consent.adopts(node.name) else evidence.contradicted(entry)
+        if (lacks and entry.running) or not have.issuperset(shown.block.family for shown in told) or wrong:
             yield Unknown(entry, tuple(shown for shown in node.shown if shown.block.family in wrong), told)
 
 
