@@ -11,8 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from ipamc.model.diagnostics import count
-from ipamc.report.box_table import box
-from ipamc.report.terminal_text import visible, width
+from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
 from ipamc.review.runway.growth import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, Jump
 from ipamc.review.runway.runway import PoolRunway, Runway, day_after

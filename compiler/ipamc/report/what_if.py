@@ -7,8 +7,7 @@ from typing import Any
 
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
-from ipamc.report.box_table import Row, box
-from ipamc.report.terminal_text import visible
+from ipamc.report.terminal_text import Row, box, visible
 from ipamc.report.utilisation import number
 from ipamc.review.what_if import PoolChange, Room, WhatIf, Without
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
-from ipamc.review.runbook.calico_shared import LABEL, given, removed
+from ipamc.review.runbook.calico_distinct import LABEL, given, removed
 from ipamc.review.runbook.commands import STOP_PODS, Commands
 from ipamc.review.runbook.common import (
     applied,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,13 +11,16 @@ from ipamc.lock.consent import parse_consent
 from ipamc.lock.rules import ONLINE
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cilium.features import LAST
-from ipamc.model.cluster import Cluster, Mode, Pool, Version
-from ipamc.model.diagnostics import Diagnostic, names
+from ipamc.model.cluster import Cluster, Mode, Pool, Range, Version
+from ipamc.model.diagnostics import Diagnostic, Severity, names
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Plan
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.selector.selector import parse_calico
+from ipamc.place.allocate.allocate import allocate
+from ipamc.place.candidates import assign, shared_pools
+from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.runbook.calico import calico
 from ipamc.review.runbook.calico_distinct import calico_distinct
 from ipamc.review.runbook.commands import Commands
@@ -26,7 +29,6 @@ from ipamc.review.runbook.dual_stack import dual_stack
 from ipamc.review.runbook.mode_change import mode_change
 from ipamc.review.runbook.moved import is_made_anew
 from ipamc.review.runbook.new_range import new_range
-from ipamc.review.runbook.preview import preview, with_range
 from ipamc.review.runbook.renumber import pending_of, renumber
 from ipamc.review.runbook.replace_node import replace_node
 from ipamc.review.runbook.restore_etcd import restore_etcd
@@ -129,9 +131,19 @@ def _new_range(request: Request, plan: Plan, run: Commands) -> Runbook:
     if size < block.prefix:
         raise Unclear(f"{block} has no room for a /{size}, the block size of pool {pool.name}")
     old = [str(each.block) for each in pool.families[block.family].ranges]
-    changed = with_range(plan.cluster, pool, block)
+    changed = _with_range(plan.cluster, pool, block)
     found = _preview(changed, plan, request, parse_consent(renumber=old))
     return new_range(found, run, request.cut, pool, block)
+
+
+def _with_range(cluster: Cluster, pool: Pool, block: Block) -> Cluster:
+    """Return the cluster with a new range of a pool in front of those of its family."""
+    part = pool.families[block.family]
+    wider = replace(part, ranges=(Range(block, part.at), *part.ranges))
+    changed = replace(pool, families={**pool.families, block.family: wider})
+    return replace(
+        cluster, pools=tuple(changed if each.name == pool.name else each for each in cluster.pools)
+    )
 
 
 def _block(text: str) -> Block:
@@ -139,10 +151,6 @@ def _block(text: str) -> Block:
         return parse_block(text)
     except CidrError as problem:
         raise Unclear(f"--to {text or 'nothing'}: name the new range as a CIDR; {problem.reason}") from None
-
-
-def _decommission(request: Request, plan: Plan, run: Commands) -> Runbook:
-    return decommission(plan, run, request.cut, _nodes(request, plan), request.pools)
 
 
 def _replace_node(request: Request, plan: Plan, run: Commands) -> Runbook:
@@ -216,10 +224,19 @@ def _pools(request: Request, cluster: Cluster) -> list[Pool]:
 
 
 def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -> Plan:
-    found, findings = preview(cluster, plan.lock, consent, request.today)
-    if found is None:
-        raise Impossible(findings)
-    return found
+    """Place the blocks of an edit that is not made yet, as a compile would. Nothing is rendered, and nothing is written."""
+    wants = assign(cluster)
+    shared = shared_pools(cluster, wants)
+    state, found = reconcile(cluster, wants, plan.lock, consent, request.today, locked=False, shared=shared)
+    _refuse(found)
+    after, found = allocate(cluster, wants, state, request.today)
+    _refuse(found)
+    return after
+
+
+def _refuse(found: Iterable[Diagnostic]) -> None:
+    if errors := tuple(finding for finding in found if finding.severity is Severity.ERROR):
+        raise Impossible(errors)
 
 
 PLANNERS: Mapping[str, Callable[[Request, Plan, Commands], Runbook]] = {
@@ -227,7 +244,9 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Commands], Runbook]] = {
     "mode": _mode,
     "dual-stack": _dual_stack,
     "new-range": _new_range,
-    "decommission": _decommission,
+    "decommission": lambda request, plan, run: decommission(
+        plan, run, request.cut, _nodes(request, plan), request.pools
+    ),
     "replace-node": _replace_node,
     "calico": _calico,
     "upgrade": _upgrade,
