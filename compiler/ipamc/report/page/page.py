@@ -42,8 +42,10 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
 
     `assets` are the files of `page/` by name: scripts are joined by name, `style.css`, `dark.css`, and the template.
     """
-    script = _script(assets)
-    style = _style(assets)
+    script = "\n".join(assets[name] for name in sorted(assets) if name.endswith(".js"))
+    # The dark theme is in both of its places: CSS has no name for a list of declarations.
+    declarations = assets["dark.css"].partition("{")[2].rpartition("}")[0].strip()
+    style = assets["style.css"].replace("/* dark.css */", declarations)
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -64,16 +66,6 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
         failures=[visible(line) for line in about.failures],
         **summary.summary(parts),
     )
-
-
-def _script(assets: Mapping[str, str]) -> str:
-    return "\n".join(assets[name] for name in sorted(assets) if name.endswith(".js"))
-
-
-def _style(assets: Mapping[str, str]) -> str:
-    """Return the style, with the dark theme in both of its places: CSS has no name for a list of declarations."""
-    declarations = assets["dark.css"].partition("{")[2].rpartition("}")[0].strip()
-    return assets["style.css"].replace("/* dark.css */", declarations)
 
 
 def _hash(text: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ipamc.review.runbook.values import Check, Runbook, Step
+from ipamc.review.runbook.values import Runbook, Step
 
 VERSION = 1
 """Grows when a program that reads the output must change."""
@@ -53,10 +53,6 @@ def _step(step: Step) -> Mapping[str, Any]:
         "only_if": step.only_if,
         "edit": step.edit,
         "commands": list(step.commands),
-        "check": _check(step.check),
+        "check": {"command": step.check.command, "expect": step.check.expect} if step.check else None,
         "if_not": step.if_not,
     }
-
-
-def _check(check: Check | None) -> Mapping[str, str] | None:
-    return {"command": check.command, "expect": check.expect} if check else None

@@ -64,7 +64,9 @@ def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
         text += part.foot
     if totals:
         text += ["", *draw(totals, layout, screen)]
-    if any(_kept(pool.use.use) for cluster in clusters for pool in cluster.pools):
+    if any(
+        pool.use.use.quarantined + pool.use.use.reserved for cluster in clusters for pool in cluster.pools
+    ):
         text += ["", legend(screen)]
     return "".join(f"{line}\n" for line in text)
 
@@ -128,10 +130,6 @@ def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
 
 def _share(use: Use) -> float:
     return used(use) / use.total if use.total else 0
-
-
-def _kept(use: Use) -> int:
-    return use.quarantined + use.reserved
 
 
 def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: Screen) -> Iterator[Row]:

@@ -24,7 +24,8 @@ def decommission(
     plan: Plan, run: Commands, cut: Cut, nodes: Collection[str], pools: Sequence[str] = ()
 ) -> Runbook:
     """Return the steps by which nodes leave. `pools`: those that are to go with them."""
-    going = [node for node in sorted(nodes) if plan.held.get(node) or node in _known(plan)]
+    known = {node.name for node in plan.cluster.nodes}
+    going = [node for node in sorted(nodes) if plan.held.get(node) or node in known]
     phases = [_gone(plan, run, cut, going), forgotten(plan, run, going)]
     if pools:
         phases.append(_without_pools(run, pools))
@@ -37,10 +38,6 @@ def decommission(
         way_back="until a Node is deleted: uncordon it. A node that joins again while its lines are in quarantine gets its "
         "blocks back; so does one whose release was not merged yet",
     )
-
-
-def _known(plan: Plan) -> set[str]:
-    return {node.name for node in plan.cluster.nodes}
 
 
 def _about(plan: Plan, run: Commands) -> Iterator[str]:

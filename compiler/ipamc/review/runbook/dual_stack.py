@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import names
-from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import (
@@ -37,16 +36,14 @@ def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool)
         cluster=run.name,
         change="dual-stack",
         title=f"{run.name}: IPv{family} beside IPv{10 - family}",
-        about=tuple(_about(family)),
+        about=(
+            f"the nodes need addresses of IPv{family}, and kube-apiserver, kube-controller-manager and kube-proxy service ranges of both families: that is not ipamc's",
+            f"a pod has one address of each family only after it was started again; until then it has no IPv{family}",
+        ),
         phases=tuple(phases),
         way_back=f"until the flags are rolled out, revert the merge request and leave the blocks of IPv{family} where they "
         f"are. After that set enable-ipv{family} to false and restart the agents; pods keep what they have until they restart",
     )
-
-
-def _about(family: int) -> Iterator[str]:
-    yield f"the nodes need addresses of IPv{family}, and kube-apiserver, kube-controller-manager and kube-proxy service ranges of both families: that is not ipamc's"
-    yield f"a pod has one address of each family only after it was started again; until then it has no IPv{family}"
 
 
 def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
@@ -72,10 +69,6 @@ def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
     )
 
 
-def _held(plan: Plan, nodes: tuple[str, ...]) -> dict[str, tuple[Line, ...]]:
-    return {node: plan.held.get(node, ()) for node in nodes}
-
-
 def _rolled_out(plan: Plan, run: Commands, family: int, *, begun: bool) -> Iterator[Step]:
     cluster = plan.cluster
     yield applied(run, BEFORE, why="agents that are told to use a family wait for ever for a block of it")
@@ -83,7 +76,7 @@ def _rolled_out(plan: Plan, run: Commands, family: int, *, begun: bool) -> Itera
     if begun and cluster.mode is not Mode.MULTI_POOL:
         yield from shown(
             run,
-            _held(plan, running),
+            {node: plan.held.get(node, ()) for node in running},
             "Check that every node has a block of each family",
             if_not="stop: an agent without a block of each family does not start. Apply again",
         )

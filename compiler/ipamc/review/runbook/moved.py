@@ -61,7 +61,7 @@ def joined_again(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
         where=Where.NODE,
         nodes=tuple(nodes),
         commands=("sudo systemctl restart kubelet",),
-        check=_exist(run, nodes),
+        check=Check(command=run.columns("nodes", nodes, "NODE:.metadata.name"), expect="\n".join(nodes)),
         if_not="a kubelet registers once: see its log on the node",
     )
     if labels := labels_of(run, nodes):
@@ -72,10 +72,6 @@ def joined_again(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
             nodes=tuple(nodes),
             commands=labels,
         )
-
-
-def _exist(run: Commands, nodes: Sequence[str]) -> Check:
-    return Check(command=run.columns("nodes", nodes, "NODE:.metadata.name"), expect="\n".join(nodes))
 
 
 def labels_of(run: Commands, nodes: Sequence[str]) -> tuple[str, ...]:

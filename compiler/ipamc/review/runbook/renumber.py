@@ -88,11 +88,12 @@ def _moves(plan: Plan, pending: Blocks) -> Iterator[str]:
 def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
     """Return the phase in which all targets are reserved by one merge."""
     branch = f"runbook/{run.name}/renumber"
+    number = str(sum(map(len, pending.values())))
     reserve = Step(
         key="reserve",
         title="Look at the pending lines",
         why="all of them are reserved before the first node moves, so no wave finds its pool full",
-        check=_marked(run, pending) if pending else None,
+        check=Check(command=run.counted(sorted(pending), "pending"), expect=number) if pending else None,
         if_not="the lock changed since this was printed: print it again",
     )
     return alone(
@@ -107,12 +108,6 @@ def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
         ),
         reserve,
     )
-
-
-def _marked(run: Commands, pending: Blocks) -> Check:
-    """Count the pending lines of these nodes in the lock."""
-    number = sum(map(len, pending.values()))
-    return Check(command=run.counted(sorted(pending), "pending"), expect=str(number))
 
 
 def moving(plan: Plan, run: Commands, pending: Blocks, cut: Cut) -> Phase:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Origin, Plan
 from ipamc.review.diff import ClusterBase, Difference
@@ -34,7 +33,7 @@ def _found(
 ) -> Iterator[Runbook]:
     before, lock = base.cluster, base.lock
     if before and before.cilium < plan.cluster.cilium:
-        yield upgrade(_of(run, before), plan.cluster.cilium)
+        yield upgrade(Commands(before, run.folder, run.shared), plan.cluster.cilium)
     if order(lock, before, plan, run):
         yield mode_change(lock, before, plan, run, cut, begun=True)
     elif added := _new_family(lock, plan):
@@ -45,10 +44,6 @@ def _found(
     for block in difference.lines.added:
         if block.origin is Origin.RENAMED:
             yield replace_node(plan, run, block.of, block.line.node)
-
-
-def _of(run: Commands, cluster: Cluster) -> Commands:
-    return Commands(cluster, run.folder, run.shared)
 
 
 def _new_family(lock: Lock, plan: Plan) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -43,9 +43,5 @@ def waves(cluster: Cluster, nodes: Collection[str], cut: Cut) -> tuple[tuple[str
     for (lacks, value), members in sorted(groups.items()):
         size = cut.size or (len(members) if label else max(1, len(cluster.nodes) // SHARE))
         name = f"without {label}" if lacks else value
-        found += [(name, chunk) for chunk in _chunks(members, size)]
+        found += [(name, tuple(members[start : start + size])) for start in range(0, len(members), size)]
     return tuple(found)
-
-
-def _chunks(members: Sequence[str], size: int) -> list[tuple[str, ...]]:
-    return [tuple(members[start : start + size]) for start in range(0, len(members), size)]
