@@ -20,8 +20,7 @@ from msgspec import Struct
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.diagnostics import count
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.review.aggregates import Aggregate, Group
-from ipamc.review.diff.aggregates import AggregateChange
+from ipamc.review.aggregates import Aggregate, AggregateChange, Group
 
 
 class ClusterAggregates(Struct, frozen=True, kw_only=True):

@@ -16,9 +16,8 @@ from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line, State
 from ipamc.report.show.columns import Row, Screen, dots, draw, head_row, lay_out, legend, used
-from ipamc.report.show.words import addresses, amount, percent, percent_left
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.report.utilisation import state
+from ipamc.report.utilisation import addresses, amount, percent, percent_left, state
 from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
 
 MOST = 30

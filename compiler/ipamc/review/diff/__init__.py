@@ -24,7 +24,7 @@ from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
 from ipamc.read.rendered import Rendered
-from ipamc.review.diff.aggregates import AggregateChange, compare_aggregates
+from ipamc.review.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools

@@ -32,8 +32,7 @@ from ipamc.review.runbook.common import (
     shown,
     uncordoned,
 )
-from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 GROUP = "crd.projectcalico.org"
 CONFIG = f"ipamconfigs.{GROUP}"

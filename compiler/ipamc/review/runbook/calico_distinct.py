@@ -9,8 +9,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands, quoted
 from ipamc.review.runbook.common import applied, audited, cordoned, drained, uncordoned
-from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 LABEL = "io.cilium.migration/cilium-default"
 """The label of nodes that run Cilium, as in Cilium's own guide."""

@@ -152,17 +152,6 @@ class Commands(Struct, frozen=True):
             for node in nodes
         )
 
-    def wait_for_agent(self, node: str) -> str:
-        """Return how the agent of a node is waited for."""
-        return self.of_cilium(
-            "wait",
-            "pod",
-            "--for=condition=Ready",
-            "--selector=k8s-app=cilium",
-            f"--field-selector=spec.nodeName={node}",
-            "--timeout=10m",
-        )
-
     def delete_pods(self, node: str) -> str:
         """Return how the pods that a drain leaves are started again, but for the agent that has just restarted."""
         others = ("--all-namespaces", "--selector=k8s-app!=cilium")

@@ -16,8 +16,7 @@ from ipamc.review.runbook.common import (
     merged,
     refreshed,
 )
-from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 
 def decommission(

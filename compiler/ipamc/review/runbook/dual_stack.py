@@ -17,8 +17,7 @@ from ipamc.review.runbook.common import (
     shown,
 )
 from ipamc.review.runbook.order import BEFORE, agents, flags
-from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 
 def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool) -> Runbook:

@@ -11,8 +11,7 @@ from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import audited, branched, cordoned, drained, merged, restarted, uncordoned
 from ipamc.review.runbook.order import NODE_BY_NODE, order
-from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 
 def mode_change(

@@ -12,8 +12,7 @@ from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import applied, branched, merged
 from ipamc.review.runbook.order import flags
 from ipamc.review.runbook.renumber import inventory, moving, pending_of
-from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
-from ipamc.review.runbook.waves import Cut
+from ipamc.review.runbook.values import Check, Cut, Runbook, Step, Where, alone
 
 
 def new_range(plan: Plan, run: Commands, cut: Cut, pool: Pool, block: Block) -> Runbook:

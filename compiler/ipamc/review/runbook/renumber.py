@@ -24,8 +24,7 @@ from ipamc.review.runbook.common import (
     up_to_date,
 )
 from ipamc.review.runbook.moved import agents_read_nodes, is_made_anew, joined_again, moved
-from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 Blocks = Mapping[str, Sequence[Line]]
 """Lines by node."""
