@@ -1,4 +1,4 @@
-"""Utilisation for programs, and the words for the states of lines that several answers have."""
+"""Utilisation for programs, and the words for numbers and for the states of lines that several answers have."""
 
 from __future__ import annotations
 

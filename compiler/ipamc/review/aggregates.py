@@ -1,4 +1,4 @@
-"""The fewest prefixes that cover exactly the addresses of some lines of a lock: what routers need to know of them."""
+"""The fewest prefixes that cover exactly the addresses of some lines of a lock: what routers know of them, before and after."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import count, names
 from ipamc.model.lock import State
 from ipamc.report.page.data import Part
-from ipamc.report.show import words
 from ipamc.report.terminal_text import visible
+from ipamc.report.utilisation import percent as share_of
 from ipamc.review.address_map import PoolMap
 
 _LEFT, _WIDTH, _ROW = 200, 1200, 24
@@ -83,7 +83,7 @@ def _share(use: Use) -> float:
 
 def percent(use: Use) -> str:
     """Return how much cannot be given out as `ipamc show` says it: rounded down, and exact for IPv6, too."""
-    return words.percent(use.total - use.available, use.total).replace("%", " %") or "0 %"
+    return share_of(use.total - use.available, use.total).replace("%", " %") or "0 %"
 
 
 def _bar(use: Use) -> Iterator[dict[str, str]]:

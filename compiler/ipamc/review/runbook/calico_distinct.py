@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipamc.model.diagnostics import count
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands, quoted
-from ipamc.review.runbook.common import applied, audited, cordoned, drained, uncordoned
+from ipamc.review.runbook.common import applied, audited, cordoned, drained, ready, uncordoned
 from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 LABEL = "io.cilium.migration/cilium-default"
@@ -64,10 +64,7 @@ def calico_distinct(plan: Plan, run: Commands, cut: Cut) -> Runbook:
                 commands=tuple(run.restart_agent(node) for node in some),
             ),
             Step(key="reboot", title="Reboot them", where=Where.NODE, nodes=some, commands=("sudo reboot",)),
-            *(
-                Step(key="agent-ready", title=f"Wait for the agent of {node}", nodes=(node,), check=check)
-                for node, check in zip(some, run.ready_agents(some), strict=True)
-            ),
+            *ready(run, some),
             audited(run, "pods of these nodes have addresses of the new range"),
             uncordoned(run, some),
         )

@@ -8,14 +8,7 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import names
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import (
-    applied,
-    audited,
-    branched,
-    merged,
-    restarted_pods,
-    shown,
-)
+from ipamc.review.runbook.common import applied, audited, merged, restarted_pods, shown
 from ipamc.review.runbook.order import BEFORE, agents, flags
 from ipamc.review.runbook.values import Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
@@ -46,20 +39,24 @@ def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool)
 
 
 def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
-    branch = f"runbook/{run.name}/dual-stack"
     families = ", ".join(f"IPv{each}" for each in (*cluster.families, family))
     pools = names(pool.name for pool in cluster.pools if family not in pool.families and not pool.disabled)
     return alone(
         f"Write ranges of IPv{family}",
-        branched(run, branch),
-        Step(
-            key="edit-families",
-            title="Add the family to the Cluster, and ranges of it to every pool",
-            why="a pool serves all families of a node, or none",
-            where=Where.EDITOR,
-            edit=f"in the Cluster:\nspec:\n  ipFamilies: [{families}]\nin each pool ({pools}):\nspec:\n  ipv{family}: {{cidrs: [CIDR], blockSize: LENGTH}}",
+        *merged(
+            run,
+            "dual-stack",
+            f"IPv{family} for every node",
+            edits=[
+                Step(
+                    key="edit-families",
+                    title="Add the family to the Cluster, and ranges of it to every pool",
+                    why="a pool serves all families of a node, or none",
+                    where=Where.EDITOR,
+                    edit=f"in the Cluster:\nspec:\n  ipFamilies: [{families}]\nin each pool ({pools}):\nspec:\n  ipv{family}: {{cidrs: [CIDR], blockSize: LENGTH}}",
+                )
+            ],
         ),
-        *merged(run, branch, f"IPv{family} for every node"),
         Step(
             key="print-again",
             title="Print this runbook again, as what is under way: it then has the new blocks, and the rest of the steps",

@@ -16,10 +16,7 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import (
-    FEW,
-    applied,
-)
+from ipamc.review.runbook.common import FEW, applied
 from ipamc.review.runbook.values import Check, Step, Where
 
 BEFORE = "--before-flags"

@@ -14,7 +14,6 @@ from ipamc.review.runbook.common import (
     FEW,
     applied,
     audited,
-    branched,
     cordoned,
     drained,
     merged,
@@ -86,7 +85,6 @@ def _moves(plan: Plan, pending: Blocks) -> Iterator[str]:
 
 def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
     """Return the phase in which all targets are reserved by one merge."""
-    branch = f"runbook/{run.name}/renumber"
     number = str(sum(map(len, pending.values())))
     reserve = Step(
         key="reserve",
@@ -97,10 +95,9 @@ def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
     )
     return alone(
         "Reserve all new blocks",
-        branched(run, branch),
         *merged(
             run,
-            branch,
+            "renumber",
             f"reserve new blocks for {count(len(pending), 'node')}",
             run.lock("--renumber", *asked),
             if_not="no room, or a node whose block nothing replaces: a finding names it. Nothing was written",
@@ -127,16 +124,15 @@ def inventory(run: Commands) -> list[Phase]:
 
 
 def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[Step]:
-    nodes, branch = tuple(sorted(blocks)), f"runbook/{run.name}/renumber-wave-{number}"
+    nodes, branch = tuple(sorted(blocks)), f"renumber-wave-{number}"
     yield cordoned(run, nodes)
     yield drained(run, nodes)
-    yield branched(run, branch)
-    yield from _forgotten(run, nodes)
     yield from merged(
         run,
         branch,
         f"{names(nodes)}: drained, move to the new blocks",
         run.lock("--settle", *nodes),
+        edits=_forgotten(run, nodes),
         why="first, because a Node that joins again gets what is rendered then, for good"
         if is_made_anew(run.cluster)
         else "",
@@ -152,7 +148,6 @@ def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[St
 
 def _joined_again(run: Commands, nodes: tuple[str, ...], branch: str) -> Iterator[Step]:
     yield from joined_again(run, nodes)
-    yield branched(run, branch)
     yield from merged(
         run,
         branch,
@@ -211,7 +206,7 @@ def _settled(plan: Plan, run: Commands, nodes: Collection[str], cut: Cut) -> Pha
         blocks = {node: list(plan.held.get(node, ())) for node in some}
         steps = [cordoned(run, some), drained(run, some)]
         if is_made_anew(run.cluster):
-            steps += _joined_again(run, some, f"runbook/{run.name}/joined-again-{number}")
+            steps += _joined_again(run, some, f"joined-again-{number}")
         steps.append(applied(run))
         # Nodes of later waves still show blocks that the lock has no more for them: an audit would tell.
         steps += _after_apply(plan, run, blocks, last=number == len(groups))

@@ -1,4 +1,4 @@
-"""The runbook of a change that has not begun: a request in, a `Runbook` out."""
+"""Which runbooks there are: of a change that is asked for, and of those that a cluster is in the middle of."""
 
 from __future__ import annotations
 
