@@ -15,8 +15,7 @@ from ipamc.review.diff import Difference, Setting
 from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status, beyond_additions
 from ipamc.review.diff.pools import Change, PoolChange
-from ipamc.review.diff.rendered import Files, Flag, Leaving, Stays
-from ipamc.review.diff.restarts import Restart
+from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
 
 LINE = Line(block=parse_block("10.0.0.0/27"), pool="default", node="n1")
 MOVE = Renumber(node="n1", old=(LINE,), new=(LINE,), why="consent")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
@@ -15,14 +14,8 @@ VERSION = 1
 
 
 def render(cluster: str, runbooks: Iterable[Runbook]) -> str:
-    """Return the runbooks of one cluster."""
-    return json.dumps(
-        {"version": VERSION, "cluster": cluster, "runbooks": [record(each) for each in runbooks]}, indent=2
-    )
-
-
-def record(runbook: Runbook) -> Mapping[str, Any]:
-    """Return one runbook by the names of its fields; every key is there, also if it has no value."""
-    fields: dict[str, Any] = msgspec.to_builtins(runbook)
-    del fields["cluster"]
-    return fields
+    """Return the runbooks of one cluster, by the names of their fields; every key is there, also if it has no value."""
+    records = [msgspec.to_builtins(runbook) for runbook in runbooks]
+    for record in records:
+        del record["cluster"]
+    return json.dumps({"version": VERSION, "cluster": cluster, "runbooks": records}, indent=2)

@@ -28,8 +28,16 @@ from ipamc.review.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
-from ipamc.review.diff.rendered import Files, Flag, Leaving, compare_flags, compare_trees, leaving
-from ipamc.review.diff.restarts import Restart, restarts
+from ipamc.review.diff.rendered import (
+    Files,
+    Flag,
+    Leaving,
+    Restart,
+    compare_flags,
+    compare_trees,
+    leaving,
+    restarts,
+)
 from ipamc.review.runbook.sentences import moves, steps
 
 NONE = "(none)"

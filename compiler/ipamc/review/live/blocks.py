@@ -73,7 +73,7 @@ def lost(live: Object, tree: Object) -> tuple[Block, ...]:
     if not gone:
         return ()
     kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _all(tree)
-    return tuple(outermost(_without(parsed(gone), kept)))
+    return tuple(outermost(without(parsed(gone), kept)))
 
 
 def _all(tree: Object) -> list[Block]:
@@ -96,7 +96,7 @@ def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Bloc
             pieces = lost(there, document)
         elif node in former:
             old = {str(block) for block in former[node]}
-            pieces = tuple(outermost(_without(former[node], _all(document))))
+            pieces = tuple(outermost(without(former[node], _all(document))))
         else:
             continue
         if pieces:
@@ -107,9 +107,10 @@ def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Bloc
     return found
 
 
-def _without(blocks: Iterable[Block], others: Iterable[Block]) -> Iterator[Block]:
+def without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
+    """Return the parts of blocks that none of the others covers."""
     known = outermost(others)
-    return (piece for block in blocks for piece in subtract(block, blocks_over(known, block)))
+    return [piece for block in blocks for piece in subtract(block, blocks_over(known, block))]
 
 
 def used_by_pods(
