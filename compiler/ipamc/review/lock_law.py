@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,7 +14,9 @@ from ipamc.lock.transitions import Reason, Transition
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, error
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
-from ipamc.review.diff import ClusterBase
+
+if TYPE_CHECKING:  # the catalogue needs none of it
+    from ipamc.review.diff import ClusterBase
 
 _WAYS_OUT = {
     Reason.VANISHED: "a line goes only when its addresses are given out again",
