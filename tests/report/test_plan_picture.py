@@ -12,8 +12,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.report.plan import svg
-from ipamc.review.diff.picture import picture
-from ipamc.review.diff.plan_report import ClusterReport, PlanReport
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, picture
 from tests.support.builders import plan, pool
 from tests.support.calls import counted
 from tests.support.examples import everything

@@ -10,8 +10,8 @@ from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
 from ipamc.report.show.columns import Screen
 from ipamc.report.show.text import MOST, Look, render
-from ipamc.report.show.words import addresses, amount, percent, percent_left
 from ipamc.report.terminal_text import width
+from ipamc.report.utilisation import addresses, amount, percent, percent_left
 from tests.support.shown import RACK_A, lab, part, pool
 
 FULL = pool("full", part(27, "10.1.0.0/27"))

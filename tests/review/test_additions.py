@@ -11,14 +11,11 @@ from ipamc.lock.transitions import Reason, Transition
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
-from ipamc.review.additions import beyond_additions
 from ipamc.review.diff import Difference, Setting
-from ipamc.review.diff.leaving import Leaving, Stays
 from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges, Renumber
-from ipamc.review.diff.plan_report import ClusterReport, Status
+from ipamc.review.diff.plan_report import ClusterReport, Status, beyond_additions
 from ipamc.review.diff.pools import Change, PoolChange
-from ipamc.review.diff.rendered import Files, Flag
-from ipamc.review.diff.restarts import Restart
+from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
 
 LINE = Line(block=parse_block("10.0.0.0/27"), pool="default", node="n1")
 MOVE = Renumber(node="n1", old=(LINE,), new=(LINE,), why="consent")

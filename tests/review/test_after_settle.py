@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.review.after_settle import after_settle
+from ipamc.review.runbook.sentences import after_settle
 from tests.support.builders import plan, pool
 
 POOL = pool("default", "10.0.0.0/24")

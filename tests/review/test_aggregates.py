@@ -16,8 +16,16 @@ from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
-from ipamc.review.aggregates import LabelError, aggregates, by_label, by_pool, chosen, label_key
-from ipamc.review.diff.aggregates import AggregateChange, compare_aggregates
+from ipamc.review.aggregates import (
+    AggregateChange,
+    LabelError,
+    aggregates,
+    by_label,
+    by_pool,
+    chosen,
+    compare_aggregates,
+    label_key,
+)
 from ipamc.review.shown_pools import Choice
 from tests.support.shown import RACK_A, part, pool
 

@@ -21,8 +21,7 @@ from ipamc.report.runbook import markdown as runbook_markdown
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.moved import labels_of
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
-from ipamc.review.runbook.values import CHANGES, Runbook, Step
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import CHANGES, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets
 from tests.support.builders import node, plan, pool, read, rendered
 

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from ipamc.model.cidr import Block, parse_block
 from ipamc.review.runbook.calico import calico
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.values import Runbook, Step
-from ipamc.review.runbook.waves import Cut
+from ipamc.review.runbook.values import Cut, Runbook, Step
 from tests.support.builders import plan, pool
 
 NODES = ("n1", "n2", "n3")

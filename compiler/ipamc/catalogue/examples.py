@@ -127,13 +127,15 @@ def _example(code: str, archive: _Archive, bases: Mapping[str, _Archive]) -> Exa
     base = bases[flags.get("base", "none")]
     before = archive.below("before/")
     run = flags.get("run", "ipamc compile lab")
+    # All up to the last flag that is there was done; texts of before/ are compiled.
+    last = max((DONE.index(flag) + 1 for flag in DONE if flag in flags), default=1 if before else 0)
     return Example(
         code=code,
         sentence=archive.sentence,
         base=flags.get("base", "none"),
         beside=base.sentence,
         given=base.files,
-        done=_done(flags, before),
+        done=DONE[:last],
         before=before,
         wrong=Side(
             command=flags.get("wrong", run),
@@ -145,9 +147,3 @@ def _example(code: str, archive: _Archive, bases: Mapping[str, _Archive]) -> Exa
         also=(*base.also, *archive.also),
         code_of_right=int(flags.get("exit", "0").partition(",")[0]),
     )
-
-
-def _done(flags: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what was done with the base: all up to the last flag that is there. Texts of before/ are compiled."""
-    last = max((DONE.index(flag) + 1 for flag in DONE if flag in flags), default=1 if before else 0)
-    return DONE[:last]

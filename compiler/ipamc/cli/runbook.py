@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Compilation, Inputs
     from ipamc.review.runbook.commands import Commands
     from ipamc.review.runbook.request import Request
-    from ipamc.review.runbook.values import Runbook
-    from ipamc.review.runbook.waves import Cut
+    from ipamc.review.runbook.values import Cut, Runbook
     from ipamc.workspace.source import Source
 
 CHANGES = (
@@ -126,7 +125,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.report.runbook import json as runbook_json
     from ipamc.report.runbook import markdown as runbook_markdown
     from ipamc.review.runbook.request import Request
-    from ipamc.review.runbook.waves import Cut
+    from ipamc.review.runbook.values import Cut
     from ipamc.workspace.environment import today
 
     if change is None and (nodes or pools or selector or to):
@@ -183,7 +182,7 @@ def _asked(folder: str, day: str, request: Request) -> Runbook:
 def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[Runbook, ...]:
     """Return the runbooks of what is under way. Raises Refused and Trouble."""
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.runbook.under_way import under_way
+    from ipamc.review.runbook.request import under_way
     from ipamc.workspace.plan_base import cluster_base
 
     inputs, compilation = _compiled(folder, day)

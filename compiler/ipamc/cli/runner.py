@@ -131,11 +131,11 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
         line = f"{summary.placed(compilation.plan)}; {summary.written(changes)}"
     steps: tuple[str, ...] = ()
     if task.consent.settle:
-        from ipamc.review.after_settle import after_settle
+        from ipamc.review.runbook.sentences import after_settle
 
         steps = after_settle(compilation.plan, sorted(task.consent.settle))
     if task.consent.renumber and not task.check:
-        from ipamc.review.after_renumber import after_renumber
+        from ipamc.review.runbook.sentences import after_renumber
 
         steps += after_renumber(compilation.plan)
     return Outcome(

@@ -50,14 +50,12 @@ def aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clus
 
 def write(output: str, found: Sequence[ClusterAggregates], match: str, at: Mapping[str, object]) -> None:
     """Write aggregates to stdout. `at`: what JSON says of the moment."""
-    from ipamc.report.aggregates import json as aggregates_json
-    from ipamc.report.aggregates import text
-    from ipamc.report.aggregates.prefix_lists import FORMATS
+    from ipamc.report.aggregates import FORMATS, VERSION, record, render
 
     if output == "json":
-        records = list(map(aggregates_json.record, found))
-        show_json(json.dumps({"version": aggregates_json.VERSION, **at, "clusters": records}, indent=2))
+        records = list(map(record, found))
+        show_json(json.dumps({"version": VERSION, **at, "clusters": records}, indent=2))
     elif output in FORMATS:
         show(FORMATS[output](found, match))
     else:
-        show(text.render(found, colour=colour(sys.stdout)))
+        show(render(found, colour=colour(sys.stdout)))

@@ -11,8 +11,7 @@ from msgspec import Struct
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Span
 from ipamc.model.lock import Line
-from ipamc.report.box_table import Row, box
-from ipamc.report.terminal_text import visible, where
+from ipamc.report.terminal_text import Row, box, visible, where
 from ipamc.report.utilisation import state, state_record
 
 if TYPE_CHECKING:  # importing it takes longer than an answer from the locks

@@ -7,8 +7,7 @@ from typing import Any
 
 from ipamc.model.diagnostics import count
 from ipamc.place.resize.decide import Sized, Verdict
-from ipamc.report.box_table import box
-from ipamc.report.terminal_text import visible
+from ipamc.report.terminal_text import box, visible
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""

@@ -9,13 +9,20 @@ from fractions import Fraction
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ipamc.model.diagnostics import count
-from ipamc.report.box_table import box
-from ipamc.report.terminal_text import visible, width
+from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
-from ipamc.review.runway.growth import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, Jump
-from ipamc.review.runway.runway import PoolRunway, Runway, day_after
+from ipamc.review.runway.runway import (
+    LEAST_CHANGES,
+    LEAST_WEEKS,
+    MOST_JUMPS,
+    Jump,
+    PoolRunway,
+    Runway,
+    day_after,
+)
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
@@ -242,13 +249,7 @@ def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
         "blockSize": pool.use.family.block_size,
         "room": {"nodes": pool.nodes, "blocks": pool.blocks},
         "verdict": verdict(pool),
-        "lasts": pool.lasts
-        and {
-            "soonest": pool.lasts.soonest,
-            "middle": pool.lasts.middle,
-            "latest": pool.lasts.latest,
-            "reach": pool.lasts.reach,
-        },
+        "lasts": pool.lasts and asdict(pool.lasts),
         "growth": {
             "unit": f"blocks of /{pool.use.family.block_size} a week",
             **{

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import asdict
+
 from ipamc.model.diagnostics import count
-from ipamc.model.lock import Line
-from ipamc.report.box_table import Row, box
-from ipamc.report.terminal_text import visible
+from ipamc.report.terminal_text import Row, box, visible
 from ipamc.report.utilisation import number
-from ipamc.review.what_if import PoolChange, Room, WhatIf, Without
+from ipamc.review.what_if import PoolChange, WhatIf, Without
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
@@ -72,11 +72,9 @@ def _coming(answer: WhatIf) -> Iterator[str]:
         yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} served{what}"
         shown = served if len(served) <= FIRST + 1 else [*served[:FIRST], "", served[-1]]
         for name in shown:
-            yield f"  {visible(name)}: {_blocks(answer.given[name])}" if name else "  …"
-
-
-def _blocks(lines: Sequence[Line]) -> str:
-    return ", ".join(str(line.block) for line in lines[:4]) + (", …" if len(lines) > 4 else "")
+            blocks = [str(line.block) for line in answer.given[name]] if name else []
+            some = [*blocks[:4], "…"] if len(blocks) > 4 else blocks
+            yield f"  {visible(name)}: {', '.join(some)}" if name else "  …"
 
 
 def _going(answer: WhatIf) -> Iterator[str]:
@@ -167,14 +165,10 @@ def _pool_record(change: PoolChange) -> dict[str, Any]:
         "family": f"IPv{change.family}",
         "blockSize": change.block_size,
         "blocks": change.blocks,
-        "before": _room_record(change.before),
-        "after": _room_record(change.after),
-        "later": {**_room_record(change.later), "on": change.later_on} if change.later_on else None,
+        "before": asdict(change.before),
+        "after": asdict(change.after),
+        "later": {**asdict(change.later), "on": change.later_on} if change.later_on else None,
     }
-
-
-def _room_record(room: Room) -> dict[str, int]:
-    return {"held": room.held, "free": room.free}
 
 
 def _without_record(found: Without) -> dict[str, Any]:
@@ -183,5 +177,5 @@ def _without_record(found: Without) -> dict[str, Any]:
         "pool": found.pool or None,
         "code": found.finding.code,
         "message": found.finding.message,
-        "ways": [{"text": way.text, "enough": way.enough} for way in found.ways],
+        "ways": list(map(asdict, found.ways)),
     }

@@ -1,14 +1,22 @@
-"""What no verb does to a line of the lock, found between a base and a plan."""
+"""What a plan may not do to its base: lines of the lock that no verb changes so, and what was published."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ipamc.check.mode_change import check_mode_change
+from ipamc.check.published_ranges import check_published_ranges
 from ipamc.lock.file import line_at
 from ipamc.lock.transitions import Reason, Transition
-from ipamc.model.diagnostics import Diagnostic, Related, Span, error
+from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, error
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
+
+if TYPE_CHECKING:  # the catalogue needs none of it
+    from ipamc.review.diff import ClusterBase
 
 _WAYS_OUT = {
     Reason.VANISHED: "a line goes only when its addresses are given out again",
@@ -53,3 +61,20 @@ def _said(each: Transition, was: Line | None, now: Line | None) -> str:
 
 def _state(line: Line) -> str:
     return f"{line.state} since {line.since}" if line.since else f"{line.state}"
+
+
+def taken_back(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
+    """Yield what cannot be taken back of that which the base rendered below `folder`.
+
+    A revert of a commit reverts `rendered/` as well, and a compile compares with the `rendered/` of its own commit: it
+    sees nothing wrong. The base is what may have been applied.
+    IPC0538 for CIDRs of CiliumPodIPPools that would not stay. IPC0543 for a mode that nodes cannot leave: a warning, because
+    the revert is the way out where it was not applied yet.
+    """
+    rendered = replace(base.rendered, shown=folder)
+    for found in check_mode_change(plan.cluster, base.lock, None, rendered):
+        if found.code == "IPC0543":
+            yield replace(found, severity=Severity.WARNING)
+    for found in check_published_ranges(plan, rendered) if rendered.pools else ():
+        if found.code == "IPC0538" and found.severity is Severity.ERROR:
+            yield found

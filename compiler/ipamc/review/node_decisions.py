@@ -204,26 +204,22 @@ class Decisions:
         for number, line in self.written:
             written.add(line.block)
             why = self._of_line(line, self.after.get(line.block), want)
-            yield ExplainedBlock(line=line, number=number, origin=None, why=why, at=self._pin(line))
+            yield ExplainedBlock(
+                line=line, number=number, origin=None, why=why, at=self.pin_places.get(line.block)
+            )
         for block, line in self.after.items():
             if block not in written:
                 origin = self.origins[block]
+                at: At | None = self.pin_places.get(block)
+                if origin is Origin.ADOPTED:  # all that a node shows is in one object
+                    at = next((shown.at for shown in self.evidence.of(want.node)), None) if want else None
                 yield ExplainedBlock(
                     line=line,
                     number=0,
                     origin=origin,
                     why=f"the next compile gives it: {_ORIGINS[origin]}",
-                    at=self._shown(want) if origin is Origin.ADOPTED else self._pin(line),
+                    at=at,
                 )
-
-    def _pin(self, line: Line) -> At | None:
-        """Return the place of the block's pin."""
-        return self.pin_places.get(line.block)
-
-    def _shown(self, want: Want | None) -> At | None:
-        """Return the place of the object that shows which blocks the node has."""
-        shown = self.evidence.of(want.node) if want else ()
-        return shown[0].at if shown else None  # all that a node shows is in one object
 
     def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
         """Say what a line of the lock is, and what becomes of it in the next compile."""

@@ -54,12 +54,13 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
 def _of_lines(cluster: Cluster, lock: Lock) -> Iterator[Prefix]:
     for line in lock.lines:
         if line.state is not State.RELEASED:
+            kind, words = _described(line)
             yield Prefix(
                 block=line.block,
-                kind=_kind(line),
+                kind=kind,
                 cluster=cluster.name,
                 pool=line.pool,
-                words=_words(line),
+                words=words,
             )
     lines = [line.block for line in lock.lines]
     for shown in Evidence(cluster).without_node():
@@ -73,18 +74,12 @@ def _of_lines(cluster: Cluster, lock: Lock) -> Iterator[Prefix]:
             )
 
 
-def _kind(line: Line) -> Kind:
+def _described(line: Line) -> tuple[Kind, str]:
     if line.state is State.HELD:
-        return "held"
-    return "pending" if line.state is State.PENDING else "quarantined"
-
-
-def _words(line: Line) -> str:
-    if line.state is State.HELD:
-        return f"held by {line.node}"
+        return "held", f"held by {line.node}"
     if line.state is State.PENDING:
-        return f"pending for {line.node}"
-    return f"quarantined since {line.since} from {line.node}"
+        return "pending", f"pending for {line.node}"
+    return "quarantined", f"quarantined since {line.since} from {line.node}"
 
 
 def _of_pins(cluster: Cluster) -> Iterator[Prefix]:

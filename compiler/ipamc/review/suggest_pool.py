@@ -307,8 +307,11 @@ def _near(block: Block, home: _Home) -> Near:
     within = {found: _around(block, found) for found in beside}
     nearest = min(within, key=lambda found: (-within[found].prefix, found))
     joined = block
-    while joined.prefix and index_around(home.joined, _buddy(joined)) is not None:
-        joined = _parent(joined)
+    while joined.prefix:
+        buddy = Block(joined.family, joined.first ^ joined.size, joined.prefix)
+        if index_around(home.joined, buddy) is None:
+            break
+        joined = Block(joined.family, joined.first & ~joined.size, joined.prefix - 1)
     return Near(whose=home.whose, joined=joined, with_range=nearest, within=within[nearest])
 
 
@@ -317,14 +320,6 @@ def _around(one: Block, other: Block) -> Block:
     bits = BITS[one.family]
     host_bits = max((one.first ^ other.first).bit_length(), bits - one.prefix, bits - other.prefix)
     return Block(one.family, one.first >> host_bits << host_bits, bits - host_bits)
-
-
-def _buddy(block: Block) -> Block:
-    return Block(block.family, block.first ^ block.size, block.prefix)
-
-
-def _parent(block: Block) -> Block:
-    return Block(block.family, block.first & ~block.size, block.prefix - 1)
 
 
 def _block_size(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> int:

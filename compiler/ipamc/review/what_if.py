@@ -146,7 +146,7 @@ def what_if(inputs: Inputs, changes: Sequence[Change], today: str) -> WhatIf:
             for line in after.plan.lock.lines
             if line.node in gone and line.state is State.QUARANTINED and line.since == today
         ),
-        free_on=_free_on(cluster, today),
+        free_on="" if cluster.quarantine_days is None else first_day(today, cluster.quarantine_days),
         pools=pools,
         without=tuple(_without(changed.cluster, lines, after, pools, today)),
         refused=tuple(
@@ -186,10 +186,6 @@ def _in_use(lines: Iterable[Line], nodes: set[str]) -> dict[str, tuple[Line, ...
         if line.in_use and line.node in nodes:
             found.setdefault(line.node, []).append(line)
     return {name: tuple(own) for name, own in found.items()}
-
-
-def _free_on(cluster: Cluster, today: str) -> str:
-    return "" if cluster.quarantine_days is None else first_day(today, cluster.quarantine_days)
 
 
 def _pool_changes(cluster: Cluster, before: Lock, after: Lock, today: str) -> Iterator[PoolChange]:

@@ -156,7 +156,7 @@ def _close(there: Remote, requests: Requests, cluster: str) -> int:
 
 def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: str) -> int:
     """Push the branch, and bring its request up to date."""
-    from ipamc.review.additions import beyond_additions
+    from ipamc.review.diff.plan_report import beyond_additions
     from ipamc.workspace.git_remote import Move
 
     cluster, ref = report.name, f"refs/heads/{BRANCHES}{report.name}"

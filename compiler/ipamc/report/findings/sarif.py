@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ipamc import __version__
-from ipamc.model.diagnostics import Located, RelatedSpan, Severity, Span
+from ipamc.model.diagnostics import Located, Severity, Span
 from ipamc.report.findings.content import Content, Rule, fingerprints, lines
 from ipamc.report.terminal_text import visible
 
@@ -86,7 +86,10 @@ def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]
         "level": finding.severity.word,
         "message": {"text": "\n".join((first, *links, *rest[len(related) :]))},
         "locations": [{"physicalLocation": _physical(finding.at)}],
-        "relatedLocations": [_related(number, place) for number, place in related],
+        "relatedLocations": [
+            {"id": number, "message": {"text": visible(place.label)}, "physicalLocation": _physical(place.at)}
+            for number, place in related
+        ],
         "partialFingerprints": {"ipamc/v1": fingerprint},
     }
 
@@ -94,10 +97,6 @@ def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]
 def _link(text: str) -> str:
     """Escape the text of a link (SARIF 2.1.0, 3.11.6)."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-
-
-def _related(number: int, place: RelatedSpan) -> dict[str, object]:
-    return {"id": number, "message": {"text": visible(place.label)}, "physicalLocation": _physical(place.at)}
 
 
 def _physical(span: Span) -> dict[str, object]:

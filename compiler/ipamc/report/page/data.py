@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Struct
 
 from ipamc.lock.transitions import Reason
-from ipamc.lock.utilisation import RangeUse
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import harmless_json
@@ -107,15 +106,11 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
         "further": pool.further,
         "room": pool.room,
         **use_record(use.use),
-        "ranges": [_range(part) for part in use.ranges],
+        "ranges": [{"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges],
         "reserved": [str(block) for block in pool.reserved],
         "excluded": [str(block) for block in pool.excluded],
         "unlined": [str(block) for block in pool.without_line],
     }
-
-
-def _range(part: RangeUse) -> dict[str, Any]:
-    return {"cidr": str(part.range.block), **use_record(part.use)}
 
 
 def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[dict[str, Any]]:

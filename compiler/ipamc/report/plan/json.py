@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec.structs import asdict
+
 from ipamc.lock.transitions import Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.lock import Line
 from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
-from ipamc.review.diff import Difference, Setting
-from ipamc.review.diff.aggregates import AggregateChange
-from ipamc.review.diff.lock_lines import AddedBlock, Counts, Renumber
+from ipamc.review.diff import Difference
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
-from ipamc.review.diff.pools import Capacity, Field
-from ipamc.review.diff.rendered import Flag
 
 VERSION = 1
 """Grows when a field changes its meaning or is removed; not when a field is added."""
@@ -46,8 +44,11 @@ def _cluster(cluster: ClusterReport) -> dict[str, Any]:
 def _difference(difference: Difference) -> dict[str, Any]:
     lines = difference.lines
     return {
-        "nodes": _counts(lines.counts),
-        "added": [_added(block) for block in lines.added],
+        "nodes": asdict(lines.counts),
+        "added": [
+            {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
+            for added in lines.added
+        ],
         "left": [_former(line) for line in lines.of(Reason.LEFT)],
         "released": [_former(line) for line in lines.released],
         "takenBack": [_former(line) for line in lines.of(Reason.TAKEN_BACK)],
@@ -57,9 +58,19 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for found in lines.of(Reason.RESIZED)
         ],
         "renumbered": [
-            *(_renumber(renumber, "settled") for renumber in lines.completed),
-            *(_renumber(renumber, "pending") for renumber in lines.pending),
-            *(_renumber(renumber, "pending as before") for renumber in lines.still_pending),
+            {
+                "node": renumber.node,
+                "stage": stage,
+                "old": [str(line.block) for line in renumber.old],
+                "new": [str(line.block) for line in renumber.new],
+                "why": renumber.why,
+            }
+            for stage, renumbers in (
+                ("settled", lines.completed),
+                ("pending", lines.pending),
+                ("pending as before", lines.still_pending),
+            )
+            for renumber in renumbers
         ],
         "vanished": [_line(found.line) for found in lines.of(Reason.VANISHED)],
         "taken": [
@@ -77,10 +88,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for group in difference.misplaced
         ],
         "steps": list(difference.steps),
-        "restarts": [
-            {"who": restart.who, "nodes": list(restart.nodes), "why": restart.why, "how": restart.how}
-            for restart in difference.restarts
-        ],
+        "restarts": list(map(asdict, difference.restarts)),
         "leaving": [
             {
                 "kind": group.kind,
@@ -90,10 +98,10 @@ def _difference(difference: Difference) -> dict[str, Any]:
             }
             for group in difference.leaving
         ],
-        "lock": [_setting(setting) for setting in difference.settings],
-        "flags": [_setting(flag) for flag in difference.flags],
+        "lock": list(map(asdict, difference.settings)),
+        "flags": list(map(asdict, difference.flags)),
         "pools": [
-            {"pool": pool.name, "change": pool.change, "fields": [_field(field) for field in pool.fields]}
+            {"pool": pool.name, "change": pool.change, "fields": list(map(asdict, pool.fields))}
             for pool in difference.pools
         ],
         "repooled": [
@@ -101,19 +109,27 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for moved in lines.pool_transfers
         ],
         "poolsKnown": difference.pools_known,
-        "capacity": [_capacity(capacity) for capacity in difference.capacity],
-        "aggregates": [_aggregates(change) for change in difference.aggregates],
-        "rendered": {"written": list(difference.files.written), "removed": list(difference.files.removed)},
-    }
-
-
-def _counts(counts: Counts) -> dict[str, int]:
-    return {
-        "renumbered": counts.renumbered,
-        "added": counts.added,
-        "left": counts.left,
-        "vanished": counts.vanished,
-        "unchanged": counts.unchanged,
+        "capacity": [
+            {
+                "pool": capacity.pool,
+                "family": f"IPv{capacity.family}",
+                "blockSize": capacity.size,
+                "short": capacity.short,
+                "before": _use(capacity.before),
+                "after": _use(capacity.after),
+            }
+            for capacity in difference.capacity
+        ],
+        "aggregates": [
+            {
+                "pool": change.pool,
+                "family": f"IPv{change.family}",
+                "removed": list(map(str, change.removed)),
+                "added": list(map(str, change.added)),
+            }
+            for change in difference.aggregates
+        ],
+        "rendered": asdict(difference.files),
     }
 
 
@@ -121,51 +137,9 @@ def _line(line: Line) -> dict[str, str | bool | int]:
     return {"node": line.node, "block": str(line.block), "pool": line.pool, **state_record(line)}
 
 
-def _setting(setting: Setting | Flag) -> dict[str, str | None]:
-    return {"name": setting.name, "old": setting.old, "new": setting.new}
-
-
-def _field(field: Field) -> dict[str, Any]:
-    return {"name": field.name, "old": list(field.old), "new": list(field.new), "whole": field.whole}
-
-
-def _added(added: AddedBlock) -> dict[str, str | bool | int]:
-    return {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
-
-
 def _former(found: Transition) -> dict[str, str | bool | int]:
     before = {"was": str(found.before.state)} if found.before else {}
     return {**_line(found.line), **before, **({"to": found.to} if found.to else {})}
-
-
-def _renumber(renumber: Renumber, stage: str) -> dict[str, Any]:
-    return {
-        "node": renumber.node,
-        "stage": stage,
-        "old": [str(line.block) for line in renumber.old],
-        "new": [str(line.block) for line in renumber.new],
-        "why": renumber.why,
-    }
-
-
-def _capacity(capacity: Capacity) -> dict[str, Any]:
-    return {
-        "pool": capacity.pool,
-        "family": f"IPv{capacity.family}",
-        "blockSize": capacity.size,
-        "short": capacity.short,
-        "before": _use(capacity.before),
-        "after": _use(capacity.after),
-    }
-
-
-def _aggregates(change: AggregateChange) -> dict[str, Any]:
-    return {
-        "pool": change.pool,
-        "family": f"IPv{change.family}",
-        "removed": list(map(str, change.removed)),
-        "added": list(map(str, change.added)),
-    }
 
 
 def _use(use: Use | None) -> dict[str, object] | None:

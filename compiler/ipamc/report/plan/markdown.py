@@ -126,12 +126,15 @@ class _Cutter:
         self.left_out += max(len(section.rows) - self.limit, 0)
         return section.rows[: self.limit]
 
-    def some(self, items: Sequence[str]) -> str:
+    def cut(self, items: Sequence[str]) -> tuple[Sequence[str], int]:
         shown = items[: max(self.limit, LEAST)]
-        self.left_out += len(items) - len(shown)
-        return ", ".join(shown) + (
-            f" and {len(items) - len(shown):,} more" if len(items) > len(shown) else ""
-        )
+        more = len(items) - len(shown)
+        self.left_out += more
+        return shown, more
+
+    def some(self, items: Sequence[str]) -> str:
+        shown, more = self.cut(items)
+        return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
     def cluster(self, cluster: ClusterReport) -> Iterator[str]:
         said = f"\n\n{cluster.status.value}: {plain(cluster.said)}" if cluster.said else ""
@@ -174,10 +177,8 @@ class _Cutter:
             yield f"**{count(len(found), 'note')}**\n\n{self.items(items)}"
 
     def items(self, items: Sequence[str]) -> str:
-        shown = items[: max(self.limit, LEAST)]
-        self.left_out += len(items) - len(shown)
-        more = [f"… and {len(items) - len(shown):,} more"] if len(items) > len(shown) else []
-        return "\n".join(f"- {item}" for item in (*shown, *more))
+        shown, more = self.cut(items)
+        return "\n".join(f"- {item}" for item in (*shown, *([f"… and {more:,} more"] if more else [])))
 
 
 def _finding(finding: Diagnostic) -> str:

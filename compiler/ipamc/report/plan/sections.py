@@ -11,7 +11,7 @@ from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
-from ipamc.report.aggregates.text import prefixes
+from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import Renumber

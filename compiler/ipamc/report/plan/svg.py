@@ -21,8 +21,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
 from ipamc.report.plan.sections import headline
 from ipamc.report.terminal_text import visible
-from ipamc.review.diff.picture import Picture
-from ipamc.review.diff.plan_report import PlanReport
+from ipamc.review.diff.plan_report import Picture, PlanReport
 
 MOST_ROWS = 120
 """Rows of all maps; then a line says how many more have changes."""

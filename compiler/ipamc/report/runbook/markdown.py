@@ -32,16 +32,12 @@ def _runbook(runbook: Runbook) -> Iterator[str]:
     if runbook.about:
         yield ""
     numbers = itertools.count(1)
-    for letter, phase in zip(_letters(), runbook.phases, strict=False):
-        yield from _phase(letter, phase, numbers)
+    for index, phase in enumerate(runbook.phases):
+        yield from _phase(chr(ord("A") + index) if index < 26 else str(index + 1), phase, numbers)
     yield "## The way back"
     yield ""
     yield _text(f"{runbook.way_back[0].upper()}{runbook.way_back[1:]}.")
     yield ""
-
-
-def _letters() -> Iterator[str]:
-    return (chr(ord("A") + index) if index < 26 else str(index + 1) for index in itertools.count())
 
 
 def _phase(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.lock.utilisation import Use
-from ipamc.report.show.words import percent
 from ipamc.report.terminal_text import paint, width
+from ipamc.report.utilisation import percent
 
 _BAR = range(6, 25)
 """How wide a bar may be, in cells."""

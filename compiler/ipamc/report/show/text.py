@@ -16,9 +16,8 @@ from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line, State
 from ipamc.report.show.columns import Row, Screen, dots, draw, head_row, lay_out, legend, used
-from ipamc.report.show.words import addresses, amount, percent, percent_left
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.report.utilisation import state
+from ipamc.report.utilisation import addresses, amount, percent, percent_left, state
 from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
 
 MOST = 30
@@ -64,7 +63,9 @@ def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
         text += part.foot
     if totals:
         text += ["", *draw(totals, layout, screen)]
-    if any(_kept(pool.use.use) for cluster in clusters for pool in cluster.pools):
+    if any(
+        pool.use.use.quarantined + pool.use.use.reserved for cluster in clusters for pool in cluster.pools
+    ):
         text += ["", legend(screen)]
     return "".join(f"{line}\n" for line in text)
 
@@ -128,10 +129,6 @@ def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
 
 def _share(use: Use) -> float:
     return used(use) / use.total if use.total else 0
-
-
-def _kept(use: Use) -> int:
-    return use.quarantined + use.reserved
 
 
 def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: Screen) -> Iterator[Row]:

@@ -31,7 +31,10 @@ def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: A
     kubernetes mode its Node), `ipamc ci apply CLUSTER --repair` gives it that of the lock, and restart its
     agent. Then `ipamc audit CLUSTER dump.json` with a new dump.
     """
-    every = sorted((shown for blocks in scene.shown.values() for shown in blocks), key=_order)
+    every = sorted(
+        (shown for blocks in scene.shown.values() for shown in blocks),
+        key=lambda shown: (shown.block, shown.node),
+    )
     pairs: list[Pair] = [
         (outer, inner)
         for outer, inner in overlaps(every, lambda shown: shown.block)
@@ -63,10 +66,6 @@ def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: A
             *(Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(nodes - scene.dump.nodes_by_name.keys())),
         ],
     )
-
-
-def _order(shown: ShownBlock) -> tuple[Block, str]:
-    return shown.block, shown.node
 
 
 def _both(scene: Scene, pair: Pair) -> Iterator[Related]:

@@ -67,7 +67,8 @@ def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
     if not apart:
         return
     node, seen = apart[0]
-    users = _users(scene)
+    owners = {block: seen.name for seen in scene.dump.cilium_nodes for block in seen.blocks}
+    users = sorted(owners), owners
     nodes = [each.name for each, _ in apart]
     yield Found(
         error(
@@ -119,12 +120,6 @@ def _who(scene: Scene) -> str:
         return f"{speaker} of Cilium {version} announces those of Nodes, and pods use those of CiliumNodes"
     ours = f"{speaker} of Cilium {version} announces those of CiliumNodes; " if source else ""
     return f"{ours}pods use those of CiliumNodes, and a speaker that reads Nodes announces the others"
-
-
-def _users(scene: Scene) -> tuple[list[Block], dict[Block, str]]:
-    """Return the blocks of all CiliumNodes by address, and the node of each."""
-    owners = {block: seen.name for seen in scene.dump.cilium_nodes for block in seen.blocks}
-    return sorted(owners), owners
 
 
 def _used(users: tuple[Sequence[Block], dict[Block, str]], scene: Scene, node: Node, seen: CiliumNode) -> str:

@@ -24,14 +24,21 @@ from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
 from ipamc.read.rendered import Rendered
-from ipamc.review.diff.aggregates import AggregateChange, compare_aggregates
-from ipamc.review.diff.leaving import Leaving, leaving
+from ipamc.review.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
-from ipamc.review.diff.rendered import Files, Flag, compare_flags, compare_trees
-from ipamc.review.diff.restarts import Restart, restarts
-from ipamc.review.diff.steps import moves, steps
+from ipamc.review.diff.rendered import (
+    Files,
+    Flag,
+    Leaving,
+    Restart,
+    compare_flags,
+    compare_trees,
+    leaving,
+    restarts,
+)
+from ipamc.review.runbook.sentences import moves, steps
 
 NONE = "(none)"
 """The address space of a cluster that names none."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ from ipamc.model.cidr import Block
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Origin, Plan
+
+T = TypeVar("T", Line, Transition)
 
 
 class AddedBlock(Struct, frozen=True, kw_only=True):
@@ -166,9 +169,9 @@ class _Comparison:
         self.lost = self._by_key(each for each in self.transitions if each.loses(plan.held))
         self.gained = self._by_key(each for each in self.transitions if each.gains)
 
-    def _by_key(self, changes: Iterable[Transition]) -> dict[Key, list[Transition]]:
-        groups: dict[Key, list[Transition]] = defaultdict(list)
-        for each in changes:
+    def _by_key(self, items: Iterable[T]) -> dict[Key, list[T]]:
+        groups: dict[Key, list[T]] = defaultdict(list)
+        for each in items:
             groups[each.key(one_block=self.one_block)].append(each)
         return groups
 
@@ -211,8 +214,8 @@ class _Comparison:
 
     def pending(self, why: Mapping[Block, str]) -> tuple[tuple[Renumber, ...], tuple[Renumber, ...]]:
         begun = {each.line.block for each in self.transitions if each.begins}
-        groups = self._grouped(line for line in self.plan.lock.lines if line.state is State.PENDING)
-        held = self._grouped(
+        groups = self._by_key(line for line in self.plan.lock.lines if line.state is State.PENDING)
+        held = self._by_key(
             line for node in {key[0] for key in groups} for line in self.plan.held.get(node, ())
         )
         pending: list[Renumber] = []
@@ -223,12 +226,6 @@ class _Comparison:
             renumber = Renumber(node=key[0], old=tuple(old), new=tuple(new), why=reason)
             (pending if any(line.block in begun for line in new) else still_pending).append(renumber)
         return tuple(pending), tuple(still_pending)
-
-    def _grouped(self, lines: Iterable[Line]) -> dict[Key, list[Line]]:
-        groups: dict[Key, list[Line]] = defaultdict(list)
-        for line in lines:
-            groups[line.key(one_block=self.one_block)].append(line)
-        return groups
 
     def _aim(self, old: list[Line], new: list[Line]) -> str:
         """Say where a node moves whose old block is not misplaced."""

@@ -1,4 +1,4 @@
-"""The plans of several clusters as one report, and why it is refused."""
+"""The plans of several clusters as one report, why it is refused, and whether a plan only gives blocks to new nodes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,39 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
+from ipamc.lock.file import dumps
 from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
-from ipamc.model.lock import State
+from ipamc.model.lock import Lock, State
+from ipamc.model.plan import Plan
+from ipamc.review.address_map import ClusterMap, map_of
 from ipamc.review.diff import Difference
-from ipamc.review.diff.picture import Picture
+from ipamc.review.diff.lock_lines import changes_of
+from ipamc.review.lock_versions import Versions, versions_of
+
+
+class Picture(Struct, frozen=True, kw_only=True):
+    """A cluster before and after a plan."""
+
+    map: ClusterMap
+    """After it."""
+    before: Lock
+    changes: tuple[Transition, ...]
+    lock_path: str
+
+    @property
+    def versions(self) -> Versions:
+        """The two locks; one, where they are the same."""
+        versions = versions_of(self.map.lock)
+        versions.add(dumps(self.before).encode(), subject="before")
+        versions.add_current(self.map.lock, subject="planned")
+        return versions
+
+
+def picture(plan: Plan, before: Lock, lock_path: str, today: str) -> Picture:
+    """Return the picture of a plan."""
+    mapped = map_of(plan.cluster, plan.lock, plan.wants, today)
+    return Picture(map=mapped, before=before, changes=changes_of(before.lines, plan), lock_path=lock_path)
 
 
 class Status(enum.StrEnum):
@@ -128,3 +156,53 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         ):
             if found and gate in fail_on:
                 yield f"{cluster.name}: {said} (--fail-on {gate}): {names(found)}"
+
+
+def beyond_additions(report: ClusterReport) -> Iterator[str]:
+    """Yield what a plan does beside adding nodes and uids, one line each; nothing where it only adds.
+
+    What was pending before and is still pending is no change. A re-created node has the block that it had:
+    only its uid is another one, and the plan shows nothing.
+    """
+    if report.status is not Status.PLANNED or report.difference is None:
+        yield f"the cluster is {report.status}: {report.said}"
+        return
+    yield from _lines(report.difference)
+    difference = report.difference
+    if difference.settings:
+        yield f"it changes {names(setting.name for setting in difference.settings)} of the lock"
+    if difference.flags:
+        yield f"it changes {count(len(difference.flags), 'flag')}: {names(flag.name for flag in difference.flags)}"
+    if difference.pools or not difference.pools_known:
+        changed = names(pool.name for pool in difference.pools)
+        yield f"it changes pools: {changed}" if difference.pools else "what it does to pools is not known"
+    if difference.steps:
+        yield "it must be brought to the cluster in steps"
+    if difference.restarts:
+        yield f"it needs a restart of {names(restart.who for restart in difference.restarts)}"
+    if difference.leaving:
+        left = names(f"{group.kind} {name}" for group in difference.leaving for name in group.names)
+        yield f"objects leave the tree: {left}"
+
+
+def _lines(difference: Difference) -> Iterator[str]:
+    lines = difference.lines
+    moved = {move.node for move in (*lines.pending, *lines.completed)}
+    if moved:
+        yield f"it renumbers {count(len(moved), 'node')}: {names(moved)}"
+    for what, changes in (
+        ("quarantined", lines.of(Reason.LEFT)),
+        ("released", lines.released),
+        ("no longer shown by the operator", lines.of(Reason.TAKEN_BACK)),
+        ("given back by use", lines.of(Reason.GIVEN_BACK)),
+        ("with other single addresses", lines.of(Reason.RESIZED)),
+        ("changed as no verb changes them", lines.of(*REFUSED)),
+    ):
+        if changes:
+            found = names(f"{each.line.node} ({each.line.block})" for each in changes)
+            yield f"{count(len(changes), 'block')} {what}: {found}"
+    if again := [added for added in lines.added if added.of]:
+        found = names(f"{added.line.node} ({added.line.block}, of {added.of})" for added in again)
+        yield f"{count(len(again), 'block')} given again: {found}"
+    if lines.pool_transfers:
+        yield "ranges belong to other pools now"

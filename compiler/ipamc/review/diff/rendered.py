@@ -1,12 +1,29 @@
-"""Two rendered trees: which files differ, and which of Cilium's flags."""
+"""Two rendered trees: which files differ, which of Cilium's flags, which objects leave, and which programs must restart.
+
+Operator and agents read `cilium-config` only at their start, the init container of an agent the
+CiliumNodeConfigs; CiliumNodes are read by an agent at its start, CiliumPodIPPools are followed by all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import enum
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from ipamc.read.rendered import Rendered
+from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.lock import Line
+from ipamc.model.plan import Want
+from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.selector import Selector, parse_label_selector
+from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.read.parts import FLAGS
+from ipamc.read.rendered import Found, Rendered
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -56,3 +73,209 @@ def _flags(tree: Rendered) -> Mapping[str, str]:
     """Return the flags that a tree sets. A damaged file sets none."""
     flags = tree.flags
     return {**flags.data, "cilium-operator --ipam": "kubernetes"} if flags.bystander else flags.data
+
+
+_KEPT = "cilium.io/do-not-gc"
+
+
+class Stays(enum.Enum):
+    """What an object does that is in the cluster and no longer in the tree: nothing removes it by itself."""
+
+    NODE_CONFIG = "it still sets the default pool of the nodes that it selects; of several configs for a node the last name wins"
+    POD_IP_POOL = "the operator goes on giving out blocks of it to nodes that ask for this pool"
+    PLANNED = "a cancelled planned node: its block stays taken in the operator's book, and with cilium.io/do-not-gc nobody collects it"
+    AGENT = "it belongs to the agent of a node that stays, and goes on: never delete it while the node runs"
+    CILIUM_NODE = "it is deleted with its Node; while the Node exists, its agent keeps the block"
+    NODE = "it keeps its podCIDRs or annotations, and does no harm; podCIDRs cannot be taken away"
+    CONFIG_MAP = "cilium-config keeps the keys, and Cilium reads them; who owns it now sets them"
+    OTHER = "it stays as it is"
+
+
+_IN_ORDER = (*Stays,)
+_REMOVED = frozenset({Stays.NODE_CONFIG, Stays.POD_IP_POOL, Stays.PLANNED, Stays.CILIUM_NODE, Stays.OTHER})
+_OF_KIND = {
+    "CiliumNodeConfig": Stays.NODE_CONFIG,
+    "CiliumPodIPPool": Stays.POD_IP_POOL,
+    "Node": Stays.NODE,
+    "ConfigMap": Stays.CONFIG_MAP,
+}
+
+
+class Leaving(Struct, frozen=True, kw_only=True):
+    """Objects of one kind that leave the tree and do the same if they stay."""
+
+    kind: str
+    names: tuple[str, ...]
+    """Sorted; not empty."""
+    stays: Stays
+
+    @property
+    def removable(self) -> bool:
+        """Return whether `ipamc ci apply --prune` deletes them; the others stay, or are not to be deleted."""
+        return self.stays in _REMOVED
+
+
+def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
+    """Return the objects of the base's tree that the head's tree does not have, by what they do and kind.
+
+    Only files that differ are read, and the ConfigMap, which another file lists or not; an object that moved
+    to another file does not leave. `wants` are the nodes of the inventory. O(size of the files that differ).
+    """
+    paths = dict.fromkeys((*trees.files.written, *trees.files.removed, FLAGS))
+    left = trees.before.lost(trees.after, paths)
+    if not left:
+        return ()
+    nodes = {want.node.name for want in wants}
+    groups: dict[tuple[Stays, str], list[str]] = defaultdict(list)
+    for found in left.values():
+        groups[_stays(found, nodes), found.kind].append(found.name)
+    return tuple(
+        Leaving(kind=kind, names=tuple(sorted(names)), stays=stays)
+        for (stays, kind), names in sorted(
+            groups.items(), key=lambda group: (_IN_ORDER.index(group[0][0]), group[0][1])
+        )
+    )
+
+
+def _stays(gone: Found, nodes: Collection[str]) -> Stays:
+    if gone.kind != "CiliumNode":
+        return _OF_KIND.get(gone.kind, Stays.OTHER)
+    if gone.name in nodes:
+        return Stays.AGENT
+    return Stays.PLANNED if _KEPT in gone.text else Stays.CILIUM_NODE
+
+
+_OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cilium-operator ").match
+_AGENTS_ONLY = frozenset({"annotate-k8s-node"})
+_CONFIGS = "nodeconfigs.yaml"
+_AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
+
+
+class Restart(Struct, frozen=True, kw_only=True):
+    """A program that must restart."""
+
+    who: str
+    """The operator, all agents, or the agents of some nodes."""
+    nodes: tuple[str, ...] = ()
+    """Sorted; empty for the operator and for all agents."""
+    why: str
+    how: str
+    """A command, or who does it."""
+
+
+def restarts(
+    trees: Trees,
+    cluster: Cluster,
+    flags: Iterable[Flag],
+    moved: tuple[str, ...],
+    before: Sequence[Line],
+    *,
+    ordered: bool,
+) -> tuple[Restart, ...]:
+    """Return the restarts that a change takes, the operator first. () if none.
+
+    `moved` are the nodes that are to move to another block now. `before` are the lines of the base: the agent of
+    a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps, which say
+    when and how all agents restart.
+    """
+    names = [flag.name for flag in flags]
+    found = [*_of_flags(cluster, names, ordered=ordered)]
+    everybody = any(not _OPERATOR_ONLY(name) for name in names)
+    if not everybody and (nodes := _other_defaults(trees, cluster, before)):
+        how = f"{_AGENT.format(namespace=cluster.namespace)}; no drain: pods keep their addresses"
+        found.append(
+            Restart(
+                who="agents", nodes=nodes, why="their CiliumNodeConfig sets another default pool", how=how
+            )
+        )
+    if moved:
+        found.append(
+            Restart(who="agents", nodes=moved, why="their block changes", how="drained, as the steps say")
+        )
+    return tuple(found)
+
+
+def _of_flags(cluster: Cluster, names: list[str], *, ordered: bool) -> Iterator[Restart]:
+    by_hand = f"kubectl -n {cluster.namespace} rollout restart"
+    if read := [name for name in names if name not in _AGENTS_ONLY]:
+        yield Restart(
+            who="operator",
+            why=f"it reads {_list(read)} at its start",
+            how=f"{by_hand} deployment/cilium-operator" if cluster.managed_by == "none" else "by itself",
+        )
+    if read := [name for name in names if not _OPERATOR_ONLY(name)]:
+        yield Restart(
+            who="all agents",
+            why=f"they read {_list(read)} at their start",
+            how="as the steps say" if ordered else f"{by_hand} daemonset/cilium",
+        )
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(name.replace("cilium-operator --ipam", "the argument --ipam") for name in names)
+
+
+def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> tuple[str, ...]:
+    """Return the nodes for which the CiliumNodeConfigs that select them give other settings than before.
+
+    O(nodes + configs + pairs of a node and a config that may select it).
+    """
+    changed = [path for path in (*trees.files.written, *trees.files.removed) if path.endswith(_CONFIGS)]
+    if not changed:
+        return ()
+    was, now = trees.before.found(changed), trees.after.found(changed)
+    same = {*was.values()} & {*now.values()}
+    old, new = (_Configs(each for each in tree.values() if each not in same) for tree in (was, now))
+    known = {line.node for line in before}
+    nodes = [node for node in cluster.nodes if node.name in known]
+    return tuple(sorted(node.name for node in nodes if old.settings(node) != new.settings(node)))
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_selector: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Config(msgspec.Struct, frozen=True):
+    """A CiliumNodeConfig, as far as it is read here."""
+
+    metadata: _Metadata
+    spec: _Spec
+
+
+class _Configs:
+    """CiliumNodeConfigs: those that select one host name, and the others by name."""
+
+    def __init__(self, configs: Iterable[Found]) -> None:
+        """Read CiliumNodeConfigs. One that cannot be read is left out: it is written again."""
+        found: list[_Config] = []
+        for each in configs:
+            with suppress(msgspec.ValidationError):
+                found.append(msgspec.convert(each.value, _Config))
+        self._by_hostname: dict[str, _Spec] = {}
+        self._others: list[_Spec] = []
+        selectors: list[Selector] = []
+        for config in sorted(found, key=lambda config: config.metadata.name):
+            labels = config.spec.node_selector.get("matchLabels", {})
+            by_label = isinstance(labels, dict) and list(labels) == [HOSTNAME]
+            if by_label and "matchExpressions" not in config.spec.node_selector:
+                self._by_hostname[str(labels[HOSTNAME])] = config.spec
+                continue
+            try:
+                selectors.append(parse_label_selector(config.spec.node_selector))
+            except SelectorError:
+                continue
+            self._others.append(config.spec)
+        self._index = SelectorIndex(selectors)
+
+    def settings(self, node: Node) -> dict[str, Any]:
+        """Return what configs set for a node: of one key the last name wins."""
+        found: dict[str, Any] = {}
+        for number in self._index.matching({**node.labels, HOSTNAME: node.hostname}, node.name):
+            found |= self._others[number].defaults
+        own = self._by_hostname.get(node.hostname)
+        return {**found, **own.defaults} if own else found

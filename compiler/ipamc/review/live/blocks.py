@@ -73,7 +73,7 @@ def lost(live: Object, tree: Object) -> tuple[Block, ...]:
     if not gone:
         return ()
     kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _all(tree)
-    return tuple(outermost(_without(parsed(gone), kept)))
+    return tuple(outermost(without(parsed(gone), kept)))
 
 
 def _all(tree: Object) -> list[Block]:
@@ -96,7 +96,7 @@ def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Bloc
             pieces = lost(there, document)
         elif node in former:
             old = {str(block) for block in former[node]}
-            pieces = tuple(outermost(_without(former[node], _all(document))))
+            pieces = tuple(outermost(without(former[node], _all(document))))
         else:
             continue
         if pieces:
@@ -107,9 +107,10 @@ def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Bloc
     return found
 
 
-def _without(blocks: Iterable[Block], others: Iterable[Block]) -> Iterator[Block]:
+def without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
+    """Return the parts of blocks that none of the others covers."""
     known = outermost(others)
-    return (piece for block in blocks for piece in subtract(block, blocks_over(known, block)))
+    return [piece for block in blocks for piece in subtract(block, blocks_over(known, block))]
 
 
 def used_by_pods(
@@ -198,39 +199,33 @@ def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld
 
     A compile appends to a published pool, so a wider CIDR is of a lock that does not know what was published.
     """
-    lose: dict[str, tuple[str, tuple[Block, ...]]] = {}
-    widen: dict[str, tuple[str, tuple[Block, ...]]] = {}
+    found: dict[str, tuple[Object, tuple[Block, ...], bool]] = {}
     for document in tree:
         there = live.get(identity(document))
         if document["kind"] == POOL and not node_of(document) and there is not None:
-            if gone := lost(there, document):
-                lose[name_of(document)] = (identity(document), gone)
-            elif inside := _widened(there, document):
-                widen[name_of(document)] = (identity(document), inside)
-    if not lose and not widen:
+            gone = lost(there, document)
+            if pieces := gone or _widened(there, document):
+                found[name_of(document)] = document, pieces, bool(gone)
+    if not found:
         return
     users: dict[str, set[str]] = defaultdict(set)
-    pieces = {**lose, **widen}
     for document in live.values():
         if document.get("kind") == CILIUM_NODE:
             for pool, block in allocated(document):
-                if pool in pieces and blocks_over(pieces[pool][1], block):
+                if pool in found and blocks_over(found[pool][1], block):
                     users[pool].add(name_of(document))
     for pool, nodes in sorted(users.items()):
-        name, found = pieces[pool]
+        document, pieces, goes = found[pool]
         have = f"{count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}"
-        if pool in lose:
-            yield Withheld(
-                identity=name,
-                reason=f"{names(map(str, found))} would be taken away, where {have}",
-                help="keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, delete their CiliumNodes, restart their agents",
-            )
-        else:
-            yield Withheld(
-                identity=name,
-                reason=f"{names(map(str, found))} would become part of a wider CIDR, and up to Cilium 1.18 the operator gives its blocks to other nodes again, where {have}",
-                help=f"put the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml) in place of those of {pool} in rendered/cilium/ippools.yaml, and compile again: what is new is appended",
-            )
+        yield Withheld(
+            identity=identity(document),
+            reason=f"{names(map(str, pieces))} would be taken away, where {have}"
+            if goes
+            else f"{names(map(str, pieces))} would become part of a wider CIDR, and up to Cilium 1.18 the operator gives its blocks to other nodes again, where {have}",
+            help="keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, delete their CiliumNodes, restart their agents"
+            if goes
+            else f"put the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml) in place of those of {pool} in rendered/cilium/ippools.yaml, and compile again: what is new is appended",
+        )
 
 
 def _widened(live: Object, tree: Object) -> tuple[Block, ...]:

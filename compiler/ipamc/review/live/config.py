@@ -12,10 +12,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ipamc.model.address_sets import blocks_over, outermost, subtract
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed, listed
 from ipamc.model.diagnostics import names
+from ipamc.review.live.blocks import without
 from ipamc.review.live.objects import Object
 
 AGENT, OPERATOR = "cilium", "cilium-operator"
@@ -166,8 +166,8 @@ def _operator_list(
             continue
         key = f"cluster-pool-ipv{family}-cidr"
         wanted, there = listed(assumed.data, family), listed(live, family)
-        more = _without(there, wanted)
-        if free := _without(more, given):
+        more = without(there, wanted)
+        if free := without(more, given):
             yield Difference(
                 key=key,
                 level=level,
@@ -181,7 +181,7 @@ def _operator_list(
                 text=f"cluster-pool-ipv{family}-cidr in the cluster has blocks that nodes use: {names(map(str, more))}",
                 help=f"{rollout}: the operator gives them away when these nodes are deleted",
             )
-        if missing := _without(wanted, there):
+        if missing := without(wanted, there):
             yield Difference(
                 key=key,
                 level="later",
@@ -196,8 +196,3 @@ def _operator_list(
                 text=f"cilium-config has {key}: {live[key]}, rendered is {assumed.data[key]}",
                 help=restart if assumed.applied else f"{rollout}, and {restart}",
             )
-
-
-def _without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
-    known = outermost(others)
-    return [piece for block in blocks for piece in subtract(block, blocks_over(known, block))]

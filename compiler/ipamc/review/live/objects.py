@@ -82,7 +82,9 @@ def cidrs(document: Object, like: Object) -> set[str]:
         families = (spec.get(family) or {} for family in ("ipv4", "ipv6"))
         return {cidr for family in families for cidr in family.get("cidrs") or ()}
     if kind == CILIUM_NODE:
-        addresses = {f"{address}/{_full(address)}" for address in ipam(document).get("pool") or ()}
+        addresses = {
+            f"{address}/{BITS[6 if ':' in address else 4]}" for address in ipam(document).get("pool") or ()
+        }
         return {*(ipam(document).get("podCIDRs") or ()), *addresses}
     if kind == NODE:
         given = pod_cidr_annotations(like)
@@ -111,10 +113,6 @@ def address(text: str) -> Block | None:
     except CidrError:
         return None
     return Block(family, number, BITS[family])
-
-
-def _full(address: str) -> int:
-    return BITS[6 if ":" in address else 4]
 
 
 def is_ours(document: Object) -> bool:

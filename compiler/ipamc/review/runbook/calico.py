@@ -20,20 +20,10 @@ from collections.abc import Iterator, Sequence
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
-from ipamc.review.runbook.calico_shared import LABEL, given, removed
+from ipamc.review.runbook.calico_distinct import LABEL, given, removed
 from ipamc.review.runbook.commands import STOP_PODS, Commands
-from ipamc.review.runbook.common import (
-    applied,
-    audited,
-    branched,
-    cordoned,
-    drained,
-    merged,
-    shown,
-    uncordoned,
-)
-from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.common import applied, audited, cordoned, drained, merged, ready, shown, uncordoned
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 GROUP = "crd.projectcalico.org"
 CONFIG = f"ipamconfigs.{GROUP}"
@@ -73,7 +63,6 @@ def calico(plan: Plan, run: Commands, cut: Cut) -> Runbook:
 
 
 def _frozen(run: Commands) -> Iterator[Step]:
-    branch = f"runbook/{run.name}/calico"
     yield Step(
         key="no-overlay",
         title="See that no pool has an overlay",
@@ -118,10 +107,9 @@ def _frozen(run: Commands) -> Iterator[Step]:
         ),
         if_not="an operator of Calico may own it: change it there",
     )
-    yield branched(run, branch)
     yield from merged(
         run,
-        branch,
+        "calico",
         "the blocks that Calico has given out, frozen",
         run.dump_calico,
         run.refresh,
@@ -234,16 +222,7 @@ def _nodes(plan: Plan, run: Commands, cut: Cut, nodes: Sequence[str]) -> Phase:
                 nodes=some,
                 commands=("sudo systemctl enable kubelet && sudo reboot",),
             ),
-            *(
-                Step(
-                    key="agent-ready",
-                    title=f"Wait for the agent of {node}",
-                    nodes=(node,),
-                    check=check,
-                    if_not="see the agent's log",
-                )
-                for node, check in zip(some, run.ready_agents(some), strict=True)
-            ),
+            *ready(run, some, "see the agent's log"),
             *shown(
                 run,
                 blocks,

@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from ipamc.model.diagnostics import count
 from ipamc.model.plan import Plan
-from ipamc.review.runbook.calico_shared import LABEL, given, removed
-from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import applied, audited, cordoned, drained, uncordoned
-from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.commands import Commands, quoted
+from ipamc.review.runbook.common import applied, audited, cordoned, drained, ready, uncordoned
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
+
+LABEL = "io.cilium.migration/cilium-default"
+"""The label of nodes that run Cilium, as in Cilium's own guide."""
+
+
+def given(run: Commands, document: object, *options: str) -> str:
+    """Return how an object that is no part of the tree is applied."""
+    text = json.dumps(document, separators=(",", ":"))
+    apply = run.kubectl("apply", "--server-side", "--field-manager=ipamc-migration", *options, "--filename=-")
+    return f"printf '%s\\n' {quoted(text)} | {apply}"
+
+
+def removed(run: Commands) -> Iterator[Step]:
+    """Yield the steps after the last node has moved."""
+    yield Step(
+        key="all-moved",
+        title="See that no node is left",
+        check=Check(
+            command=run.kubectl("get", "nodes", f"--selector={LABEL}!=true", "--output=name"), expect=""
+        ),
+        if_not="move them first",
+    )
+    yield Step(
+        key="remove-calico",
+        title="Delete Calico, with its CRDs and so its IPReservations, and enforce policies again",
+        why="nothing of Calico runs, so nothing gives addresses out of its books any more",
+        where=Where.EDITOR,
+        edit="delete what Calico was installed with; in Cilium's values remove nodeSelector and policyEnforcementMode",
+    )
+    yield audited(run)
 
 
 def calico_distinct(plan: Plan, run: Commands, cut: Cut) -> Runbook:
@@ -35,10 +64,7 @@ def calico_distinct(plan: Plan, run: Commands, cut: Cut) -> Runbook:
                 commands=tuple(run.restart_agent(node) for node in some),
             ),
             Step(key="reboot", title="Reboot them", where=Where.NODE, nodes=some, commands=("sudo reboot",)),
-            *(
-                Step(key="agent-ready", title=f"Wait for the agent of {node}", nodes=(node,), check=check)
-                for node, check in zip(some, run.ready_agents(some), strict=True)
-            ),
+            *ready(run, some),
             audited(run, "pods of these nodes have addresses of the new range"),
             uncordoned(run, some),
         )

@@ -134,35 +134,6 @@ class Commands(Struct, frozen=True):
         """How the operator restarts."""
         return self.of_cilium("rollout", "restart", "deployment/cilium-operator")
 
-    def ready_agents(self, nodes: Sequence[str]) -> tuple[Check, ...]:
-        """Tell whether the agent of each node is ready."""
-        column = "READY:.status.containerStatuses[*].ready"
-        return tuple(
-            Check(
-                command=self.of_cilium(
-                    "get",
-                    "pods",
-                    "--selector=k8s-app=cilium",
-                    f"--field-selector=spec.nodeName={node}",
-                    "--no-headers",
-                    f"--output=custom-columns={column}",
-                ),
-                expect="true",
-            )
-            for node in nodes
-        )
-
-    def wait_for_agent(self, node: str) -> str:
-        """Return how the agent of a node is waited for."""
-        return self.of_cilium(
-            "wait",
-            "pod",
-            "--for=condition=Ready",
-            "--selector=k8s-app=cilium",
-            f"--field-selector=spec.nodeName={node}",
-            "--timeout=10m",
-        )
-
     def delete_pods(self, node: str) -> str:
         """Return how the pods that a drain leaves are started again, but for the agent that has just restarted."""
         others = ("--all-namespaces", "--selector=k8s-app!=cilium")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.lock import Line
 from ipamc.review.runbook.commands import Commands
@@ -12,21 +12,25 @@ FEW = 25
 """The most nodes whose blocks a check lists; for more, the audit is the check."""
 
 
-def branched(run: Commands, branch: str) -> Step:
-    """Return the step that begins a branch."""
-    return Step(
+def merged(
+    run: Commands,
+    name: str,
+    message: str,
+    *commands: str,
+    edits: Iterable[Step] = (),
+    why: str = "",
+    if_not: str = "",
+) -> Iterator[Step]:
+    """Yield the steps of one merge request: a branch of this name, edits, consent or refresh, compile, commit, merge."""
+    branch = f"runbook/{run.name}/{name}"
+    yield Step(
         key="branch",
         title="Begin a branch at the trunk",
         commands=run.branch(branch),
         if_not="commit or stash what the work tree has, and try again. If a branch of this name is pushed already, somebody works "
         "on this change: look at it, and delete it when it is done",
     )
-
-
-def merged(
-    run: Commands, branch: str, message: str, *commands: str, why: str = "", if_not: str = ""
-) -> Iterator[Step]:
-    """Yield the steps of one merge request: consent or refresh, compile, commit, merge."""
+    yield from edits
     yield Step(
         key="propose",
         title="Compile it, and propose it for review",
@@ -97,10 +101,8 @@ def refreshed(run: Commands) -> tuple[str, ...]:
 
 def up_to_date(run: Commands, branch: str, message: str, why: str) -> Phase:
     """Return the phase in which the inventory takes over what the cluster shows."""
-    branch = f"runbook/{run.name}/{branch}"
     return alone(
         "Bring the inventory up to date",
-        branched(run, branch),
         *merged(run, branch, message, *refreshed(run), why=why),
         audited(run),
     )
@@ -143,17 +145,28 @@ def restarted(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
         commands=tuple(run.restart_agent(node) for node in nodes),
         if_not="see the agent's log; one that waits for a block says so, and its CiliumNode shows which one it has",
     )
-    yield from (
-        Step(
+    yield from ready(run, nodes, "wait some minutes; then see the agent's log")
+    yield restarted_pods(run, nodes)
+
+
+def ready(run: Commands, nodes: Sequence[str], if_not: str = "") -> Iterator[Step]:
+    """Yield the steps that wait for the agent of each node."""
+    for node in nodes:
+        agent = run.of_cilium(
+            "get",
+            "pods",
+            "--selector=k8s-app=cilium",
+            f"--field-selector=spec.nodeName={node}",
+            "--no-headers",
+            "--output=custom-columns=READY:.status.containerStatuses[*].ready",
+        )
+        yield Step(
             key="agent-ready",
             title=f"Wait for the agent of {node}",
             nodes=(node,),
-            check=check,
-            if_not="wait some minutes; then see the agent's log",
+            check=Check(command=agent, expect="true"),
+            if_not=if_not,
         )
-        for node, check in zip(nodes, run.ready_agents(nodes), strict=True)
-    )
-    yield restarted_pods(run, nodes)
 
 
 def restarted_pods(run: Commands, nodes: Sequence[str]) -> Step:

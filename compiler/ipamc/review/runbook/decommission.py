@@ -7,24 +7,16 @@ from collections.abc import Collection, Iterator, Sequence
 from ipamc.model.diagnostics import count, names
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import STOP_PODS, Commands
-from ipamc.review.runbook.common import (
-    applied,
-    audited,
-    branched,
-    cordoned,
-    drained,
-    merged,
-    refreshed,
-)
-from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.common import applied, audited, cordoned, drained, merged, refreshed
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 
 def decommission(
     plan: Plan, run: Commands, cut: Cut, nodes: Collection[str], pools: Sequence[str] = ()
 ) -> Runbook:
     """Return the steps by which nodes leave. `pools`: those that are to go with them."""
-    going = [node for node in sorted(nodes) if plan.held.get(node) or node in _known(plan)]
+    known = {node.name for node in plan.cluster.nodes}
+    going = [node for node in sorted(nodes) if plan.held.get(node) or node in known]
     phases = [_gone(plan, run, cut, going), forgotten(plan, run, going)]
     if pools:
         phases.append(_without_pools(run, pools))
@@ -37,10 +29,6 @@ def decommission(
         way_back="until a Node is deleted: uncordon it. A node that joins again while its lines are in quarantine gets its "
         "blocks back; so does one whose release was not merged yet",
     )
-
-
-def _known(plan: Plan) -> set[str]:
-    return {node.name for node in plan.cluster.nodes}
 
 
 def _about(plan: Plan, run: Commands) -> Iterator[str]:
@@ -110,31 +98,24 @@ def _left(run: Commands, nodes: Sequence[str]) -> Step:
 
 def forgotten(plan: Plan, run: Commands, nodes: Sequence[str]) -> Phase:
     """Return the phase in which nodes leave the inventory, with consent, and leave their blocks in quarantine."""
-    branch = f"runbook/{run.name}/decommission"
     planned = sorted({node.name for node in plan.cluster.nodes if node.planned} & set(nodes))
+    edit = Step(
+        key="edit-inventory",
+        title=f"Remove the planned nodes {', '.join(planned)} from the inventory",
+        why="a refresh keeps what is planned",
+        where=Where.EDITOR,
+        edit="\n".join(f"remove: {node}" for node in planned),
+    )
     lines = sum(len(plan.held.get(node, ())) for node in nodes)
     return alone(
         "Take them out of the inventory",
-        branched(run, branch),
-        *(
-            [
-                Step(
-                    key="edit-inventory",
-                    title=f"Remove the planned nodes {', '.join(planned)} from the inventory",
-                    why="a refresh keeps what is planned",
-                    where=Where.EDITOR,
-                    edit="\n".join(f"remove: {node}" for node in planned),
-                )
-            ]
-            if planned
-            else []
-        ),
         *merged(
             run,
-            branch,
+            "decommission",
             f"{names(nodes)} left",
             *refreshed(run),
             run.lock("--leave", *nodes),
+            edits=[edit] if planned else [],
             why="the consent names each node, because many that leave at once look like a truncated inventory",
             if_not="a node that is still in the inventory cannot leave: delete its Node first",
         ),
@@ -164,21 +145,20 @@ def forgotten(plan: Plan, run: Commands, nodes: Sequence[str]) -> Phase:
 
 
 def _without_pools(run: Commands, pools: Sequence[str]) -> Phase:
-    branch = f"runbook/{run.name}/without-pool"
+    edit = Step(
+        key="edit-pool",
+        title=f"Remove the document of {', '.join(pools)}, and its name from every overflow",
+        why="quarantined lines may be outside of every pool: they keep their addresses from everybody all the same",
+        where=Where.EDITOR,
+        edit="\n".join(f"remove: kind IPPool, metadata.name {pool}" for pool in pools),
+    )
     return alone(
         "Remove the pool",
-        branched(run, branch),
-        Step(
-            key="edit-pool",
-            title=f"Remove the document of {', '.join(pools)}, and its name from every overflow",
-            why="quarantined lines may be outside of every pool: they keep their addresses from everybody all the same",
-            where=Where.EDITOR,
-            edit="\n".join(f"remove: kind IPPool, metadata.name {pool}" for pool in pools),
-        ),
         *merged(
             run,
-            branch,
+            "without-pool",
             f"without pool {', '.join(pools)}",
+            edits=[edit],
             if_not="a node still holds a block of it: renumber it, or let it leave",
         ),
         applied(run, "--prune"),

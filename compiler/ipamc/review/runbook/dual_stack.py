@@ -6,20 +6,11 @@ from collections.abc import Iterator
 
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import names
-from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import (
-    applied,
-    audited,
-    branched,
-    merged,
-    restarted_pods,
-    shown,
-)
+from ipamc.review.runbook.common import applied, audited, merged, restarted_pods, shown
 from ipamc.review.runbook.order import BEFORE, agents, flags
-from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 
 def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool) -> Runbook:
@@ -37,43 +28,41 @@ def dual_stack(plan: Plan, run: Commands, cut: Cut, family: int, *, begun: bool)
         cluster=run.name,
         change="dual-stack",
         title=f"{run.name}: IPv{family} beside IPv{10 - family}",
-        about=tuple(_about(family)),
+        about=(
+            f"the nodes need addresses of IPv{family}, and kube-apiserver, kube-controller-manager and kube-proxy service ranges of both families: that is not ipamc's",
+            f"a pod has one address of each family only after it was started again; until then it has no IPv{family}",
+        ),
         phases=tuple(phases),
         way_back=f"until the flags are rolled out, revert the merge request and leave the blocks of IPv{family} where they "
         f"are. After that set enable-ipv{family} to false and restart the agents; pods keep what they have until they restart",
     )
 
 
-def _about(family: int) -> Iterator[str]:
-    yield f"the nodes need addresses of IPv{family}, and kube-apiserver, kube-controller-manager and kube-proxy service ranges of both families: that is not ipamc's"
-    yield f"a pod has one address of each family only after it was started again; until then it has no IPv{family}"
-
-
 def _proposed(run: Commands, cluster: Cluster, family: int) -> Phase:
-    branch = f"runbook/{run.name}/dual-stack"
     families = ", ".join(f"IPv{each}" for each in (*cluster.families, family))
     pools = names(pool.name for pool in cluster.pools if family not in pool.families and not pool.disabled)
     return alone(
         f"Write ranges of IPv{family}",
-        branched(run, branch),
-        Step(
-            key="edit-families",
-            title="Add the family to the Cluster, and ranges of it to every pool",
-            why="a pool serves all families of a node, or none",
-            where=Where.EDITOR,
-            edit=f"in the Cluster:\nspec:\n  ipFamilies: [{families}]\nin each pool ({pools}):\nspec:\n  ipv{family}: {{cidrs: [CIDR], blockSize: LENGTH}}",
+        *merged(
+            run,
+            "dual-stack",
+            f"IPv{family} for every node",
+            edits=[
+                Step(
+                    key="edit-families",
+                    title="Add the family to the Cluster, and ranges of it to every pool",
+                    why="a pool serves all families of a node, or none",
+                    where=Where.EDITOR,
+                    edit=f"in the Cluster:\nspec:\n  ipFamilies: [{families}]\nin each pool ({pools}):\nspec:\n  ipv{family}: {{cidrs: [CIDR], blockSize: LENGTH}}",
+                )
+            ],
         ),
-        *merged(run, branch, f"IPv{family} for every node"),
         Step(
             key="print-again",
             title="Print this runbook again, as what is under way: it then has the new blocks, and the rest of the steps",
             commands=(run.ipamc("runbook", run.name, "--base", "HEAD~1"),),
         ),
     )
-
-
-def _held(plan: Plan, nodes: tuple[str, ...]) -> dict[str, tuple[Line, ...]]:
-    return {node: plan.held.get(node, ()) for node in nodes}
 
 
 def _rolled_out(plan: Plan, run: Commands, family: int, *, begun: bool) -> Iterator[Step]:
@@ -83,7 +72,7 @@ def _rolled_out(plan: Plan, run: Commands, family: int, *, begun: bool) -> Itera
     if begun and cluster.mode is not Mode.MULTI_POOL:
         yield from shown(
             run,
-            _held(plan, running),
+            {node: plan.held.get(node, ()) for node in running},
             "Check that every node has a block of each family",
             if_not="stop: an agent without a block of each family does not start. Apply again",
         )

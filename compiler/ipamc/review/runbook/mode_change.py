@@ -9,10 +9,9 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import audited, branched, cordoned, drained, merged, restarted, uncordoned
+from ipamc.review.runbook.common import audited, cordoned, drained, merged, restarted, uncordoned
 from ipamc.review.runbook.order import NODE_BY_NODE, order
-from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 
 def mode_change(
@@ -56,22 +55,21 @@ def _about(lock: Lock, cluster: Cluster) -> Iterator[str]:
 
 
 def _proposed(run: Commands, cluster: Cluster, *, of_mode: bool) -> Phase:
-    branch = f"runbook/{run.name}/mode"
     consent = (run.lock("--mode"),) if of_mode else ()
+    edit = Step(
+        key="edit-mode",
+        title=f"Set ipam.mode to {cluster.mode} in the Cluster document",
+        where=Where.EDITOR,
+        edit=f"spec:\n  ipam:\n    mode: {cluster.mode}",
+    )
     return alone(
         "Agree on it",
-        branched(run, branch),
-        Step(
-            key="edit-mode",
-            title=f"Set ipam.mode to {cluster.mode} in the Cluster document",
-            where=Where.EDITOR,
-            edit=f"spec:\n  ipam:\n    mode: {cluster.mode}",
-        ),
         *merged(
             run,
-            branch,
+            "mode",
             f"ipam.mode {cluster.mode}" if of_mode else "other settings of ipam",
             *consent,
+            edits=[edit],
             if_not="IPC0543 to IPC0545 say which nodes could not keep their blocks",
         ),
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
+from msgspec.structs import replace
+
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Line
 from ipamc.review.runbook.commands import Commands
@@ -61,7 +63,7 @@ def joined_again(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
         where=Where.NODE,
         nodes=tuple(nodes),
         commands=("sudo systemctl restart kubelet",),
-        check=_exist(run, nodes),
+        check=Check(command=run.columns("nodes", nodes, "NODE:.metadata.name"), expect="\n".join(nodes)),
         if_not="a kubelet registers once: see its log on the node",
     )
     if labels := labels_of(run, nodes):
@@ -72,10 +74,6 @@ def joined_again(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
             nodes=tuple(nodes),
             commands=labels,
         )
-
-
-def _exist(run: Commands, nodes: Sequence[str]) -> Check:
-    return Check(command=run.columns("nodes", nodes, "NODE:.metadata.name"), expect="\n".join(nodes))
 
 
 def labels_of(run: Commands, nodes: Sequence[str]) -> tuple[str, ...]:
@@ -108,29 +106,24 @@ def of_cilium_nodes(run: Commands, blocks: Mapping[str, Sequence[Line]]) -> Iter
             why="the operator's list loses the old blocks, and ipamc ci apply refuses while it may give them out",
             only_if="cluster-pool-ipv4-cidr changes",
         )
+    step = Step(
+        key="delete-ciliumnode",
+        title="Delete their CiliumNodes, and apply again",
+        nodes=nodes,
+        commands=(f"{delete} && {run.apply}",),
+    )
     if cluster.mode is Mode.CLUSTER_POOL:
-        yield Step(
-            key="delete-ciliumnode",
-            title="Delete their CiliumNodes, and apply again",
-            why="an operator wrote the podCIDRs, as of adopted nodes",
-            only_if="the apply is refused as a conflict",
-            nodes=nodes,
-            commands=(f"{delete} && {run.apply}",),
-        )
+        why = "an operator wrote the podCIDRs, as of adopted nodes"
+        yield replace(step, why=why, only_if="the apply is refused as a conflict")
     elif cluster.mode is Mode.CRD:
-        yield Step(
-            key="delete-ciliumnode",
-            title="Delete their CiliumNodes, and apply again",
-            why="addresses that others wrote, as of adopted nodes, would stay beside the new ones",
-            nodes=nodes,
-            commands=(f"{delete} && {run.apply}",),
+        yield replace(
+            step, why="addresses that others wrote, as of adopted nodes, would stay beside the new ones"
         )
     elif cluster.own_pools:
-        yield Step(
-            key="delete-ciliumnode",
+        yield replace(
+            step,
             title="Delete their CiliumNodes",
             why="each agent asks anew, and the operator gives what the node's CiliumPodIPPool has",
-            nodes=nodes,
             commands=(delete,),
             if_not="a node that shows its old block again was deleted before the apply: delete its CiliumNode again",
         )

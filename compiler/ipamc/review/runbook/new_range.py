@@ -9,11 +9,10 @@ from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import count
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import applied, branched, merged
+from ipamc.review.runbook.common import applied, merged
 from ipamc.review.runbook.order import flags
 from ipamc.review.runbook.renumber import inventory, moving, pending_of
-from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
-from ipamc.review.runbook.waves import Cut
+from ipamc.review.runbook.values import Check, Cut, Runbook, Step, Where, alone
 
 
 def new_range(plan: Plan, run: Commands, cut: Cut, pool: Pool, block: Block) -> Runbook:
@@ -21,17 +20,15 @@ def new_range(plan: Plan, run: Commands, cut: Cut, pool: Pool, block: Block) -> 
     cluster = plan.cluster
     pending = {node: lines for node, lines in pending_of(plan).items() if any(line.pool for line in lines)}
     old = [each.block for each in pool.families[block.family].ranges]
-    branch = f"runbook/{run.name}/new-range"
     number = sum(map(len, pending.values()))
     reserve = alone(
         "Write the range, and reserve all new blocks",
-        branched(run, branch),
-        _edit(pool, block, old),
         *merged(
             run,
-            branch,
+            "new-range",
             f"pool {pool.name} moves to {block}",
             run.lock("--renumber", *map(str, old)),
+            edits=[_edit(pool, block, old)],
             if_not="no room in the new range, or it overlaps something: a finding says what. Nothing was applied",
         ),
         Step(
@@ -110,9 +107,7 @@ def _edit(pool: Pool, block: Block, old: list[Block]) -> Step:
 
 
 def _drop(run: Commands, pool: Pool, old: list[Block]) -> Iterator[Step]:
-    branch = f"runbook/{run.name}/drop-range"
-    yield branched(run, branch)
-    yield Step(
+    edit = Step(
         key="edit-pool",
         title=f"Remove the old ranges from pool {pool.name}",
         why="quarantined lines stay in the lock, and keep their addresses from everybody until their days are over",
@@ -121,8 +116,9 @@ def _drop(run: Commands, pool: Pool, old: list[Block]) -> Iterator[Step]:
     )
     yield from merged(
         run,
-        branch,
+        "drop-range",
         f"pool {pool.name} without {', '.join(map(str, old))}",
+        edits=[edit],
         if_not="IPC0538: in this mode and minor a published CIDR stays. Leave it, with disabled: true on a pool of its own",
     )
     yield applied(run)

@@ -7,19 +7,16 @@ without such an order are refused (`check.mode_change`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from ipamc.lock.rules import ONLINE
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.lock import Line, Lock
+from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import (
-    FEW,
-    applied,
-)
+from ipamc.review.runbook.common import FEW, applied
 from ipamc.review.runbook.values import Check, Step, Where
 
 BEFORE = "--before-flags"
@@ -85,7 +82,7 @@ def _blocks(plan: Plan, run: Commands, title: str, *fields: str, kind: str = "ci
     planned = {node.name for node in plan.cluster.nodes if node.planned}
     nodes = sorted(set(held) - planned)
     command = run.columns(kind, nodes if len(nodes) <= FEW else (), "NODE:.metadata.name", *fields)
-    rows = (f"{node} {' '.join(_row(run, held[node], len(fields)))}" for node in nodes)
+    rows = (f"{node} {' '.join([run.in_order(held[node])] * len(fields))}" for node in nodes)
     check = Check(command=command, expect="\n".join(rows)) if 0 < len(nodes) <= FEW else None
     return Step(
         key="shown",
@@ -94,10 +91,6 @@ def _blocks(plan: Plan, run: Commands, title: str, *fields: str, kind: str = "ci
         check=check,
         if_not="stop: a node without its block here gets another one when its agent restarts. Apply again, and compare with ipamc show",
     )
-
-
-def _row(run: Commands, lines: Sequence[Line], columns: int) -> list[str]:
-    return [run.in_order(lines)] * columns
 
 
 def _to_cluster_pool(plan: Plan, run: Commands) -> Iterator[Step]:

@@ -14,7 +14,6 @@ from ipamc.review.runbook.common import (
     FEW,
     applied,
     audited,
-    branched,
     cordoned,
     drained,
     merged,
@@ -24,8 +23,7 @@ from ipamc.review.runbook.common import (
     up_to_date,
 )
 from ipamc.review.runbook.moved import agents_read_nodes, is_made_anew, joined_again, moved
-from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where, alone
-from ipamc.review.runbook.waves import Cut, waves
+from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 Blocks = Mapping[str, Sequence[Line]]
 """Lines by node."""
@@ -87,32 +85,25 @@ def _moves(plan: Plan, pending: Blocks) -> Iterator[str]:
 
 def reserved(run: Commands, pending: Blocks, asked: Sequence[str]) -> Phase:
     """Return the phase in which all targets are reserved by one merge."""
-    branch = f"runbook/{run.name}/renumber"
+    number = str(sum(map(len, pending.values())))
     reserve = Step(
         key="reserve",
         title="Look at the pending lines",
         why="all of them are reserved before the first node moves, so no wave finds its pool full",
-        check=_marked(run, pending) if pending else None,
+        check=Check(command=run.counted(sorted(pending), "pending"), expect=number) if pending else None,
         if_not="the lock changed since this was printed: print it again",
     )
     return alone(
         "Reserve all new blocks",
-        branched(run, branch),
         *merged(
             run,
-            branch,
+            "renumber",
             f"reserve new blocks for {count(len(pending), 'node')}",
             run.lock("--renumber", *asked),
             if_not="no room, or a node whose block nothing replaces: a finding names it. Nothing was written",
         ),
         reserve,
     )
-
-
-def _marked(run: Commands, pending: Blocks) -> Check:
-    """Count the pending lines of these nodes in the lock."""
-    number = sum(map(len, pending.values()))
-    return Check(command=run.counted(sorted(pending), "pending"), expect=str(number))
 
 
 def moving(plan: Plan, run: Commands, pending: Blocks, cut: Cut) -> Phase:
@@ -133,16 +124,15 @@ def inventory(run: Commands) -> list[Phase]:
 
 
 def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[Step]:
-    nodes, branch = tuple(sorted(blocks)), f"runbook/{run.name}/renumber-wave-{number}"
+    nodes, branch = tuple(sorted(blocks)), f"renumber-wave-{number}"
     yield cordoned(run, nodes)
     yield drained(run, nodes)
-    yield branched(run, branch)
-    yield from _forgotten(run, nodes)
     yield from merged(
         run,
         branch,
         f"{names(nodes)}: drained, move to the new blocks",
         run.lock("--settle", *nodes),
+        edits=_forgotten(run, nodes),
         why="first, because a Node that joins again gets what is rendered then, for good"
         if is_made_anew(run.cluster)
         else "",
@@ -158,7 +148,6 @@ def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[St
 
 def _joined_again(run: Commands, nodes: tuple[str, ...], branch: str) -> Iterator[Step]:
     yield from joined_again(run, nodes)
-    yield branched(run, branch)
     yield from merged(
         run,
         branch,
@@ -217,7 +206,7 @@ def _settled(plan: Plan, run: Commands, nodes: Collection[str], cut: Cut) -> Pha
         blocks = {node: list(plan.held.get(node, ())) for node in some}
         steps = [cordoned(run, some), drained(run, some)]
         if is_made_anew(run.cluster):
-            steps += _joined_again(run, some, f"runbook/{run.name}/joined-again-{number}")
+            steps += _joined_again(run, some, f"joined-again-{number}")
         steps.append(applied(run))
         # Nodes of later waves still show blocks that the lock has no more for them: an audit would tell.
         steps += _after_apply(plan, run, blocks, last=number == len(groups))

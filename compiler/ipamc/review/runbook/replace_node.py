@@ -14,7 +14,6 @@ from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import (
     applied,
     audited,
-    branched,
     cordoned,
     drained,
     merged,
@@ -96,11 +95,8 @@ def _joins(run: Commands, new: str) -> Iterator[Step]:
 def _gets_block(run: Commands, new: str, lines: tuple[Line, ...]) -> Iterator[Step]:
     cluster, blocks = run.cluster, {new: lines}
     if _has_uid(cluster):
-        branch = f"runbook/{run.name}/replace-node"
-        yield branched(run, branch)
-        yield from merged(
-            run, branch, f"{new} joined again", *refreshed(run), why="the new Node has another uid"
-        )
+        why = "the new Node has another uid"
+        yield from merged(run, "replace-node", f"{new} joined again", *refreshed(run), why=why)
     if cluster.shared_pools:
         yield seeded(run, blocks)
     elif cluster.operator_adopts:
@@ -146,18 +142,17 @@ def _up_to_date(run: Commands, new: str) -> Phase:
 
 def _planned(plan: Plan, run: Commands, old: str, new: str) -> Iterator[Step]:
     """Yield the steps for nodes with pools of their own: an agent that starts before its pool is there asks for another."""
-    branch = f"runbook/{run.name}/replace-node"
-    yield branched(run, branch)
-    yield Step(key="refresh", title=f"Take {old} out of the inventory", commands=refreshed(run))
+    refresh = Step(key="refresh", title=f"Take {old} out of the inventory", commands=refreshed(run))
     labels = next((node.labels for node in plan.cluster.nodes if node.name == old), {})
-    yield Step(
+    edit = Step(
         key="edit-inventory",
         title=f"Add {new} to the inventory ({run.where}/nodes.yaml), as a node that is planned",
         why="its pool and its CiliumNodeConfig are then there before its agent starts",
         where=Where.EDITOR,
         edit=f"nodes:\n- {json.dumps({'name': new, 'labels': dict(sorted(labels.items())), 'planned': True})}",
     )
-    yield from merged(run, branch, f"{new} replaces {old}", run.lock("--rename", f"{old}={new}"))
+    rename = run.lock("--rename", f"{old}={new}")
+    yield from merged(run, "replace-node", f"{new} replaces {old}", rename, edits=[refresh, edit])
     yield applied(
         run,
         "--prune",
@@ -166,28 +161,26 @@ def _planned(plan: Plan, run: Commands, old: str, new: str) -> Iterator[Step]:
 
 
 def _renamed(run: Commands, old: str, new: str, lines: tuple[Line, ...]) -> Iterator[Step]:
-    cluster, branch = run.cluster, f"runbook/{run.name}/replace-node"
-    given = cluster.shared_pools or cluster.operator_adopts
-    yield branched(run, branch)
-    yield Step(
+    cluster = run.cluster
+    refresh = Step(
         key="refresh",
         title="Take the new node over into the inventory",
         commands=refreshed(run),
         if_not="the old Node is still there: delete it again",
     )
-    if given:
-        yield Step(
-            key="forget-evidence",
-            title=f"Remove the CiliumNode of {new} from the refreshed inputs",
-            why="the operator has given it a block already, which would be adopted",
-            where=Where.EDITOR,
-            edit=f"remove: kind CiliumNode, metadata.name {new}",
-        )
+    forget = Step(
+        key="forget-evidence",
+        title=f"Remove the CiliumNode of {new} from the refreshed inputs",
+        why="the operator has given it a block already, which would be adopted",
+        where=Where.EDITOR,
+        edit=f"remove: kind CiliumNode, metadata.name {new}",
+    )
     yield from merged(
         run,
-        branch,
+        "replace-node",
         f"{new} replaces {old}",
         run.lock("--rename", f"{old}={new}"),
+        edits=[refresh, forget] if cluster.shared_pools or cluster.operator_adopts else [refresh],
         if_not=f"refused while {old} is in the inventory, or {new} holds a block: was {new} compiled before? Then "
         f"{run.lock('--leave', new)} on a copy of the trunk before that",
     )

@@ -1,8 +1,8 @@
-"""The runbook of a change that has not begun: a request in, a `Runbook` out."""
+"""Which runbooks there are: of a change that is asked for, and of those that a cluster is in the middle of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,13 +11,17 @@ from ipamc.lock.consent import parse_consent
 from ipamc.lock.rules import ONLINE
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cilium.features import LAST
-from ipamc.model.cluster import Cluster, Mode, Pool, Version
-from ipamc.model.diagnostics import Diagnostic, names
-from ipamc.model.lock import Consent
-from ipamc.model.plan import Plan
+from ipamc.model.cluster import Cluster, Mode, Pool, Range, Version
+from ipamc.model.diagnostics import Diagnostic, Severity, names
+from ipamc.model.lock import Consent, Lock
+from ipamc.model.plan import Origin, Plan
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.selector.selector import parse_calico
+from ipamc.place.allocate.allocate import allocate
+from ipamc.place.candidates import assign, shared_pools
+from ipamc.place.reconcile.reconcile import reconcile
+from ipamc.review.diff import ClusterBase, Difference
 from ipamc.review.runbook.calico import calico
 from ipamc.review.runbook.calico_distinct import calico_distinct
 from ipamc.review.runbook.commands import Commands
@@ -26,14 +30,13 @@ from ipamc.review.runbook.dual_stack import dual_stack
 from ipamc.review.runbook.mode_change import mode_change
 from ipamc.review.runbook.moved import is_made_anew
 from ipamc.review.runbook.new_range import new_range
-from ipamc.review.runbook.preview import preview, with_range
+from ipamc.review.runbook.order import order
 from ipamc.review.runbook.renumber import pending_of, renumber
 from ipamc.review.runbook.replace_node import replace_node
 from ipamc.review.runbook.restore_etcd import restore_etcd
 from ipamc.review.runbook.restore_git import restore_git
 from ipamc.review.runbook.upgrade import upgrade
-from ipamc.review.runbook.values import Runbook
-from ipamc.review.runbook.waves import Cut
+from ipamc.review.runbook.values import Cut, Runbook
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -129,9 +132,19 @@ def _new_range(request: Request, plan: Plan, run: Commands) -> Runbook:
     if size < block.prefix:
         raise Unclear(f"{block} has no room for a /{size}, the block size of pool {pool.name}")
     old = [str(each.block) for each in pool.families[block.family].ranges]
-    changed = with_range(plan.cluster, pool, block)
+    changed = _with_range(plan.cluster, pool, block)
     found = _preview(changed, plan, request, parse_consent(renumber=old))
     return new_range(found, run, request.cut, pool, block)
+
+
+def _with_range(cluster: Cluster, pool: Pool, block: Block) -> Cluster:
+    """Return the cluster with a new range of a pool in front of those of its family."""
+    part = pool.families[block.family]
+    wider = replace(part, ranges=(Range(block, part.at), *part.ranges))
+    changed = replace(pool, families={**pool.families, block.family: wider})
+    return replace(
+        cluster, pools=tuple(changed if each.name == pool.name else each for each in cluster.pools)
+    )
 
 
 def _block(text: str) -> Block:
@@ -139,10 +152,6 @@ def _block(text: str) -> Block:
         return parse_block(text)
     except CidrError as problem:
         raise Unclear(f"--to {text or 'nothing'}: name the new range as a CIDR; {problem.reason}") from None
-
-
-def _decommission(request: Request, plan: Plan, run: Commands) -> Runbook:
-    return decommission(plan, run, request.cut, _nodes(request, plan), request.pools)
 
 
 def _replace_node(request: Request, plan: Plan, run: Commands) -> Runbook:
@@ -216,10 +225,19 @@ def _pools(request: Request, cluster: Cluster) -> list[Pool]:
 
 
 def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -> Plan:
-    found, findings = preview(cluster, plan.lock, consent, request.today)
-    if found is None:
-        raise Impossible(findings)
-    return found
+    """Place the blocks of an edit that is not made yet, as a compile would. Nothing is rendered, and nothing is written."""
+    wants = assign(cluster)
+    shared = shared_pools(cluster, wants)
+    state, found = reconcile(cluster, wants, plan.lock, consent, request.today, locked=False, shared=shared)
+    _refuse(found)
+    after, found = allocate(cluster, wants, state, request.today)
+    _refuse(found)
+    return after
+
+
+def _refuse(found: Iterable[Diagnostic]) -> None:
+    if errors := tuple(finding for finding in found if finding.severity is Severity.ERROR):
+        raise Impossible(errors)
 
 
 PLANNERS: Mapping[str, Callable[[Request, Plan, Commands], Runbook]] = {
@@ -227,7 +245,9 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Commands], Runbook]] = {
     "mode": _mode,
     "dual-stack": _dual_stack,
     "new-range": _new_range,
-    "decommission": _decommission,
+    "decommission": lambda request, plan, run: decommission(
+        plan, run, request.cut, _nodes(request, plan), request.pools
+    ),
     "replace-node": _replace_node,
     "calico": _calico,
     "upgrade": _upgrade,
@@ -235,3 +255,41 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Commands], Runbook]] = {
     "restore-etcd": lambda _, plan, run: restore_etcd(plan, run),
 }
 """By the name of the change."""
+
+
+def under_way(
+    base: ClusterBase, plan: Plan, difference: Difference, run: Commands, cut: Cut
+) -> tuple[Runbook, ...]:
+    """Return the runbooks of the changes from a base to a plan that an apply alone cannot do.
+
+    In the order in which they are to be done; () if an apply does everything.
+    """
+    return tuple(_found(base, plan, difference, run, cut))
+
+
+def _found(
+    base: ClusterBase, plan: Plan, difference: Difference, run: Commands, cut: Cut
+) -> Iterator[Runbook]:
+    before, lock = base.cluster, base.lock
+    if before and before.cilium < plan.cluster.cilium:
+        yield upgrade(Commands(before, run.folder, run.shared), plan.cluster.cilium)
+    if order(lock, before, plan, run):
+        yield mode_change(lock, before, plan, run, cut, begun=True)
+    elif added := _new_family(lock, plan):
+        yield dual_stack(plan, run, cut, added, begun=True)
+    settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
+    if settled or pending_of(plan):
+        yield renumber(plan, run, cut, settled=settled)
+    for block in difference.lines.added:
+        if block.origin is Origin.RENAMED:
+            yield replace_node(plan, run, block.of, block.line.node)
+
+
+def _new_family(lock: Lock, plan: Plan) -> int:
+    """Return a family that the base's nodes have no block of; 0 for none.
+
+    What the base's inputs say does not count: those on the disk may be edited, and not compiled yet.
+    """
+    had = {line.block.family for line in lock.lines}
+    new = [family for family in plan.cluster.families if family not in had]
+    return new[0] if new and had else 0

@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from ipamc.model.cluster import Mode
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import (
-    applied,
-    audited,
-    branched,
-    merged,
-    refreshed,
-    shown,
-)
+from ipamc.review.runbook.common import applied, audited, merged, refreshed, shown
 from ipamc.review.runbook.restore_git import paused, running_nodes
 from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
 
@@ -102,11 +95,9 @@ def _compared(run: Commands) -> Iterator[Step]:
 
 
 def _forward(plan: Plan, run: Commands) -> Iterator[Step]:
-    branch = f"runbook/{run.name}/restore"
-    yield branched(run, branch)
     yield from merged(
         run,
-        branch,
+        "restore",
         "after the restore of etcd",
         *refreshed(run),
         why="Nodes that registered again have other uids; the evidence of the lock must not be older than the lock",

@@ -8,14 +8,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands, quoted
-from ipamc.review.runbook.common import (
-    FEW,
-    applied,
-    audited,
-    branched,
-    merged,
-    shown,
-)
+from ipamc.review.runbook.common import FEW, applied, audited, merged, shown
 from ipamc.review.runbook.moved import labels_of
 from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
 
@@ -135,11 +128,9 @@ def _nodes(plan: Plan, run: Commands) -> Iterator[Step]:
             nodes=running,
             commands=labels,
         )
-    branch = f"runbook/{run.name}/restore"
-    yield branched(run, branch)
     yield from merged(
         run,
-        branch,
+        "restore",
         "the Nodes registered anew",
         quoted("git", "rm", "--quiet", "--ignore-unmatch", f"{run.where}/ciliumnodes.yaml"),
         run.dump_nodes,

@@ -8,7 +8,7 @@ from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Version
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import applied, audited, branched, merged
+from ipamc.review.runbook.common import applied, audited, merged
 from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Where, alone
 
 INSTEAD = {
@@ -42,23 +42,22 @@ def upgrade(run: Commands, to: Version) -> Runbook:
 
 
 def _minor(run: Commands, minor: int) -> Phase:
-    branch = f"runbook/{run.name}/cilium-1.{minor}"
+    edit = Step(
+        key="edit-version",
+        title=f"Set cilium.version to 1.{minor} in the Cluster document",
+        where=Where.EDITOR,
+        edit=f'spec:\n  cilium:\n    version: "1.{minor}"',
+    )
     return alone(
         f"1.{minor - 1} to 1.{minor}",
         *_before(run.cluster, minor),
         _notes(run.cluster, minor),
         *_programs(run, minor),
-        branched(run, branch),
-        Step(
-            key="edit-version",
-            title=f"Set cilium.version to 1.{minor} in the Cluster document",
-            where=Where.EDITOR,
-            edit=f'spec:\n  cilium:\n    version: "1.{minor}"',
-        ),
         *merged(
             run,
-            branch,
+            f"cilium-1.{minor}",
             f"Cilium 1.{minor}",
+            edits=[edit],
             if_not=f"a rule refuses what 1.{minor} no longer has: ipamc explain CODE says what takes its place",
         ),
         applied(run, if_not="a conflict names the field manager: see the message; nothing is taken by force"),

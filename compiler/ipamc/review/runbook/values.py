@@ -1,10 +1,17 @@
-"""What a runbook consists of: phases, waves of nodes, steps, and how to tell that a step worked."""
+"""What a runbook consists of: phases, waves of nodes, steps, and how to tell that a step worked.
+
+JSON has the fields of these structs, in their order.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
+
+from ipamc.model.cluster import Cluster
 
 
 class Where(enum.StrEnum):
@@ -42,12 +49,12 @@ class Step(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     """The nodes that the step changes; () if it changes none."""
     where: Where = Where.HERE
-    commands: tuple[str, ...] = ()
-    """Lines for a POSIX shell, one after the other; the step failed if one fails."""
-    edit: str = ""
-    """What to change in a file."""
     only_if: str = ""
     """When the step is needed; "" is always."""
+    edit: str = ""
+    """What to change in a file."""
+    commands: tuple[str, ...] = ()
+    """Lines for a POSIX shell, one after the other; the step failed if one fails."""
     check: Check | None = None
     if_not: str = ""
     """What to do if the step failed or the check prints something else."""
@@ -103,3 +110,41 @@ CHANGES = {
 def alone(title: str, *steps: Step) -> Phase:
     """Return a phase that is not about waves of nodes."""
     return Phase(title=title, waves=(Wave(steps=steps),))
+
+
+SHORT = {
+    "zone": "topology.kubernetes.io/zone",
+    "region": "topology.kubernetes.io/region",
+    "hostname": "kubernetes.io/hostname",
+}
+"""Short names of labels."""
+SHARE = 10
+"""Without a size, a wave is one of so many parts of the cluster."""
+
+
+class Cut(Struct, frozen=True, kw_only=True):
+    """How nodes are divided into waves."""
+
+    size: int = 0
+    """The most nodes in a wave; 0: a tenth of the cluster, or with `by` all nodes of a value."""
+    by: str = ""
+    """A label: nodes with different values are in different waves; "": waves are made by name alone."""
+
+
+def waves(cluster: Cluster, nodes: Collection[str], cut: Cut) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the waves as (value of the label, names of nodes).
+
+    In order of the label's values, then of names; nodes without the label come last.
+    """
+    label = SHORT.get(cut.by, cut.by)
+    labels: Mapping[str, Mapping[str, str]] = {node.name: node.labels for node in cluster.nodes}
+    groups: dict[tuple[bool, str], list[str]] = defaultdict(list)
+    for node in sorted(nodes):
+        value = labels.get(node, {}).get(label) if label else ""
+        groups[value is None, value or ""].append(node)
+    found = []
+    for (lacks, value), members in sorted(groups.items()):
+        size = cut.size or (len(members) if label else max(1, len(cluster.nodes) // SHARE))
+        name = f"without {label}" if lacks else value
+        found += [(name, tuple(members[start : start + size])) for start in range(0, len(members), size)]
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""Aggregates as prefix lists of routers: FRR, Junos (route-filter-list) and IOS XR (prefix-set).
+"""Aggregates as text for people, JSON, and prefix lists of routers: FRR, Junos (route-filter-list), IOS XR (prefix-set).
 
 A list is for one of two things. `within`: to take from nodes the routes that they announce. A node announces
 its own block, which is longer than the aggregate, so a prefix stands for itself and what is in it, down to the
@@ -13,12 +13,100 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
 
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.diagnostics import count
-from ipamc.report.aggregates import ClusterAggregates
-from ipamc.report.terminal_text import visible
-from ipamc.review.aggregates import Aggregate
+from ipamc.report.terminal_text import paint, visible, width
+from ipamc.review.aggregates import AggregateChange, Group
+
+
+class ClusterAggregates(Struct, frozen=True, kw_only=True):
+    """The aggregates of one cluster."""
+
+    name: str
+    label: str
+    """The key of the label by whose values they are grouped; "" for pools."""
+    states: tuple[str, ...]
+    """Of the lines that are covered."""
+    groups: Sequence[Group]
+    started: frozenset[Block] = frozenset()
+    """Blocks that nodes started with, and may not have any more."""
+
+    def name_of(self, group: Group) -> str:
+        """Return what a group is called."""
+        if group.name:
+            return group.name
+        return f"(without {self.label})" if self.label else "(outside every pool)"
+
+
+SHOWN = 6
+"""Prefixes of a pool and family in a plan; JSON has all."""
+
+
+def render(clusters: Sequence[ClusterAggregates], *, colour: bool = False) -> str:
+    """Return a paragraph a cluster: the group, the prefix, and how many blocks it covers."""
+    return "\n".join(
+        "".join(f"{line}\n" for line in _cluster(cluster, colour=colour)) for cluster in clusters
+    )
+
+
+def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
+    found = [
+        (visible(cluster.name_of(group)), str(prefix.block), prefix.blocks)
+        for group in cluster.groups
+        for prefixes in group.prefixes.values()
+        for prefix in prefixes
+    ]
+    blocks = sum(group.blocks for group in cluster.groups)
+    name = paint(visible(cluster.name), "strong", colour=colour)
+    yield f"{name}: {count(len(found), 'prefix', 'prefixes')} of {count(blocks, 'block')}, {' or '.join(cluster.states)}"
+    named = max((width(name) for name, _, _ in found), default=0)
+    wide = max((len(prefix) for _, prefix, _ in found), default=0)
+    for name, prefix, number in found:
+        yield f"{name}{' ' * (named - width(name))}  {prefix:{wide}}  {count(number, 'block')}"
+
+
+def prefixes(change: AggregateChange) -> str:
+    """Return what a plan says of one pool and family: the prefixes that go, and those that come, at most SHOWN."""
+    every = [*(f"−{block}" for block in change.removed), *(f"+{block}" for block in change.added)]  # noqa: RUF001 - a minus is as wide as a plus
+    more = len(every) - SHOWN
+    return " ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+VERSION = 1
+"""Grows when a field changes its meaning or is removed; not when a field is added."""
+
+
+def record(cluster: ClusterAggregates) -> dict[str, Any]:
+    """Return the aggregates of one cluster."""
+    return {
+        "cluster": cluster.name,
+        "label": cluster.label or None,
+        "states": list(cluster.states),
+        "groups": [
+            {
+                "name": group.name or None,
+                "blocks": group.blocks,
+                "nodes": group.nodes,
+                "families": [
+                    {
+                        "family": f"IPv{family}",
+                        "list": list_name(cluster.name, group.name, family),
+                        "prefixes": [
+                            {"prefix": str(prefix.block), "longest": prefix.longest, "blocks": prefix.blocks}
+                            for prefix in prefixes
+                        ],
+                    }
+                    for family, prefixes in group.prefixes.items()
+                ],
+            }
+            for group in cluster.groups
+        ],
+    }
+
 
 LONGEST_NAME = 63
 """Characters of a name: FRR allows 128, Junos 255."""
@@ -109,11 +197,10 @@ def _written(
             )
             for family, prefixes in group.prefixes.items():
                 name = list_name(cluster.name, group.name, family)
-                text += lines(name, family, [_entry(prefix, match) for prefix in prefixes])
+                within = match == "within"
+                entries = [
+                    (str(each.block), each.longest if within and each.longest > each.block.prefix else 0)
+                    for each in prefixes
+                ]
+                text += lines(name, family, entries)
     return "".join(f"{line}\n" for line in text)
-
-
-def _entry(prefix: Aggregate, match: str) -> Entry:
-    return str(
-        prefix.block
-    ), prefix.longest if match == "within" and prefix.longest > prefix.block.prefix else 0
