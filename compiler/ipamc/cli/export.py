@@ -24,41 +24,37 @@ _OURS = frozenset({"id", "prefix", "status", "description"})
 """Columns that the export fills."""
 
 
-def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     """Read NAME=VALUE."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value) or not value.isprintable():
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, option)
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE")
         if name in found:
-            raise click.BadParameter(f"{name} is given twice", context, option)
+            raise click.BadParameter(f"{name} is given twice")
         found[name] = value
     return found
 
 
-def _columns(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    found = _pairs(context, option, given)
+def _columns(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001 - click's signature
+    found = _pairs(given)
     for name in found:
         if name in _OURS or not name.replace("_", "").replace(".", "").isalnum() or not name.isascii():
             raise click.BadParameter(
-                f"{name!r} is no column that can be set: vrf, tenant, role, tags, scope_type, scope_id, site and cf_NAME are some",
-                context,
-                option,
+                f"{name!r} is no column that can be set: vrf, tenant, role, tags, scope_type, scope_id, site and cf_NAME are some"
             )
     return found
 
 
-def _statuses(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _statuses(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001 - click's signature
     from ipamc.review.netbox import STATUSES
 
-    found = _pairs(context, option, given)
+    found = _pairs(given)
     for name, status in found.items():
         if name not in STATUSES or not status.replace("-", "").replace("_", "").isalnum():
             raise click.BadParameter(
-                f"{f'{name}={status}'!r}: the kinds are {', '.join(STATUSES)}; the status is one of NetBox, such as active",
-                context,
-                option,
+                f"{f'{name}={status}'!r}: the kinds are {', '.join(STATUSES)}; the status is one of NetBox, such as active"
             )
     return {**STATUSES, **found}
 

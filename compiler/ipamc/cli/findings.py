@@ -126,41 +126,35 @@ def report_option(function: Function) -> Function:
     )  # type: ignore[return-value]  # wraps keeps what click reads
 
 
-def _parse(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
+def _parse(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:  # noqa: ARG001 - click's signature
     from ipamc.report.findings import NAMES
 
-    return named_files(context, option, given, NAMES)
+    return named_files(given, NAMES)
 
 
-def named_files(
-    context: click.Context, option: click.Parameter, given: Sequence[str], formats: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
+def named_files(given: Sequence[str], formats: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Read the values FORMAT=FILE of an option. Raises BadParameter for what cannot be written."""
     pairs = []
     for text in given:
         name, equals, path = text.partition("=")
         if name not in formats or not (equals and path):
-            raise click.BadParameter(
-                f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}", context, option
-            )
-        pairs.append((name, writable(context, option, path)))
+            raise click.BadParameter(f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}")
+        pairs.append((name, writable(path)))
     if len({disk.identity(path) for _, path in pairs}) < len(pairs):
-        raise click.BadParameter("two reports name the same file", context, option)
+        raise click.BadParameter("two reports name the same file")
     return tuple(pairs)
 
 
-def writable(context: click.Context, option: click.Parameter, path: str) -> str:
+def writable(path: str) -> str:
     """Return the path of a file that an option names. Raises BadParameter for a folder, a pipe or a link.
 
     An option for which - is stdout asks for it before; for others it would be a file that nobody expects.
     """
     refuse_way_out(path)
     if path == "-":
-        raise click.BadParameter("- is no file here; a file of that name is ./-", context, option)
+        raise click.BadParameter("- is no file here; a file of that name is ./-")
     if not disk.is_replaceable(path):
-        raise click.BadParameter(f"{path!r} is not a regular file: name another one", context, option)
+        raise click.BadParameter(f"{path!r} is not a regular file: name another one")
     return path
 
 
@@ -217,7 +211,7 @@ def _text(
 
     chosen = format_of(name)
     if chosen.rooted:
-        from ipamc.workspace.rooted import Rooted
+        from ipamc.workspace.revision import Rooted
 
         rooted = Rooted()
 

@@ -160,9 +160,7 @@ def _start(text: str) -> None:
     if problem := subdomain_problem(name):
         better = as_subdomain(name)
         instead = f"; run: ipamc init {PurePath(text).with_name(better).as_posix()}" if better else ""
-        raise click.UsageError(
-            f"{name!r} cannot be the name of a cluster: it {problem}{instead}", click.get_current_context()
-        )
+        raise click.UsageError(f"{name!r} cannot be the name of a cluster: it {problem}{instead}")
     refuse_links(folder)
     there = disk.read_sources(folder)[0] if disk.is_folder(folder) else {}
     texts = b"\n".join(there.values())

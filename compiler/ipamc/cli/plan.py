@@ -45,12 +45,6 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     return frozenset(found)
 
 
-def _files(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    return named_files(context, option, given, FORMATS)
-
-
 @click.command(
     cls=Verb,
     examples=(
@@ -87,7 +81,7 @@ def _files(
     "--write",
     "files",
     multiple=True,
-    callback=_files,
+    callback=lambda _, __, given: named_files(given, FORMATS),
     metavar="FORMAT=FILE",
     help="Write the plan in this format to a file, too. Repeatable: one compile serves them all.",
 )

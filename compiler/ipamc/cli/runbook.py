@@ -130,13 +130,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.workspace.environment import today
 
     if change is None and (nodes or pools or selector or to):
-        raise click.UsageError(
-            "--node, --pool, --selector and --to are for --change", click.get_current_context()
-        )
+        raise click.UsageError("--node, --pool, --selector and --to are for --change")
     if change and base:
-        raise click.UsageError(
-            "--base is for what is under way, --change for what is not: omit one", click.get_current_context()
-        )
+        raise click.UsageError("--base is for what is under way, --change for what is not: omit one")
     (folder,) = find((cluster,))
     cut = Cut(size=wave_size or 0, by=by)
     day = today()
@@ -175,7 +171,7 @@ def _asked(folder: str, day: str, request: Request) -> Runbook:
     try:
         return requested(request, compilation.plan, _commands(inputs, compilation))
     except Unclear as unclear:
-        raise click.UsageError(str(unclear), click.get_current_context()) from None
+        raise click.UsageError(str(unclear)) from None
     except Impossible as impossible:
         raise Refused(locate(impossible.findings, inputs.sources)) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -13,7 +12,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.future import future_options, tell_future
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
-from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, say, show, show_csv, show_json
+from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, say, show, show_csv, show_record
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Version
@@ -295,7 +294,7 @@ def _write(output: str, found: Sequence[Shown], reading: _Reading, *, blocks: bo
             **reading.source.record(),
             "clusters": list(map(utilisation.record, found)),
         }
-        show_json(json.dumps(body, indent=2))
+        show_record(body)
     elif output == "csv":
         show_csv(csv.blocks(found) if blocks else csv.pools(found))
     else:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ipamc.cli.terminal import colour, show, show_json
+from ipamc.cli.terminal import colour, show, show_record
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def write(output: str, found: Sequence[ClusterAggregates], match: str, at: Mappi
 
     if output == "json":
         records = list(map(aggregates_json.record, found))
-        show_json(json.dumps({"version": aggregates_json.VERSION, **at, "clusters": records}, indent=2))
+        show_record({"version": aggregates_json.VERSION, **at, "clusters": records})
     elif output in FORMATS:
         show(FORMATS[output](found, match))
     else:

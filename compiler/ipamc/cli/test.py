@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import assume_option, clusters_argument, jobs_option, output_option
-from ipamc.cli.terminal import colour, progress, say, show, show_json
+from ipamc.cli.terminal import colour, progress, say, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.report.findings.content import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
@@ -93,7 +92,7 @@ def command(
         done = with_idle(done)
     if output == "json":
         records = [report.record(name_of(outcome.folder), outcome.checked) for outcome in done]
-        show_json(json.dumps({"version": report.VERSION, "clusters": records}, indent=2))
+        show_record({"version": report.VERSION, "clusters": records})
     else:
         paint = colour(sys.stdout)
         show(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query
-from ipamc.cli.terminal import progress, say, show, show_json
+from ipamc.cli.terminal import progress, say, show, show_record
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import State
 from ipamc.workspace.clusters import name_of
@@ -62,17 +61,14 @@ def command(
         with progress("reading the pools"):
             answers = list(search.unheld())
     if output == "json":
-        show_json(
-            json.dumps(
-                {
-                    "version": report_holders.VERSION,
-                    "asked": target,
-                    **search.source.record(),
-                    "held": held,
-                    **report_holders.records(answers),
-                },
-                indent=2,
-            )
+        show_record(
+            {
+                "version": report_holders.VERSION,
+                "asked": target,
+                **search.source.record(),
+                "held": held,
+                **report_holders.records(answers),
+            }
         )
     elif answers:
         show(report_holders.table(answers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import is_address, node_name
-from ipamc.cli.terminal import progress, say, show, show_json
+from ipamc.cli.terminal import progress, say, show, show_record
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
@@ -66,16 +65,13 @@ def command(
                     texts.append(explanation.text(*found))
                     records.append(explanation.record(*found))
     if output == "json":
-        show_json(
-            json.dumps(
-                {
-                    "version": explanation.VERSION,
-                    "asked": node,
-                    **source.record(),
-                    "clusters": records,
-                },
-                indent=2,
-            )
+        show_record(
+            {
+                "version": explanation.VERSION,
+                "asked": node,
+                **source.record(),
+                "clusters": records,
+            }
         )
     else:
         show("\n".join(texts))

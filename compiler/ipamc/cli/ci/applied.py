@@ -84,15 +84,12 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     if not complete:
         say("no cluster was applied completely: no ref is moved")
         return DONE
-    credentials = None if is_local(url) else push_credentials()
-    if isinstance(credentials, Nowhere):
-        say(f"skipped: {credentials.reason}; an audit works without these refs")
-        return DONE
     try:
+        credentials = None if is_local(url) else push_credentials()
         with remote(".", url, credentials) as there:
             moves = list(_moves(there, complete, head))
             stayed = there.push(moves) if moves else {}
-    except MayNotPush as problem:
+    except (MayNotPush, Nowhere) as problem:
         say(f"skipped: {problem}; an audit works without these refs")
         return DONE
     for move in moves:

@@ -123,8 +123,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
             require_top()
         if not known or (part and not is_part(part)):
             raise click.UsageError(
-                f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000",
-                click.get_current_context(),
+                f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000"
             )
         wanted.setdefault(name, []).append(part)
     sent: dict[str, bool] = {}

@@ -49,9 +49,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
 
     folder = folder_of(cluster)
     if not is_name(cluster) or not disk.is_folder(folder):
-        raise click.UsageError(
-            f"there is no cluster {cluster!r} below clusters/", click.get_current_context()
-        )
+        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
     namespace = manifests(folder).flags.namespace
     wanted = dumped(job, namespace)
     data, missing = read(Kube(context=cluster), wanted, {"kube-system", namespace})
