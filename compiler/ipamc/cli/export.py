@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of, write_option
-from ipamc.cli.terminal import progress, say, show
+from ipamc.cli.terminal import progress, show
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     ipamc made in NetBox begins with 'ipamc CLUSTER/' in its description; everything else there stays as it is.
     """
     from ipamc.review.netbox import first_import, later_import
-    from ipamc.workspace.table import load_table
+    from ipamc.workspace.dump import load_table
 
     problems = Problems()
     source = source_of(clusters, at, assume)
@@ -159,15 +159,8 @@ def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequen
 
 
 def _write(
-    changes: Changes,
-    columns: Mapping[str, str],
-    path: str,
-    style: str,
-    problems: Problems,
-    *,
-    ids: bool,
+    changes: Changes, columns: Mapping[str, str], path: str, style: str, problems: Problems, *, ids: bool
 ) -> int:
-    from ipamc.report.findings import format_of
     from ipamc.report.netbox import summary, table
 
     text = table(changes, columns, ids=ids)
@@ -177,9 +170,7 @@ def _write(
     else:
         written = f"; {path} {'written' if disk.replace(path, text) else 'unchanged'}"
     code = problems.conclude(style)
-    if code == DONE and not format_of(style).document:
+    if code == DONE:
         first, *more = summary(changes)
-        say(f"{first}{written}")
-        for line in more:
-            say(line)
+        tell(style, f"{first}{written}", *more)
     return code

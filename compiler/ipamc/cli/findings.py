@@ -94,17 +94,8 @@ class Problems(Struct):
 
 
 def format_option(function: Function) -> Function:
-    """Add --format for findings, as `style`, and --report."""
+    """Add --format for findings, as `style`, and --report. The verb must print its findings with `print_findings`."""
     from ipamc.report.findings import NAMES
-
-    text = "Format of the findings on stderr."
-    return click.option(
-        "--format", "style", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help=text
-    )(report_option(function))
-
-
-def report_option(function: Function) -> Function:
-    """Add --report. The verb must print its findings with `print_findings`."""
 
     @functools.wraps(function)
     def reporting(*args: Any, report: tuple[tuple[str, str], ...], **kwargs: Any) -> Any:
@@ -120,16 +111,22 @@ def report_option(function: Function) -> Function:
         reports.write()
         return code
 
-    text = "Also write the findings to this file, in this format. Repeatable."
-    return click.option("--report", multiple=True, metavar="FORMAT=FILE", callback=_parse, help=text)(
-        reporting
-    )  # type: ignore[return-value]  # wraps keeps what click reads
-
-
-def _parse(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:  # noqa: ARG001 - click's signature
-    from ipamc.report.findings import NAMES
-
-    return named_files(given, NAMES)
+    style = click.option(
+        "--format",
+        "style",
+        type=click.Choice(NAMES),
+        default=NAMES[0],
+        show_default=True,
+        help="Format of the findings on stderr.",
+    )
+    files = click.option(
+        "--report",
+        multiple=True,
+        metavar="FORMAT=FILE",
+        callback=lambda _, __, given: named_files(given, NAMES),
+        help="Also write the findings to this file, in this format. Repeatable.",
+    )
+    return style(files(reporting))  # type: ignore[return-value]  # wraps keeps what click reads
 
 
 def named_files(given: Sequence[str], formats: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -185,6 +182,14 @@ def print_findings(
         say(tally(findings))
 
 
+def tell(style: str, *lines: str) -> None:
+    """Print lines for people; none beside a document."""
+    from ipamc.report.findings import format_of
+
+    for line in lines if not format_of(style).document else ():
+        say(line)
+
+
 def _print(text: str, style: str) -> None:
     """Print findings to stderr. Only in the format `github` may a line be a command of a CI system."""
     from ipamc.report.terminal_text import harmless, harmless_json
@@ -226,12 +231,10 @@ def _text(
             replace(test, at=span(test.at), findings=tuple([located(each, span) for each in test.findings]))
             for test in checked
         ]
-    rules = _rules() if chosen.rules else {}
+    rules: dict[str, Rule] = {}
+    if chosen.rules:
+        from ipamc.catalogue import catalogue
+        from ipamc.report.findings.content import Rule
+
+        rules = {code: Rule(entry.title, entry.text) for code, entry in catalogue().items()}
     return report(findings, name, colour=colour, failures=failures, checked=checked, rules=rules)
-
-
-def _rules() -> dict[str, Rule]:
-    from ipamc.catalogue import catalogue
-    from ipamc.report.findings.content import Rule
-
-    return {code: Rule(entry.title, entry.text) for code, entry in catalogue().items()}

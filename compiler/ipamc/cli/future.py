@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 from click.core import ParameterSource
 
 from ipamc.cli.command import REFUSED
-from ipamc.cli.findings import Problems
-from ipamc.cli.terminal import progress, say, show, show_record
+from ipamc.cli.findings import Problems, tell
+from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
@@ -23,33 +22,26 @@ if TYPE_CHECKING:
     from ipamc.review.what_if import WhatIf
     from ipamc.workspace.source import Source
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-_WHAT_IF = (
-    "Instead, what a compile would make of other nodes: '+40 rack=b', '+3 like NODE', '-rack=b', '-node NAME'. "
-    "Repeatable. Exit code 1 where it would refuse them."
+what_if_option = click.option(
+    "--what-if",
+    "changes",
+    multiple=True,
+    metavar="CHANGE",
+    help="Instead, what a compile would make of other nodes: '+40 rack=b', '+3 like NODE', '-rack=b', '-node NAME'. "
+    "Repeatable. Exit code 1 where it would refuse them.",
 )
-_RUNWAY = "Instead, for how many weeks the pools have room, by the history of the lock in git: a range, and how it was found."
+runway_option = click.option(
+    "--runway",
+    is_flag=True,
+    help="Instead, for how many weeks the pools have room, by the history of the lock in git: a range, and how it was found.",
+)
 _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
 """Parameters of `show` that these questions have, too."""
 _FORMATS = ("text", "json")
 
 
-def future_options(function: Function) -> Function:
-    """Add --what-if, as `changes`, and --runway, as `runway`."""
-    return click.option("--what-if", "changes", multiple=True, metavar="CHANGE", help=_WHAT_IF)(
-        click.option("--runway", is_flag=True, help=_RUNWAY)(function)
-    )
-
-
 def tell_future(
-    source: Source,
-    changes: tuple[str, ...],
-    pools: tuple[str, ...],
-    *,
-    runway: bool,
-    output: str,
-    style: str,
+    source: Source, changes: tuple[str, ...], pools: tuple[str, ...], *, runway: bool, output: str, style: str
 ) -> int:
     """Answer --what-if or --runway; return the exit code. Raises UsageError for options of other questions."""
     if runway and changes:
@@ -58,7 +50,6 @@ def tell_future(
     _refuse_others(name, {"runway", "pools"} if runway else {"changes"}, output)
     if runway:
         return tell_runway(source, pools, output, style)
-
     return tell_what_if(source, changes, output, style)
 
 
@@ -111,7 +102,6 @@ def tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -
     `pools` are names or patterns of those that are shown; none: all.
     """
     from ipamc.report import runway as report
-    from ipamc.report.findings import format_of
     from ipamc.review.shown_pools import Choice, without_match
 
     problems = Problems()
@@ -132,8 +122,8 @@ def tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -
         show_record(body)
     else:
         show("\n".join(report.text(*one) for one in found))
-    for name in missing if not format_of(style).document else ():
-        say(f"no pool of {count(len(source.folders), 'cluster')} is named {name}")
+    where = count(len(source.folders), "cluster")
+    tell(style, *(f"no pool of {where} is named {name}" for name in missing))
     return problems.conclude(style, answered=not missing)
 
 

@@ -15,8 +15,7 @@ from ipamc.cli.interrupted import NOTHING, accounted, imported_so_far, refreshed
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.progress import phase
-from ipamc.workspace.clusters import find, name_of
-from ipamc.workspace.clusters_folder import folder_of
+from ipamc.workspace.clusters import find
 from ipamc.workspace.unfinished import begin
 
 if TYPE_CHECKING:
@@ -166,17 +165,8 @@ def command(  # noqa: PLR0913 - an argument for each option
         return REFUSED
 
 
-_OF_DUMPS = (
-    "files",
-    "refresh",
-    "labels",
-    "mode",
-    "cilium_version",
-    "managed_by",
-    "operator",
-    "distinct",
-    "rebuilt",
-)
+_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
+"""Parameters that go with --prefixes."""
 
 
 def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) -> int:
@@ -188,7 +178,7 @@ def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) ->
     context = click.get_current_context()
     if any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
-        for name in _OF_DUMPS
+        for name in context.params.keys() - _OF_PREFIXES
     ):
         raise click.UsageError("--prefixes reads no dump: only --block-size goes with it")
     by_family = {6 if size > 32 else 4: size for size in sizes}
@@ -237,24 +227,12 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
         return load_dump(files or (STDIN,))
 
 
-def new_folder(cluster: str) -> tuple[str, str]:
-    """Return the folder of a cluster that may be new, and its name."""
-    from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
-
-    folder = PurePath(cluster).as_posix() if PurePath(cluster).name != cluster else folder_of(cluster)
-    name = name_of(folder)
-    if problem := subdomain_problem(name):
-        better = as_subdomain(name)
-        instead = f"; write {PurePath(cluster).with_name(better).as_posix()}" if better else ""
-        raise click.UsageError(f"{name!r} cannot be the name of a cluster: it {problem}{instead}")
-    return folder, name
-
-
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
     """Write the files of a new cluster, and compile it."""
+    from ipamc.cli.init import new_folder
     from ipamc.importing.bring_in import bring_in
 
-    folder, name = new_folder(cluster)
+    folder, name = new_folder(cluster, "write")
     begin()
     with accounted(lambda: NOTHING):
         dump, warnings = _load(files)

@@ -26,12 +26,12 @@ def import_prefixes(cluster: str, file: str, sizes: Mapping[int, int], style: st
     A pool that is there stays as it is. `sizes` are block sizes by family. Raises Refused, and writes nothing,
     for what is wrong with the table and for what a compile would refuse of the pools.
     """
-    from ipamc.cli.import_ import new_folder
+    from ipamc.cli.init import new_folder
     from ipamc.importing.prefixes import COLUMNS, read_plan
     from ipamc.workspace.clusters import find, name_of
-    from ipamc.workspace.table import load_table
+    from ipamc.workspace.dump import load_table
 
-    folder, name = new_folder(cluster)
+    folder, name = new_folder(cluster, "write")
     is_there = disk.is_folder(folder) and bool(disk.source_paths(folder))
     if is_there:
         (folder,) = find([cluster])

@@ -51,13 +51,7 @@ _MOST_BYTES = 100 << 20
 @assume_option
 @format_option
 def command(
-    *,
-    clusters: tuple[str, ...],
-    path: str,
-    most: int,
-    at: str | None,
-    assume: Version | None,
-    style: str,
+    *, clusters: tuple[str, ...], path: str, most: int, at: str | None, assume: Version | None, style: str
 ) -> int:
     """Write the address plan as one HTML page: a map of each pool, who has what and why, and its history.
 

@@ -180,21 +180,15 @@ def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[R
     """Return the runbooks of what is under way. Raises Refused and Trouble."""
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.runbook.under_way import under_way
-    from ipamc.workspace.plan_base import cluster_base
+    from ipamc.workspace.plan_base import cluster_base, look
 
     inputs, compilation = _compiled(folder, day)
     plan = compilation.plan
-    before = cluster_base(_base(folder, revision), folder, inputs, compilation)
+    known = _known(folder, revision)
+    source: Source = Disk((folder,)) if known is None else look(known, [folder], []).source
+    before = cluster_base(source, folder, inputs, compilation)
     base = before or empty_base(inputs.name, plan.lock.mode)
     return under_way(base, plan, compare(base, compilation, day), _commands(inputs, compilation), cut)
-
-
-def _base(folder: str, revision: str | None) -> Source:
-    """Return what the cluster has now: a revision, else what was last applied, else the disk."""
-    from ipamc.workspace.plan_base import look
-
-    known = _known(folder, revision)
-    return Disk((folder,)) if known is None else look(known, [folder], []).source
 
 
 def _known(folder: str, revision: str | None) -> str | None:

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED
-from ipamc.cli.findings import print_findings
+from ipamc.cli.findings import print_findings, tell
 from ipamc.cli.interrupted import Account, accounted, of_compile, of_outcomes
-from ipamc.cli.terminal import progress, say
+from ipamc.cli.terminal import progress
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.lock import Consent
 from ipamc.model.wording import typed
@@ -204,22 +204,17 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     A bug of ipamc in one cluster is told at the end, and decides on the exit code. Beside a document nothing
     else is printed.
     """
-    with accounted(lambda: Account("; ".join(of_outcomes(outcomes)))):
-        return _conclude(outcomes, style)
-
-
-def _conclude(outcomes: Sequence[Outcome], style: str) -> int:
-    from ipamc.report.findings import format_of
     from ipamc.report.findings.content import Failure
 
-    failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
-    print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
-    for outcome in outcomes:
-        if not (outcome.trouble or format_of(style).document):
-            say(f"{outcome.name}: {outcome.line}")
-    if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
-        return BUG
-    return DONE if all(outcome.done for outcome in outcomes) else REFUSED
+    with accounted(lambda: Account("; ".join(of_outcomes(outcomes)))):
+        failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
+        print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
+        for outcome in outcomes:
+            if not outcome.trouble:
+                tell(style, f"{outcome.name}: {outcome.line}")
+        if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
+            return BUG
+        return DONE if all(outcome.done for outcome in outcomes) else REFUSED
 
 
 def placed(plan: Plan) -> str:

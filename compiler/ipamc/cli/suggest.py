@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipamc.cli.command import REFUSED, Lazy, Verb, write_exits
-from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.command import REFUSED, Lazy, Verb
+from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import output_option
 from ipamc.cli.query import parse_cidr
-from ipamc.cli.terminal import progress, say, show, show_record
+from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.wording import suggestion
 from ipamc.workspace.clusters import find
@@ -28,16 +28,12 @@ class Kinds(Lazy):
     """What can be suggested."""
 
     lines = {"pool": "Free space for a pool, in the whole address space."}  # noqa: RUF012 - never written to
+    examples = (("ipamc suggest pool lab --size 19", "a /19 for a new pool of lab"),)
+    exits = ("suggested", "nothing is free, or an input was refused")
 
     def where(self, name: str) -> tuple[str, str]:
         """Return the module of a kind, and its name there."""
         return "suggest", name
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write an example and the exit codes."""
-        with formatter.section("Examples"):
-            formatter.write_dl([("ipamc suggest pool lab --size 19", "a /19 for a new pool of lab")])
-        write_exits(formatter, "suggested", "nothing is free, or an input was refused")
 
 
 @click.group(cls=Kinds)
@@ -115,7 +111,6 @@ def pool(  # noqa: PLR0913 - an argument for each option
     one, and it leaves large free blocks whole. Service CIDRs are known only where excludedCIDRs names them.
     """
     from ipamc.report import suggestions
-    from ipamc.report.findings import format_of
     from ipamc.review.suggest_pool import suggest
 
     areas = tuple(map(parse_cidr, within))
@@ -127,8 +122,7 @@ def pool(  # noqa: PLR0913 - an argument for each option
             _add_others(cluster, mine.address_space if mine else space or "", problems, known)
     if problems:
         code = problems.conclude(style)
-        if not format_of(style).document:
-            say("nothing is suggested: the addresses of all clusters of the address space must be known")
+        tell(style, "nothing is suggested: the addresses of all clusters of the address space must be known")
         return code
     chosen = _pool(mine, pool) if mine and pool else None
     wish = _wish(size, areas, family, most, mine or (known[0].cluster if known else None), chosen)
@@ -137,11 +131,9 @@ def pool(  # noqa: PLR0913 - an argument for each option
         show_record(suggestions.record(answer))
     else:
         show(suggestions.text(answer))
-    if not format_of(style).document:
-        for note in _notes(mine, chosen, size, found=bool(answer.found)):
-            say(note)
-        if not answer.found:
-            say(suggestions.nothing(answer))
+    tell(style, *_notes(mine, chosen, size, found=bool(answer.found)))
+    if not answer.found:
+        tell(style, suggestions.nothing(answer))
     code = problems.conclude(style)
     return code if answer.found else REFUSED
 

@@ -100,7 +100,11 @@ def progress(text: str) -> Iterator[None]:
     Nothing is shown where stderr is no terminal, or a dumb one, and in CI, whose terminals are files.
     """
     here = current() or Progress()
-    shown = _is_watched()
+    shown = (
+        sys.stderr.isatty()
+        and os.environ.get("TERM") != "dumb"
+        and os.environ.get("CI", "").lower() in {"", "0", "false"}
+    )
     here.counts = shown
     with watched(here):
         phase(text)
@@ -112,14 +116,6 @@ def progress(text: str) -> Iterator[None]:
             if follower:
                 follower.end()
         phase("")
-
-
-def _is_watched() -> bool:
-    return (
-        sys.stderr.isatty()
-        and os.environ.get("TERM") != "dumb"
-        and os.environ.get("CI", "").lower() in {"", "0", "false"}
-    )
 
 
 def _columns(stream: TextIO | None = None) -> int:

@@ -127,9 +127,8 @@ def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
     from ipamc.workspace.clusters import known_names
 
     names = known_names()
-    if cluster := next(
-        (part for part in reversed(PurePath(word).parts) if part in names), ""
-    ):  # also by a file in it
+    parts = reversed(PurePath(word).parts)  # of a file in it, too
+    if cluster := next((part for part in parts if part in names), ""):
         name = shlex.quote(cluster)
         return "a cluster and no verb", (f"ipamc compile {name}", f"ipamc plan {name}", f"ipamc show {name}")
     return "", ()

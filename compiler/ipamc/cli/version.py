@@ -36,20 +36,9 @@ def command(*, output: str, as_json: bool) -> int:
     parts = {"ipamc": __version__, **runtime()}
     known = [text(minor) for minor in minors()]
     if as_json or output == "json":
-        found = {
-            "version": VERSION,
-            **parts,
-            "dependencies": libraries(),
-            "cilium": known,
-            "lock": FORMAT,
-        }
+        found = {"version": VERSION, **parts, "dependencies": libraries(), "cilium": known, "lock": FORMAT}
         show_record(found)
         return DONE
-    rows = {
-        **parts,
-        **libraries(),
-        "cilium": f"{known[0]} to {known[-1]}",
-        "lock": f"format {FORMAT}",
-    }
+    rows = {**parts, **libraries(), "cilium": f"{known[0]} to {known[-1]}", "lock": f"format {FORMAT}"}
     show("".join(f"{name:<16}{value}\n" for name, value in rows.items()))
     return DONE

@@ -181,11 +181,7 @@ class Crew(Struct, Generic[Work, Result]):
         for leader in leaders:
             leader.join()
 
-    def _lead(
-        self,
-        waiting: queue.SimpleQueue[tuple[int, Work]],
-        done: queue.SimpleQueue[int],
-    ) -> None:
+    def _lead(self, waiting: queue.SimpleQueue[tuple[int, Work]], done: queue.SimpleQueue[int]) -> None:
         keep_from_this_thread()
         process: Process | None = None
         with contextlib.suppress(queue.Empty):

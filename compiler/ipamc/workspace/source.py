@@ -153,7 +153,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
         Raises Trouble where its folder is in no repository, or in another one.
         """
-        return bool(_files(self.top, self.commit, self._path(folder), self.known))
+        return bool(_files(self.top, self.commit, _below(self.top, folder), self.known))
 
     def lock(self, folder: str) -> LockFile:
         """Read a cluster's lock; with the first one, all locks of `folders`, in one process of git."""
@@ -165,7 +165,7 @@ class Commit(Struct, frozen=True, kw_only=True):
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
         from ipamc.pipeline import Inputs
 
-        path = self._path(folder)
+        path = _below(self.top, folder)
         files = _files(self.top, self.commit, path, self.known, rendered=rendered)
         if disk.LOCK not in files and not rendered:
             # Whether something is rendered tells a lock that was lost from one that never was.
@@ -194,7 +194,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     def rendered(self, folder: str) -> Mapping[str, bytes]:
         """Return the files below a cluster's `rendered/`."""
         within = f"{disk.RENDERED}/"
-        files = _files(self.top, self.commit, self._path(folder), self.known)
+        files = _files(self.top, self.commit, _below(self.top, folder), self.known)
         return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
 
     def beside(self, files: Mapping[str, bytes]) -> Commit:
@@ -216,9 +216,6 @@ class Commit(Struct, frozen=True, kw_only=True):
     def record(self) -> Mapping[str, Mapping[str, str]]:
         """Return the commit that was read, under the key `at`."""
         return {"at": {"revision": self.revision, "commit": self.commit}}
-
-    def _path(self, folder: str) -> str:
-        return _below(self.top, folder)
 
 
 Source = Disk | Commit
@@ -280,9 +277,7 @@ def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
 
 def _is_read(path: str) -> bool:
     """Tell whether a file is an input, the lock or rendered, by its path below the cluster's folder."""
-    parts = PurePosixPath(path).parts
-    rendered = parts[0] == disk.RENDERED
-    return path == disk.LOCK or rendered or _is_source(path)
+    return PurePosixPath(path).parts[0] == disk.RENDERED or _is_not_rendered(path)
 
 
 def _is_not_rendered(path: str) -> bool:

@@ -10,6 +10,7 @@ import click
 from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
@@ -42,12 +43,7 @@ if TYPE_CHECKING:
     metavar="URL",
     help="The repository that has the refs: a URL of https without a user, or the absolute path of a folder.",
 )
-@click.option(
-    "--trunk",
-    default="",
-    metavar="REV",
-    help="Skip clusters that are newer in this revision than in HEAD.",
-)
+@trunk_option
 def applied(*, folder: str, url: str, trunk: str) -> int:
     """Let refs/ipamc/applied/CLUSTER name HEAD, for each cluster that was applied completely.
 

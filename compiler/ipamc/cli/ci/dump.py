@@ -17,10 +17,7 @@ from ipamc.workspace.clusters_folder import folder_of
     former=FORMER,
     examples=(
         ("ipamc ci dump lab --write lab.json", "what 'ipamc audit lab lab.json' reads"),
-        (
-            "ipamc ci dump lab --for refresh | ipamc import lab --refresh -",
-            "bring the inventory up to date",
-        ),
+        ("ipamc ci dump lab --for refresh | ipamc import lab --refresh -", "bring the inventory up to date"),
     ),
     refused="the cluster cannot be read, or an I/O or environment error; nothing is written",
 )

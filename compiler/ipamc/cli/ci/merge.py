@@ -19,10 +19,7 @@ from ipamc.workspace.trouble import Trouble
 @click.command(
     cls=Verb,
     examples=(
-        (
-            "ipamc ci merge origin/main && git push",
-            "update a branch whose lock conflicts with the trunk's",
-        ),
+        ("ipamc ci merge origin/main && git push", "update a branch whose lock conflicts with the trunk's"),
     ),
     refused="inputs conflict, a compile was refused, or an I/O or environment error; the work tree is as it was",
 )
