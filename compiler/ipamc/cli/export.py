@@ -119,7 +119,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     ipamc made in NetBox begins with 'ipamc CLUSTER/' in its description; everything else there stays as it is.
     """
     from ipamc.review.netbox import first_import, later_import
-    from ipamc.workspace.dump import load_table
 
     problems = Problems()
     source = source_of(clusters, at, assume)
@@ -128,6 +127,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         there = None
         if existing is not None:
             from ipamc.review.netbox import COLUMNS, read_export
+            from ipamc.workspace.dump import load_table
 
             with progress("reading what NetBox has"):
                 there = read_export(load_table(existing, COLUMNS))

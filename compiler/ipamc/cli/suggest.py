@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
     from ipamc.review.suggest_pool import Member, Wish
 
+MOST = 100
+"""The most suggestions."""
+
 
 class Kinds(Lazy):
     """What can be suggested."""
@@ -39,10 +42,6 @@ class Kinds(Lazy):
 @click.group(cls=Kinds)
 def command() -> None:
     """Suggest what could be written into the inputs. Writes nothing."""
-
-
-MOST = 100
-"""The most suggestions."""
 
 
 @click.command(

@@ -24,6 +24,14 @@ LINES = 200
 """Lines of one message; then a number."""
 COLUMNS = 80
 """Of a terminal that does not tell."""
+PATIENCE = 1.0
+"""Seconds of work before anything is shown."""
+TICK = 0.1
+"""Seconds from one look to the next."""
+ROOM = 3
+"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be removed."""
+_ERASE = "\r\x1b[K"
+"""To the first column, and clear to the end of the line: also an echo of what was typed."""
 
 
 def colour(stream: TextIO) -> bool:
@@ -127,16 +135,6 @@ def _columns(stream: TextIO | None = None) -> int:
 
 def _write(text: str) -> None:
     click.echo(text, err=True, nl=False, color=True)
-
-
-PATIENCE = 1.0
-"""Seconds of work before anything is shown."""
-TICK = 0.1
-"""Seconds from one look to the next."""
-ROOM = 3
-"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be removed."""
-_ERASE = "\r\x1b[K"
-"""To the first column, and clear to the end of the line: also an echo of what was typed."""
 
 
 class StatusLine:

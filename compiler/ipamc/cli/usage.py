@@ -123,7 +123,6 @@ def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
 
     if is_address(word):
         return "an address and no verb", (f"ipamc which {quoted}",)
-
     from ipamc.workspace.clusters import known_names
 
     names = known_names()

@@ -69,10 +69,8 @@ def command(
         show("\n".join(texts))
     if not records and not problems:
         meant = f"; for an address, ask: ipamc which {node}" if is_address(node) else _meant(source, node)
-        tell(
-            style,
-            f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned{meant}",
-        )
+        where = f"none of {count(len(source.folders), 'cluster')} knows {node}"
+        tell(style, f"{where}: it is in no inventory, in no line of a lock, and not pinned{meant}")
     return problems.conclude(style, answered=bool(records))
 
 

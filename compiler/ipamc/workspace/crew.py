@@ -31,12 +31,10 @@ Result = TypeVar("Result")
 
 PATIENCE = 2.0
 """Seconds that a process has to clean up before it is killed."""
-_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.worker import serve; serve()"
-"""The program of a process. Its arguments are the search path of this one."""
-
-
 _TICK = 0.005
 """Seconds between two looks at a process that is about to end."""
+_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.worker import serve; serve()"
+"""The program of a process. Its arguments are the search path of this one."""
 
 
 def can_fork() -> bool:
