@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.cli import summary
+from ipamc.cli import runner
 from ipamc.lock.file import parse
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
@@ -35,7 +35,7 @@ def test_compile_lock_and_plan_agree(path: Path) -> None:
             new=base is None,
         )
         lines = compare(side, compilation, inputs.today).lines
-        match = re.search(r"([\d,]+) renumbered", summary.placed(compilation.plan))
+        match = re.search(r"([\d,]+) renumbered", runner.placed(compilation.plan))
         assert match
         assert int(match.group(1).replace(",", "")) == lines.counts.renumbered
         assert lines.counts.renumbered == len({move.node for move in (*lines.pending, *lines.completed)})

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import terminal
-from ipamc.cli.status_line import PATIENCE, TICK, StatusLine, fitted
+from ipamc.cli.terminal import PATIENCE, TICK, StatusLine, fitted
 from ipamc.model.progress import (
     Progress,
     measure,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipamc.workspace import forked
+from ipamc.workspace import crew
 from ipamc.workspace.crew import Crew
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
@@ -38,10 +38,10 @@ MAIN = """\
 import os, sys, threading
 sys.path.insert(0, {folder!r})
 import tasks
-from ipamc.workspace import forked
+from ipamc.workspace import crew
 from ipamc.workspace.workers import run_all
 if not {copies}:
-    forked.can_fork = lambda: False
+    crew.can_fork = lambda: False
 found = run_all({work!r}, 2, tasks.run, tasks.failed, tasks.prepare)
 try:
     os.waitpid(-1, os.WNOHANG)
@@ -110,4 +110,4 @@ def test_a_copy_that_no_thread_got_to_leaves_no_pipe(monkeypatch: pytest.MonkeyP
 
 def test_a_process_with_two_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "active_count", lambda: 2)
-    assert not forked.can_fork()
+    assert not crew.can_fork()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc import __version__
-from ipamc.cli.command import BUG, INTERRUPTED, REFUSED, USAGE, Lazy, write_exits
+from ipamc.cli.command import BUG, INTERRUPTED, REFUSED, USAGE, Lazy
 from ipamc.model.progress import Progress, current, watched
 from ipamc.workspace.signals import Stopped
 
@@ -55,6 +55,24 @@ class Verbs(Lazy):
     """The verbs."""
 
     lines = VERBS
+    examples = (
+        ("ipamc import lab dump.json", "start from a cluster that runs, with the blocks that it has"),
+        ("ipamc init lab", "start a new cluster in clusters/lab/"),
+        ("ipamc compile", "lock and render all clusters below clusters/"),
+        ("ipamc compile --check", "what CI runs: exit 1 if a file would change"),
+        ("ipamc plan --base origin/main", "what this branch changes, and whom it renumbers"),
+        ("ipamc show lab", "how full its pools are"),
+        ("ipamc which 10.0.0.7", "which node has an address, in all clusters"),
+        ("ipamc why node-7", "why a node has its blocks"),
+        ("ipamc explain IPC0207", "what a finding means and what to do"),
+        ("ipamc explain quarantine", "what a word means; so are fields explained"),
+        ("ipamc help plan", "the options of a verb, examples, exit codes"),
+    )
+    exits = (
+        "done",
+        "refused: input, policy or a stale lock; or an I/O or environment error",
+        "something changes: only plan --detailed-exitcode",
+    )
 
     def where(self, name: str) -> tuple[str, str]:
         """Return a verb's module and `command`."""
@@ -75,34 +93,6 @@ class Verbs(Lazy):
             CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)
         ]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write examples and exit codes."""
-        with formatter.section("Examples"):
-            formatter.write_dl(
-                [
-                    (
-                        "ipamc import lab dump.json",
-                        "start from a cluster that runs, with the blocks that it has",
-                    ),
-                    ("ipamc init lab", "start a new cluster in clusters/lab/"),
-                    ("ipamc compile", "lock and render all clusters below clusters/"),
-                    ("ipamc compile --check", "what CI runs: exit 1 if a file would change"),
-                    ("ipamc plan --base origin/main", "what this branch changes, and whom it renumbers"),
-                    ("ipamc show lab", "how full its pools are"),
-                    ("ipamc which 10.0.0.7", "which node has an address, in all clusters"),
-                    ("ipamc why node-7", "why a node has its blocks"),
-                    ("ipamc explain IPC0207", "what a finding means and what to do"),
-                    ("ipamc explain quarantine", "what a word means; so are fields explained"),
-                    ("ipamc help plan", "the options of a verb, examples, exit codes"),
-                ]
-            )
-        write_exits(
-            formatter,
-            "done",
-            "refused: input, policy or a stale lock; or an I/O or environment error",
-            "something changes: only plan --detailed-exitcode",
-        )
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

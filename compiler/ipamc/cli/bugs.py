@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePath
 
+import click
 from msgspec import Struct
 
 from ipamc import __version__
-from ipamc.cli.terminal import show, trouble
+from ipamc.cli.terminal import show
 from ipamc.model.diagnostics import names
 from ipamc.report.terminal_text import visible
+from ipamc.workspace.trouble import one_line
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -23,7 +25,8 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 def problem_of(exception: BaseException) -> Problem:
     """Return what to say of an exception."""
-    if text := trouble(exception):
+    usage = isinstance(exception, click.ClickException)
+    if text := visible(str(exception)) if usage else one_line(exception):
         return Problem(line=text)
     import traceback
 

@@ -94,12 +94,13 @@ class Verb(click.Command):
 
 
 class Lazy(click.Group):
-    """A group that imports a command when it is called, so that help and completion are quick.
-
-    `lines` are the lines of its help, by name.
-    """
+    """A group that imports a command when it is called, so that help and completion are quick."""
 
     lines: Mapping[str, str]
+    """The lines of its help, by name."""
+    examples: tuple[tuple[str, str], ...]
+    exits: tuple[str, ...]
+    """What 0, 1 and 2 mean."""
 
     def where(self, name: str) -> tuple[str, str]:
         """Return the module below `ipamc.cli` of a command, and its name there."""
@@ -136,6 +137,12 @@ class Lazy(click.Group):
         """Write the commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write examples and exit codes."""
+        with formatter.section("Examples"):
+            formatter.write_dl(self.examples)
+        write_exits(formatter, *self.exits)
 
 
 @contextlib.contextmanager

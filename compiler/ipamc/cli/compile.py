@@ -52,13 +52,12 @@ def command(
     hold; only new nodes get new blocks. Files that do not change are not written.
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
-    from ipamc.model.lock import Consent
     from ipamc.report.findings import format_of
     from ipamc.workspace.environment import today, variable
 
-    day, consent = today(), Consent()
+    day = today()
     tasks = [
-        ClusterRun(folder=folder, today=day, consent=consent, locked=locked, check=check, assume=assume)
+        ClusterRun(folder=folder, today=day, locked=locked, check=check, assume=assume)
         for folder in find(clusters)
     ]
     code = conclude(compile_all(tasks, jobs), style)

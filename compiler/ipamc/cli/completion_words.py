@@ -137,10 +137,10 @@ def _revisions(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001
     return {*names_of_revisions("."), "HEAD"}
 
 
-def _formats(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:  # noqa: ARG001 - as the others
+def _formats(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
     from ipamc.report.findings import NAMES
 
-    return _with_file(NAMES, start)
+    return [] if "=" in start else [f"{name}=" for name in NAMES]
 
 
 def _plans(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:
@@ -148,11 +148,7 @@ def _plans(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:
 
     if ctx.info_name != "plan":
         return [CompletionItem(start, type="dir" if ctx.info_name == "schema" else "file")]
-    return _with_file(FORMATS, start)
-
-
-def _with_file(names: Iterable[str], start: str) -> Iterable[str | CompletionItem]:
-    return [] if "=" in start else [f"{name}=" for name in names]
+    return [] if "=" in start else [f"{name}=" for name in FORMATS]
 
 
 def _gates(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
@@ -190,18 +186,6 @@ def _explained(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001
     return {*names, *paths} if "." in start else {*names, *(path.rpartition(".")[2] for path in paths), "IPC"}
 
 
-def _labels(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    return _LABELS
-
-
-def _files(ctx: click.Context, start: str) -> Iterable[CompletionItem]:  # noqa: ARG001 - as the others
-    return [CompletionItem(start, type="file")]
-
-
-def _directories(ctx: click.Context, start: str) -> Iterable[CompletionItem]:  # noqa: ARG001 - as the others
-    return [CompletionItem(start, type="dir")]
-
-
 _Find = Callable[[click.Context, str], Iterable[str | CompletionItem]]
 
 _BY_OPTION: Mapping[str, _Find] = {
@@ -227,10 +211,10 @@ _BY_VALUE: Mapping[str, _Find] = {
     "WORD": _explained,
     "VERSION": _minors,
     "MINOR": _minors,
-    "LABEL": _labels,
-    "KEY": _labels,
-    "FILE": _files,
-    "DIR": _directories,
-    "FOLDER": _directories,
+    "LABEL": lambda *_: _LABELS,
+    "KEY": lambda *_: _LABELS,
+    "FILE": lambda _, start: [CompletionItem(start, type="file")],
+    "DIR": lambda _, start: [CompletionItem(start, type="dir")],
+    "FOLDER": lambda _, start: [CompletionItem(start, type="dir")],
 }
 """By what a value is called in the help."""

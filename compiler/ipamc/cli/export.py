@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of, write_option
-from ipamc.cli.terminal import progress, say, show
+from ipamc.cli.terminal import progress, show
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
@@ -24,41 +24,37 @@ _OURS = frozenset({"id", "prefix", "status", "description"})
 """Columns that the export fills."""
 
 
-def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     """Read NAME=VALUE."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value) or not value.isprintable():
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, option)
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE")
         if name in found:
-            raise click.BadParameter(f"{name} is given twice", context, option)
+            raise click.BadParameter(f"{name} is given twice")
         found[name] = value
     return found
 
 
-def _columns(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    found = _pairs(context, option, given)
+def _columns(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001 - click's signature
+    found = _pairs(given)
     for name in found:
         if name in _OURS or not name.replace("_", "").replace(".", "").isalnum() or not name.isascii():
             raise click.BadParameter(
-                f"{name!r} is no column that can be set: vrf, tenant, role, tags, scope_type, scope_id, site and cf_NAME are some",
-                context,
-                option,
+                f"{name!r} is no column that can be set: vrf, tenant, role, tags, scope_type, scope_id, site and cf_NAME are some"
             )
     return found
 
 
-def _statuses(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _statuses(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001 - click's signature
     from ipamc.review.netbox import STATUSES
 
-    found = _pairs(context, option, given)
+    found = _pairs(given)
     for name, status in found.items():
         if name not in STATUSES or not status.replace("-", "").replace("_", "").isalnum():
             raise click.BadParameter(
-                f"{f'{name}={status}'!r}: the kinds are {', '.join(STATUSES)}; the status is one of NetBox, such as active",
-                context,
-                option,
+                f"{f'{name}={status}'!r}: the kinds are {', '.join(STATUSES)}; the status is one of NetBox, such as active"
             )
     return {**STATUSES, **found}
 
@@ -123,7 +119,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     ipamc made in NetBox begins with 'ipamc CLUSTER/' in its description; everything else there stays as it is.
     """
     from ipamc.review.netbox import first_import, later_import
-    from ipamc.workspace.table import load_table
 
     problems = Problems()
     source = source_of(clusters, at, assume)
@@ -132,6 +127,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         there = None
         if existing is not None:
             from ipamc.review.netbox import COLUMNS, read_export
+            from ipamc.workspace.dump import load_table
 
             with progress("reading what NetBox has"):
                 there = read_export(load_table(existing, COLUMNS))
@@ -163,15 +159,8 @@ def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequen
 
 
 def _write(
-    changes: Changes,
-    columns: Mapping[str, str],
-    path: str,
-    style: str,
-    problems: Problems,
-    *,
-    ids: bool,
+    changes: Changes, columns: Mapping[str, str], path: str, style: str, problems: Problems, *, ids: bool
 ) -> int:
-    from ipamc.report.findings import format_of
     from ipamc.report.netbox import summary, table
 
     text = table(changes, columns, ids=ids)
@@ -181,9 +170,7 @@ def _write(
     else:
         written = f"; {path} {'written' if disk.replace(path, text) else 'unchanged'}"
     code = problems.conclude(style)
-    if code == DONE and not format_of(style).document:
+    if code == DONE:
         first, *more = summary(changes)
-        say(f"{first}{written}")
-        for line in more:
-            say(line)
+        tell(style, f"{first}{written}", *more)
     return code

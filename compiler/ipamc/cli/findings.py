@@ -94,17 +94,8 @@ class Problems(Struct):
 
 
 def format_option(function: Function) -> Function:
-    """Add --format for findings, as `style`, and --report."""
+    """Add --format for findings, as `style`, and --report. The verb must print its findings with `print_findings`."""
     from ipamc.report.findings import NAMES
-
-    text = "Format of the findings on stderr."
-    return click.option(
-        "--format", "style", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help=text
-    )(report_option(function))
-
-
-def report_option(function: Function) -> Function:
-    """Add --report. The verb must print its findings with `print_findings`."""
 
     @functools.wraps(function)
     def reporting(*args: Any, report: tuple[tuple[str, str], ...], **kwargs: Any) -> Any:
@@ -120,47 +111,47 @@ def report_option(function: Function) -> Function:
         reports.write()
         return code
 
-    text = "Also write the findings to this file, in this format. Repeatable."
-    return click.option("--report", multiple=True, metavar="FORMAT=FILE", callback=_parse, help=text)(
-        reporting
-    )  # type: ignore[return-value]  # wraps keeps what click reads
+    style = click.option(
+        "--format",
+        "style",
+        type=click.Choice(NAMES),
+        default=NAMES[0],
+        show_default=True,
+        help="Format of the findings on stderr.",
+    )
+    files = click.option(
+        "--report",
+        multiple=True,
+        metavar="FORMAT=FILE",
+        callback=lambda _, __, given: named_files(given, NAMES),
+        help="Also write the findings to this file, in this format. Repeatable.",
+    )
+    return style(files(reporting))  # type: ignore[return-value]  # wraps keeps what click reads
 
 
-def _parse(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    from ipamc.report.findings import NAMES
-
-    return named_files(context, option, given, NAMES)
-
-
-def named_files(
-    context: click.Context, option: click.Parameter, given: Sequence[str], formats: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
+def named_files(given: Sequence[str], formats: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Read the values FORMAT=FILE of an option. Raises BadParameter for what cannot be written."""
     pairs = []
     for text in given:
         name, equals, path = text.partition("=")
         if name not in formats or not (equals and path):
-            raise click.BadParameter(
-                f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}", context, option
-            )
-        pairs.append((name, writable(context, option, path)))
+            raise click.BadParameter(f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}")
+        pairs.append((name, writable(path)))
     if len({disk.identity(path) for _, path in pairs}) < len(pairs):
-        raise click.BadParameter("two reports name the same file", context, option)
+        raise click.BadParameter("two reports name the same file")
     return tuple(pairs)
 
 
-def writable(context: click.Context, option: click.Parameter, path: str) -> str:
+def writable(path: str) -> str:
     """Return the path of a file that an option names. Raises BadParameter for a folder, a pipe or a link.
 
     An option for which - is stdout asks for it before; for others it would be a file that nobody expects.
     """
     refuse_way_out(path)
     if path == "-":
-        raise click.BadParameter("- is no file here; a file of that name is ./-", context, option)
+        raise click.BadParameter("- is no file here; a file of that name is ./-")
     if not disk.is_replaceable(path):
-        raise click.BadParameter(f"{path!r} is not a regular file: name another one", context, option)
+        raise click.BadParameter(f"{path!r} is not a regular file: name another one")
     return path
 
 
@@ -191,6 +182,14 @@ def print_findings(
         say(tally(findings))
 
 
+def tell(style: str, *lines: str) -> None:
+    """Print lines for people; none beside a document."""
+    from ipamc.report.findings import format_of
+
+    for line in lines if not format_of(style).document else ():
+        say(line)
+
+
 def _print(text: str, style: str) -> None:
     """Print findings to stderr. Only in the format `github` may a line be a command of a CI system."""
     from ipamc.report.terminal_text import harmless, harmless_json
@@ -217,7 +216,7 @@ def _text(
 
     chosen = format_of(name)
     if chosen.rooted:
-        from ipamc.workspace.rooted import Rooted
+        from ipamc.workspace.revision import Rooted
 
         rooted = Rooted()
 
@@ -232,12 +231,10 @@ def _text(
             replace(test, at=span(test.at), findings=tuple([located(each, span) for each in test.findings]))
             for test in checked
         ]
-    rules = _rules() if chosen.rules else {}
+    rules: dict[str, Rule] = {}
+    if chosen.rules:
+        from ipamc.catalogue import catalogue
+        from ipamc.report.findings.content import Rule
+
+        rules = {code: Rule(entry.title, entry.text) for code, entry in catalogue().items()}
     return report(findings, name, colour=colour, failures=failures, checked=checked, rules=rules)
-
-
-def _rules() -> dict[str, Rule]:
-    from ipamc.catalogue import catalogue
-    from ipamc.report.findings.content import Rule
-
-    return {code: Rule(entry.title, entry.text) for code, entry in catalogue().items()}

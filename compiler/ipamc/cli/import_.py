@@ -15,8 +15,7 @@ from ipamc.cli.interrupted import NOTHING, accounted, imported_so_far, refreshed
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.progress import phase
-from ipamc.workspace.clusters import find, name_of
-from ipamc.workspace.clusters_folder import folder_of
+from ipamc.workspace.clusters import find
 from ipamc.workspace.unfinished import begin
 
 if TYPE_CHECKING:
@@ -150,34 +149,24 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.workspace.dump import refuse_for_cluster
 
     refuse_for_cluster(cluster, files, "import --refresh" if refresh else "import")
-    if prefixes is not None:
-        return _planned(cluster, prefixes, sizes, style)
-    if sizes:
-        raise click.UsageError("--block-size goes with --prefixes", click.get_current_context())
-    if not files and sys.stdin.isatty():
-        raise click.UsageError("name a FILE, or pipe a dump into stdin", click.get_current_context())
     try:
+        if prefixes is not None:
+            return _planned(cluster, prefixes, sizes, style)
+        if sizes:
+            raise click.UsageError("--block-size goes with --prefixes")
+        if not files and sys.stdin.isatty():
+            raise click.UsageError("name a FILE, or pipe a dump into stdin")
         if refresh:
             return _refresh(cluster, files, labels, style, rebuilt=rebuilt)
         options = _options(labels, mode, cilium_version, managed_by, operator)
-        options = replace(options, distinct=tuple(map(_range, distinct)))
-        return _start(cluster, files, options, style)
+        return _start(cluster, files, replace(options, distinct=tuple(map(_range, distinct))), style)
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
 
 
-_OF_DUMPS = (
-    "files",
-    "refresh",
-    "labels",
-    "mode",
-    "cilium_version",
-    "managed_by",
-    "operator",
-    "distinct",
-    "rebuilt",
-)
+_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
+"""Parameters that go with --prefixes."""
 
 
 def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) -> int:
@@ -189,17 +178,13 @@ def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) ->
     context = click.get_current_context()
     if any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
-        for name in _OF_DUMPS
+        for name in context.params.keys() - _OF_PREFIXES
     ):
-        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it", context)
+        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it")
     by_family = {6 if size > 32 else 4: size for size in sizes}
     if len(by_family) < len(sizes):
-        raise click.UsageError("--block-size is given twice for one family", context)
-    try:
-        return import_prefixes(cluster, prefixes, by_family, style)
-    except Refused as refused:
-        print_findings(refused.diagnostics, style)
-        return REFUSED
+        raise click.UsageError("--block-size is given twice for one family")
+    return import_prefixes(cluster, prefixes, by_family, style)
 
 
 def _options(
@@ -225,17 +210,13 @@ def _range(text: str) -> Block:
     try:
         return parse_block(text)
     except CidrError as problem:
-        raise click.BadParameter(str(problem), click.get_current_context(), param_hint="--distinct") from None
+        raise click.BadParameter(str(problem), param_hint="--distinct") from None
 
 
 def _version(text: str) -> tuple[int, int]:
     parts = text.removeprefix("v").split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts[:2]):
-        raise click.BadParameter(
-            f"{text!r} is not a minor such as 1.18",
-            click.get_current_context(),
-            param_hint="--cilium-version",
-        )
+        raise click.BadParameter(f"{text!r} is not a minor such as 1.18", param_hint="--cilium-version")
     return int(parts[0]), int(parts[1])
 
 
@@ -246,26 +227,12 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
         return load_dump(files or (STDIN,))
 
 
-def new_folder(cluster: str) -> tuple[str, str]:
-    """Return the folder of a cluster that may be new, and its name."""
-    from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
-
-    folder = PurePath(cluster).as_posix() if PurePath(cluster).name != cluster else folder_of(cluster)
-    name = name_of(folder)
-    if problem := subdomain_problem(name):
-        better = as_subdomain(name)
-        instead = f"; write {PurePath(cluster).with_name(better).as_posix()}" if better else ""
-        raise click.UsageError(
-            f"{name!r} cannot be the name of a cluster: it {problem}{instead}", click.get_current_context()
-        )
-    return folder, name
-
-
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
     """Write the files of a new cluster, and compile it."""
+    from ipamc.cli.init import new_folder
     from ipamc.importing.bring_in import bring_in
 
-    folder, name = new_folder(cluster)
+    folder, name = new_folder(cluster, "write")
     begin()
     with accounted(lambda: NOTHING):
         dump, warnings = _load(files)
@@ -278,14 +245,13 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 def _write(folder: str, cluster: str, imported: Imported, warnings: Sequence[Diagnostic], style: str) -> int:
     from ipamc.cli.init import prepare
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
-    from ipamc.model.lock import Consent
     from ipamc.workspace.environment import today
     from ipamc.workspace.imported import create
 
     written = create(folder, imported.files)
     for path in sorted(f"{folder}/{file}" for file in imported.files):
         say(f"{path}: {'written' if path in written else 'unchanged'}")
-    (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), consent=Consent())], 1)
+    (outcome,) = compile_all([ClusterRun(folder=folder, today=today())], 1)
     found = tuple(finding for finding in outcome.findings if finding.code != _OF_THE_DUMP)
     both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
     if not (outcome.done or outcome.trouble):

@@ -26,12 +26,12 @@ def import_prefixes(cluster: str, file: str, sizes: Mapping[int, int], style: st
     A pool that is there stays as it is. `sizes` are block sizes by family. Raises Refused, and writes nothing,
     for what is wrong with the table and for what a compile would refuse of the pools.
     """
-    from ipamc.cli.import_ import new_folder
+    from ipamc.cli.init import new_folder, prepare
     from ipamc.importing.prefixes import COLUMNS, read_plan
     from ipamc.workspace.clusters import find, name_of
-    from ipamc.workspace.table import load_table
+    from ipamc.workspace.dump import load_table
 
-    folder, name = new_folder(cluster)
+    folder, name = new_folder(cluster, "write")
     is_there = disk.is_folder(folder) and bool(disk.source_paths(folder))
     if is_there:
         (folder,) = find([cluster])
@@ -46,8 +46,6 @@ def import_prefixes(cluster: str, file: str, sizes: Mapping[int, int], style: st
     with accounted(lambda: refreshed_so_far(folder, files)):
         _write(folder, files)
     if not is_there:
-        from ipamc.cli.init import prepare
-
         prepare(folder)
         say(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {cluster}")
     elif files:
@@ -101,7 +99,9 @@ def _for_a_cluster(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Di
     if not new:
         return {}, findings
     pools = (
-        {POOLS: new} if f"{folder}/{POOLS}" not in inputs.sources else {_file(pool): (pool,) for pool in new}
+        {POOLS: new}
+        if f"{folder}/{POOLS}" not in inputs.sources
+        else {f"ippools-{pool.draft.name}.yaml": (pool,) for pool in new}
     )
     files = {file: _text(some) for file, some in pools.items()}
     sources = {f"{folder}/{file}": text.encode() for file, text in files.items()}
@@ -113,10 +113,6 @@ def _for_a_cluster(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Di
         _say_quoted(sources)
         raise
     return files, findings
-
-
-def _file(pool: PlannedPool) -> str:
-    return f"ippools-{pool.draft.name}.yaml"
 
 
 def _text(pools: Sequence[PlannedPool]) -> str:

@@ -150,19 +150,22 @@ def _prepare_repository() -> None:
         )
 
 
-def _start(text: str) -> None:
+def new_folder(cluster: str, run: str) -> tuple[str, str]:
+    """Return the folder of a cluster that may be new, and its name. `run` leads to a better one: `write`."""
     from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
-    folder = (
-        PurePath(text).as_posix() if PurePath(text).name != text or text in {".", ".."} else folder_of(text)
-    )
+    typed = PurePath(cluster)
+    folder = typed.as_posix() if typed.name != cluster or cluster == ".." else folder_of(cluster)
     name = name_of(folder)
     if problem := subdomain_problem(name):
         better = as_subdomain(name)
-        instead = f"; run: ipamc init {PurePath(text).with_name(better).as_posix()}" if better else ""
-        raise click.UsageError(
-            f"{name!r} cannot be the name of a cluster: it {problem}{instead}", click.get_current_context()
-        )
+        instead = f"; {run} {typed.with_name(better).as_posix()}" if better else ""
+        raise click.UsageError(f"{name!r} cannot be the name of a cluster: it {problem}{instead}")
+    return folder, name
+
+
+def _start(text: str) -> None:
+    folder, name = new_folder(text, "run: ipamc init")
     refuse_links(folder)
     there = disk.read_sources(folder)[0] if disk.is_folder(folder) else {}
     texts = b"\n".join(there.values())

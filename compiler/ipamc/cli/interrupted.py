@@ -55,6 +55,7 @@ def of_compile(tasks: Sequence[ClusterRun], outcomes: Mapping[int, Outcome]) -> 
 
 
 def _of_one(task: ClusterRun, outcome: Outcome | None) -> Account:
+    from ipamc.model.cilium.versions import text
     from ipamc.model.lock import Consent
     from ipamc.workspace.unfinished import Left
 
@@ -64,13 +65,8 @@ def _of_one(task: ClusterRun, outcome: Outcome | None) -> Account:
     if (outcome.left and outcome.left.nothing) or (task.render and task.consent == Consent()):
         return Account(said)
     # The lock has what was consented to. From then on a compile does the rest.
-    return Account(said, f"ipamc compile {shlex.quote(task.folder)}{_assumed(task)}")
-
-
-def _assumed(task: ClusterRun) -> str:
-    from ipamc.model.cilium.versions import text
-
-    return f" --assume {text(task.assume)}" if task.assume else ""
+    assumed = f" --assume {text(task.assume)}" if task.assume else ""
+    return Account(said, f"ipamc compile {shlex.quote(task.folder)}{assumed}")
 
 
 def of_outcomes(outcomes: Iterable[Outcome]) -> list[str]:

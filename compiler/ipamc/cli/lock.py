@@ -123,19 +123,17 @@ def command(
     from ipamc.model.wording import listing
     from ipamc.workspace.environment import today
 
-    context = click.get_current_context()
     if given["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
         raise click.UsageError(
-            f"--mode has no value: write mode: {min(modes)} in cluster.yaml, and give --mode alone", context
+            f"--mode has no value: write mode: {min(modes)} in cluster.yaml, and give --mode alone"
         )
     folders = find(clusters)
     consent = _consent(given)
     if check and any(given.values()):
-        raise click.UsageError("--check and consent exclude each other: omit one of them", context)
+        raise click.UsageError("--check and consent exclude each other: omit one of them")
     if len(folders) > 1 and any(given[name] for name in TARGETED):
         raise click.UsageError(
-            f"consent for a node, CIDR or pool is for one cluster: name the cluster, {listing(map(name_of, folders))}",
-            context,
+            f"consent for a node, CIDR or pool is for one cluster: name the cluster, {listing(map(name_of, folders))}"
         )
     day = today()
     tasks = [
@@ -163,20 +161,12 @@ def _consent(given: dict[str, Any]) -> Consent:
         if not (old and equals and new):
             names = [name for name in re.split(r"\s*(?:->|=>|[:,=\s])\s*", text) if name]
             better = f": write --rename {'='.join(names)}" if len(names) == 2 else ""
-            raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}", click.get_current_context())
+            raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}")
         pairs.append((old, new))
-    return parse_consent(
-        leave=_each(given["leave"]),
-        no_pods=_each(given["no_pods"]),
-        adopt_pods=_each(given["adopt_pods"]),
-        renumber=_each(given["renumber"]),
-        settle=_each(given["settle"]),
-        release=_each(given["release"]),
-        rename=pairs,
-        follow=given["follow"],
-        mode=given["mode"],
-        reshard=given["reshard"],
-    )
+    values: dict[str, Any] = {
+        name: _each(found) if isinstance(found, tuple) else found for name, found in given.items()
+    }
+    return parse_consent(**{**values, "rename": pairs})
 
 
 def _each(given: Iterable[str]) -> list[str]:

@@ -19,14 +19,8 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def clusters_argument(function: Function) -> Function:
-    """Add the argument [CLUSTER]..., as `clusters`."""
-    return click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")(function)
-
-
-def cluster_argument(function: Function) -> Function:
-    """Add the argument CLUSTER, as `cluster`."""
-    return click.argument("cluster", metavar="CLUSTER")(function)
+clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
+cluster_argument = click.argument("cluster", metavar="CLUSTER")
 
 
 class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
@@ -43,10 +37,14 @@ class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         return text
 
 
-def at_option(function: Function) -> Function:
-    """Add the option --at, as `at`; None where it is not given."""
-    text = "Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then."
-    return click.option("--at", "at", type=Revision(), metavar="REV|DATE", help=text)(function)
+at_option = click.option(
+    "--at",
+    "at",
+    type=Revision(),
+    metavar="REV|DATE",
+    help="Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then.",
+)
+"""None where it is not given."""
 
 
 class Minor(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
@@ -68,16 +66,23 @@ class Minor(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic
         return found
 
 
-def assume_option(function: Function) -> Function:
-    """Add the option --assume, as `assume`; None where it is not given."""
-    text = "Take a Cilium that is newer than what ipamc knows for this minor, in this run. Pipelines and other verbs follow `assume` in the Cluster instead."
-    return click.option("--assume", "assume", type=Minor(), metavar="VERSION", help=text)(function)
-
-
-def jobs_option(function: Function) -> Function:
-    """Add the option --jobs, as `jobs`; None where it is not given."""
-    text = "Processes for several clusters.  [default: one for each processor]"
-    return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)(function)
+assume_option = click.option(
+    "--assume",
+    "assume",
+    type=Minor(),
+    metavar="VERSION",
+    help="Take a Cilium that is newer than what ipamc knows for this minor, in this run. Pipelines and other verbs follow `assume` in the Cluster instead.",
+)
+"""None where it is not given."""
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes for several clusters.  [default: one for each processor]",
+)
+trunk_option = click.option(
+    "--trunk", default="", metavar="REV", help="Skip clusters that are newer in this revision than in HEAD."
+)
 
 
 def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
-from ipamc.cli.findings import format_option, named_files, print_findings
+from ipamc.cli.findings import format_option, named_files, print_findings, tell
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
-from ipamc.cli.terminal import colour, progress, say, show, show_json
+from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
@@ -42,12 +42,6 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     if unknown := [word for word in found if word not in GATES]:
         raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(GATES)}")
     return frozenset(found)
-
-
-def _files(
-    context: click.Context, option: click.Parameter, given: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    return named_files(context, option, given, FORMATS)
 
 
 @click.command(
@@ -86,7 +80,7 @@ def _files(
     "--write",
     "files",
     multiple=True,
-    callback=_files,
+    callback=lambda _, __, given: named_files(given, FORMATS),
     metavar="FORMAT=FILE",
     help="Write the plan in this format to a file, too. Repeatable: one compile serves them all.",
 )
@@ -189,13 +183,10 @@ def command(  # noqa: PLR0913 - an argument for each option
         failures += [Failure("", note) for wrong, note in notes if wrong]
         failures += [Failure("", f"refused: {reason}") for reason in reasons]
     print_findings([finding for cluster in planned for finding in cluster.findings], style, failures)
-    for wrong, note in notes if not document else ():
-        say(f"{'error: ' if wrong else ''}{note}")
-    for reason in reasons if not document else ():
-        say(f"refused: {reason}")
+    tell(style, *(f"{'error: ' if wrong else ''}{note}" for wrong, note in notes))
+    tell(style, *(f"refused: {reason}" for reason in reasons))
     for cluster in planned if base and not document else ():
-        for way in _ways_back(base, cluster):
-            say(f"note: {way}")
+        tell(style, *(f"note: {way}" for way in _ways_back(base, cluster)))
     if tell_bugs([(cluster.name, cluster.bug) for cluster in planned], style):
         return BUG
     if reasons or any(cluster.failed for cluster in planned):

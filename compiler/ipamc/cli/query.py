@@ -27,7 +27,7 @@ class Query(Struct, frozen=True, kw_only=True):
 def parse_query(text: str) -> Query:
     """Read IP, CIDR or NODE. Raises UsageError for anything else, with what may be meant."""
     if "/" in text:
-        return Query(text=text, block=_block(text), node="")
+        return Query(text=text, block=parse_cidr(text), node="")
     if _FOUR_NUMBERS(text):
         return Query(text=text, block=_address(text, 4), node=text)
     if ":" in text:
@@ -40,7 +40,7 @@ def parse_query(text: str) -> Query:
 def node_name(text: str, problem: str = "not a node's name") -> str:
     """Read the name of a node. Raises UsageError."""
     if why := subdomain_problem(text):
-        raise _usage(f"{text!r} is {problem}: it {why}")
+        raise click.UsageError(f"{text!r} is {problem}: it {why}")
     return text
 
 
@@ -55,22 +55,18 @@ def is_address(text: str) -> bool:
 
 def parse_cidr(text: str) -> Block:
     """Read a CIDR, of addresses of pods or not. Raises UsageError, with what may be meant."""
-    return _block(text)
-
-
-def _block(text: str) -> Block:
     try:
         return parse_block(text, pods=False)
     except CidrError as problem:
         meant = [problem.better] if problem.better else []
         if problem.rule == "host bits":
             meant.append(text.partition("/")[0])
-        raise _usage(problem.reason + (f"; write {' or '.join(meant)}" if meant else "")) from None
+        raise click.UsageError(problem.reason + (f"; write {' or '.join(meant)}" if meant else "")) from None
 
 
 def _address(text: str, family: int) -> Block:
     if "%" in text:
-        raise _usage(f"{text!r} has a zone")
+        raise click.UsageError(f"{text!r} has a zone")
     try:
         return parse_block(f"{text}/{BITS[family]}", pods=False)
     except CidrError as problem:
@@ -78,8 +74,4 @@ def _address(text: str, family: int) -> Block:
         better = problem.better.removesuffix(f"/{BITS[4]}")
         if octet := too_large_octet(text):
             what += f": {octet} is more than 255"
-        raise _usage(f"{text!r} {what}" + (f"; write {better}" if better else "")) from None
-
-
-def _usage(text: str) -> click.UsageError:
-    return click.UsageError(text, click.get_current_context(silent=True))
+        raise click.UsageError(f"{text!r} {what}" + (f"; write {better}" if better else "")) from None

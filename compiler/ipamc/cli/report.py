@@ -22,10 +22,6 @@ _MOST_BYTES = 100 << 20
 """Of all versions of a lock that are read, if they are as large as the last one: a second of work for git."""
 
 
-def _path(context: click.Context, option: click.Parameter, path: str) -> str:
-    return path if path == "-" else writable(context, option, path)
-
-
 @click.command(
     cls=Verb,
     examples=(
@@ -37,7 +33,11 @@ def _path(context: click.Context, option: click.Parameter, path: str) -> str:
     refused="an input or a lock was refused, or an I/O or environment error; the page has the other clusters",
 )
 @clusters_argument
-@write_option("The page. It is replaced as a whole. - is stdout.", required=True, callback=_path)
+@write_option(
+    "The page. It is replaced as a whole. - is stdout.",
+    required=True,
+    callback=lambda _, __, path: path if path == "-" else writable(path),
+)
 @click.option(
     "--history",
     "most",
@@ -51,13 +51,7 @@ def _path(context: click.Context, option: click.Parameter, path: str) -> str:
 @assume_option
 @format_option
 def command(
-    *,
-    clusters: tuple[str, ...],
-    path: str,
-    most: int,
-    at: str | None,
-    assume: Version | None,
-    style: str,
+    *, clusters: tuple[str, ...], path: str, most: int, at: str | None, assume: Version | None, style: str
 ) -> int:
     """Write the address plan as one HTML page: a map of each pool, who has what and why, and its history.
 

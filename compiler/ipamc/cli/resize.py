@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import assume_option, cluster_argument, output_option
-from ipamc.cli.terminal import progress, show, show_json
+from ipamc.cli.terminal import progress, show, show_record
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
@@ -109,6 +108,6 @@ def _print(name: str, looked: Looked, output: str, *, every: bool) -> None:
     if output == "json":
         rows = [report.record(row) for row in looked.rows]
         document = {"version": report.VERSION, "cluster": name, "sources": looked.sources, "nodes": rows}
-        show_json(json.dumps(document, indent=2))
+        show_record(document)
     else:
         show(report.table(looked.rows, every=every))

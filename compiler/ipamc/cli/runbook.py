@@ -129,13 +129,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.workspace.environment import today
 
     if change is None and (nodes or pools or selector or to):
-        raise click.UsageError(
-            "--node, --pool, --selector and --to are for --change", click.get_current_context()
-        )
+        raise click.UsageError("--node, --pool, --selector and --to are for --change")
     if change and base:
-        raise click.UsageError(
-            "--base is for what is under way, --change for what is not: omit one", click.get_current_context()
-        )
+        raise click.UsageError("--base is for what is under way, --change for what is not: omit one")
     (folder,) = find((cluster,))
     cut = Cut(size=wave_size or 0, by=by)
     day = today()
@@ -174,7 +170,7 @@ def _asked(folder: str, day: str, request: Request) -> Runbook:
     try:
         return requested(request, compilation.plan, _commands(inputs, compilation))
     except Unclear as unclear:
-        raise click.UsageError(str(unclear), click.get_current_context()) from None
+        raise click.UsageError(str(unclear)) from None
     except Impossible as impossible:
         raise Refused(locate(impossible.findings, inputs.sources)) from None
 
@@ -183,21 +179,15 @@ def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[R
     """Return the runbooks of what is under way. Raises Refused and Trouble."""
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.runbook.request import under_way
-    from ipamc.workspace.plan_base import cluster_base
+    from ipamc.workspace.plan_base import cluster_base, look
 
     inputs, compilation = _compiled(folder, day)
     plan = compilation.plan
-    before = cluster_base(_base(folder, revision), folder, inputs, compilation)
+    known = _known(folder, revision)
+    source: Source = Disk((folder,)) if known is None else look(known, [folder], []).source
+    before = cluster_base(source, folder, inputs, compilation)
     base = before or empty_base(inputs.name, plan.lock.mode)
     return under_way(base, plan, compare(base, compilation, day), _commands(inputs, compilation), cut)
-
-
-def _base(folder: str, revision: str | None) -> Source:
-    """Return what the cluster has now: a revision, else what was last applied, else the disk."""
-    from ipamc.workspace.plan_base import look
-
-    known = _known(folder, revision)
-    return Disk((folder,)) if known is None else look(known, [folder], []).source
 
 
 def _known(folder: str, revision: str | None) -> str | None:

@@ -6,6 +6,7 @@ space that share an address are refused together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -15,11 +16,12 @@ from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED
-from ipamc.cli.findings import print_findings
+from ipamc.cli.findings import print_findings, tell
 from ipamc.cli.interrupted import Account, accounted, of_compile, of_outcomes
-from ipamc.cli.terminal import progress, say
-from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.cli.terminal import progress
+from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.lock import Consent
+from ipamc.model.wording import typed
 from ipamc.workspace import output
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.held import Held, alone
@@ -32,7 +34,13 @@ from ipamc.workspace.workers import run_all
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
+    from ipamc.model.plan import Plan
     from ipamc.pipeline import Inputs
+    from ipamc.workspace.output import Changes
+
+
+LISTED = 5
+"""How many files are named that are out of date on the disk."""
 
 
 class ClusterRun(Struct, frozen=True, kw_only=True):
@@ -40,7 +48,7 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
 
     folder: str
     today: str
-    consent: Consent
+    consent: Consent = Consent()
     render: bool = True
     """Write `rendered/` too; else only the lock."""
     locked: bool = False
@@ -99,7 +107,6 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 
 
 def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
-    from ipamc.cli import summary
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster
 
@@ -126,9 +133,9 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     files = compilation.files if task.render else None
     changes = output.write(held, lock, files, read) if held else output.compare(task.folder, lock, files)
     if task.check:
-        line = summary.outdated(changes, task.folder, name) if changes else "up to date"
+        line = outdated(changes, task.folder, name) if changes else "up to date"
     else:
-        line = f"{summary.placed(compilation.plan)}; {summary.written(changes)}"
+        line = f"{placed(compilation.plan)}; {written(changes)}"
     steps: tuple[str, ...] = ()
     if task.consent.settle:
         from ipamc.review.runbook.sentences import after_settle
@@ -197,19 +204,59 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     A bug of ipamc in one cluster is told at the end, and decides on the exit code. Beside a document nothing
     else is printed.
     """
-    with accounted(lambda: Account("; ".join(of_outcomes(outcomes)))):
-        return _conclude(outcomes, style)
-
-
-def _conclude(outcomes: Sequence[Outcome], style: str) -> int:
-    from ipamc.report.findings import format_of
     from ipamc.report.findings.content import Failure
 
-    failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
-    print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
-    for outcome in outcomes:
-        if not (outcome.trouble or format_of(style).document):
-            say(f"{outcome.name}: {outcome.line}")
-    if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
-        return BUG
-    return DONE if all(outcome.done for outcome in outcomes) else REFUSED
+    with accounted(lambda: Account("; ".join(of_outcomes(outcomes)))):
+        failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
+        print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
+        for outcome in outcomes:
+            if not outcome.trouble:
+                tell(style, f"{outcome.name}: {outcome.line}")
+        if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
+            return BUG
+        return DONE if all(outcome.done for outcome in outcomes) else REFUSED
+
+
+def placed(plan: Plan) -> str:
+    """Count the nodes, the blocks added (and why) or returned, and the nodes that left or are renumbered."""
+    from ipamc.lock.transitions import renumbered
+    from ipamc.model.plan import Origin, StaleReason
+    from ipamc.review.diff.lock_lines import changes_of
+
+    origins = Counter(plan.origins.values())
+    returned = origins.pop(Origin.RETURNED, 0)
+    origins.pop(Origin.RENUMBER, 0)  # `renumbered` counts their nodes
+    why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))
+    leavers = {stale.node for stale in plan.stale if stale.reason is StaleReason.LEAVER}
+    moved = renumbered(changes_of(plan.lock.written, plan), plan.held)
+    return ", ".join(
+        (
+            count(len(plan.cluster.nodes), "node"),
+            f"{count(origins.total(), 'block')} added{f' ({why})' if why else ''}",
+            f"{returned:,} returned",
+            f"{len(leavers):,} left",
+            f"{len(moved):,} renumbered",
+        )
+    )
+
+
+def written(changes: Changes) -> str:
+    """Say what was written to the disk."""
+    if not changes:
+        return "unchanged"
+    parts = (
+        "lock written" if changes.lock else "",
+        f"{count(len(changes.written), 'file')} written" if changes.written else "",
+        f"{len(changes.removed):,} removed" if changes.removed else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def outdated(changes: Changes, folder: str, name: str) -> str:
+    """Say which files of a cluster are out of date on the disk, and what to run."""
+    paths = [
+        *(["ipam.lock"] if changes.lock else []),
+        *(f"rendered/{path}" for path in (*changes.written, *changes.removed)),
+    ]
+    cluster = name if folder == f"clusters/{name}" else typed(folder)
+    return f"out of date: {names(paths, LISTED)}\n  next: ipamc compile {cluster} && git add {typed(folder)}"

@@ -39,9 +39,7 @@ def command(*, kind: str | None, path: str | None) -> int:
         schemas = {name: text for name, text in schemas.items() if name == kind.lower()}
         if not schemas:
             known = ", ".join(by_kind())
-            raise click.UsageError(
-                f"there is no schema of {kind!r}. There are: {known}", click.get_current_context()
-            )
+            raise click.UsageError(f"there is no schema of {kind!r}. There are: {known}")
     if path is not None:
         for name, text in schemas.items():
             disk.replace(f"{path}/{file_name(name)}", text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ipamc.cli.command import Verb
-from ipamc.cli.findings import Problems, format_option
-from ipamc.cli.future import future_options, tell_future
+from ipamc.cli.findings import Problems, format_option, tell
+from ipamc.cli.future import runway_option, tell_future, what_if_option
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
-from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, say, show, show_csv, show_json
+from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, show, show_csv, show_record
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Version
@@ -105,7 +104,8 @@ STATES = ("held", "pending", "quarantined", "released")
     show_default=True,
     help="What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes alone.",
 )
-@future_options
+@what_if_option
+@runway_option
 @output_option("text", "json", "csv", "prometheus", *ROUTERS)
 @at_option
 @assume_option
@@ -151,7 +151,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     pool of which Cilium's operator gives out blocks, where no CiliumNode shows that the node has it now.
     """
     from ipamc.model.lock import State
-    from ipamc.report.findings import format_of
     from ipamc.report.utilisation import about_started
     from ipamc.review.shown_pools import Choice
 
@@ -180,15 +179,23 @@ def command(  # noqa: PLR0913 - an argument for each option
         lines = show_blocks or choice.of_lines
         pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
         if output == "text":
-            show(_table(pooled, choice, sort, reverse=reverse, ranges=ranges, every=every, blocks=lines))
+            from ipamc.report.show.columns import Screen
+            from ipamc.report.show.text import Look, render
+
+            look = Look(
+                sort=sort, reverse=reverse, ranges=ranges, every=every, blocks=lines, filtered=choice.any
+            )
+            screen = Screen(
+                width=columns(), colour=colour(sys.stdout), blocks=has_blocks(), cuts=is_terminal()
+            )
+            show(render(pooled, look, screen))
         else:
             _write(output, pooled, reading, blocks=lines)
         found = pooled
     missing = reading.missing()
     nothing = [] if found or missing or not choice.of_lines else [reading.nothing()]
     notes = [about_started(cluster.name, cluster.started) for cluster in found if cluster.started]
-    for line in (*missing, *nothing, *notes) if not format_of(style).document else ():
-        say(line)
+    tell(style, *missing, *nothing, *notes)
     return reading.problems.conclude(style, answered=not missing)
 
 
@@ -267,24 +274,6 @@ class _Reading:
         )
 
 
-def _table(
-    found: Sequence[Shown],
-    choice: Choice,
-    sort: str,
-    *,
-    reverse: bool,
-    ranges: bool | None,
-    every: bool,
-    blocks: bool,
-) -> str:
-    from ipamc.report.show.columns import Screen
-    from ipamc.report.show.text import Look, render
-
-    look = Look(sort=sort, reverse=reverse, ranges=ranges, every=every, blocks=blocks, filtered=choice.any)
-    screen = Screen(width=columns(), colour=colour(sys.stdout), blocks=has_blocks(), cuts=is_terminal())
-    return render(found, look, screen)
-
-
 def _write(output: str, found: Sequence[Shown], reading: _Reading, *, blocks: bool) -> None:
     from ipamc.report import utilisation
     from ipamc.report.show import csv, prometheus
@@ -295,7 +284,7 @@ def _write(output: str, found: Sequence[Shown], reading: _Reading, *, blocks: bo
             **reading.source.record(),
             "clusters": list(map(utilisation.record, found)),
         }
-        show_json(json.dumps(body, indent=2))
+        show_record(body)
     elif output == "csv":
         show_csv(csv.blocks(found) if blocks else csv.pools(found))
     else:

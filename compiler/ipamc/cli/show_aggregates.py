@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ipamc.cli.terminal import colour, show, show_json
+from ipamc.cli.terminal import colour, show, show_record
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def write(output: str, found: Sequence[ClusterAggregates], match: str, at: Mappi
 
     if output == "json":
         records = list(map(record, found))
-        show_json(json.dumps({"version": VERSION, **at, "clusters": records}, indent=2))
+        show_record({"version": VERSION, **at, "clusters": records})
     elif output in FORMATS:
         show(FORMATS[output](found, match))
     else:

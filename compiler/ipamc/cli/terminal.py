@@ -1,24 +1,37 @@
-"""What depends on the terminal: colour and progress; and the line for an environment error."""
+"""What depends on the terminal: colour and progress.
+
+The line that shows what a long run is doing now is on stderr alone, and never stays. It is drawn by a thread that
+looks at `Progress` some times a second: the work itself waits for nothing.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TextIO
 
 import click
 
-from ipamc.cli.status_line import Follower, StatusLine
 from ipamc.model.progress import Progress, current, phase, watched
-from ipamc.report.terminal_text import harmless, harmless_json, visible
-from ipamc.workspace.trouble import one_line
+from ipamc.report.terminal_text import harmless, harmless_json, visible, width
+from ipamc.workspace.signals import keep_from_this_thread
 
 LINES = 200
 """Lines of one message; then a number."""
 COLUMNS = 80
 """Of a terminal that does not tell."""
+PATIENCE = 1.0
+"""Seconds of work before anything is shown."""
+TICK = 0.1
+"""Seconds from one look to the next."""
+ROOM = 3
+"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be removed."""
+_ERASE = "\r\x1b[K"
+"""To the first column, and clear to the end of the line: also an echo of what was typed."""
 
 
 def colour(stream: TextIO) -> bool:
@@ -77,17 +90,15 @@ def show_json(text: str) -> None:
     click.echo(harmless_json(text.rstrip("\n")))
 
 
+def show_record(record: Mapping[str, object]) -> None:
+    """Write a value as a JSON document to stdout, as `show_json`."""
+    show_json(json.dumps(record, indent=2))
+
+
 def show_csv(text: str) -> None:
     """Write a CSV document, whose lines end with CR and LF, to stdout. No CI system finds a command in it."""
     _LINE.erase()
     click.echo(harmless(text.replace("\r\n", "\n")).replace("\n", "\r\n"), nl=False)
-
-
-def trouble(problem: BaseException) -> str:
-    """Return the line for an I/O, environment or usage error; "" for others, which are bugs of ipamc."""
-    if isinstance(problem, click.ClickException):
-        return visible(str(problem))
-    return one_line(problem)
 
 
 @contextmanager
@@ -97,7 +108,11 @@ def progress(text: str) -> Iterator[None]:
     Nothing is shown where stderr is no terminal, or a dumb one, and in CI, whose terminals are files.
     """
     here = current() or Progress()
-    shown = _is_watched()
+    shown = (
+        sys.stderr.isatty()
+        and os.environ.get("TERM") != "dumb"
+        and os.environ.get("CI", "").lower() in {"", "0", "false"}
+    )
     here.counts = shown
     with watched(here):
         phase(text)
@@ -111,14 +126,6 @@ def progress(text: str) -> Iterator[None]:
         phase("")
 
 
-def _is_watched() -> bool:
-    return (
-        sys.stderr.isatty()
-        and os.environ.get("TERM") != "dumb"
-        and os.environ.get("CI", "").lower() in {"", "0", "false"}
-    )
-
-
 def _columns(stream: TextIO | None = None) -> int:
     try:
         return os.get_terminal_size((stream or sys.stderr).fileno()).columns or COLUMNS
@@ -128,6 +135,83 @@ def _columns(stream: TextIO | None = None) -> int:
 
 def _write(text: str) -> None:
     click.echo(text, err=True, nl=False, color=True)
+
+
+class StatusLine:
+    """What is on the terminal now. Whoever prints anything else erases it first."""
+
+    def __init__(self, write: Callable[[str], None], columns: Callable[[], int]) -> None:
+        self.write = write
+        self.columns = columns
+        """The width of the terminal: it may change."""
+        self.patient = False
+        """The run has taken PATIENCE already: the next part of its work is shown at once."""
+        self._shown = ""
+        self._guard = threading.Lock()
+
+    def draw(self, text: str) -> None:
+        """Show a line in the place of the one before."""
+        line = fitted(text, self.columns() - ROOM)
+        with self._guard:
+            if line != self._shown:
+                self._write(f"{_ERASE}{line}")
+                self._shown = line
+
+    def erase(self) -> None:
+        """Remove the line, where there is one."""
+        with self._guard:
+            if self._shown:
+                self._write(_ERASE)
+                self._shown = ""
+
+    def _write(self, text: str) -> None:
+        try:
+            self.write(text)
+        except (OSError, ValueError):  # the terminal is gone: the work goes on
+            self._shown = ""
+
+    def follow(self, progress: Progress, wait: Callable[[float], bool]) -> None:
+        """Show what a run is doing until `wait`, which waits so many seconds, tells that it has ended."""
+        if wait(TICK if self.patient else PATIENCE):
+            return
+        self.patient = True
+        while True:
+            self.draw(str(progress))
+            if wait(TICK):
+                break
+        self.erase()
+
+
+class Follower:
+    """A thread that shows what a run is doing."""
+
+    def __init__(self, line: StatusLine, progress: Progress) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(line, progress), daemon=True)
+        self._thread.start()
+
+    def _run(self, line: StatusLine, progress: Progress) -> None:
+        keep_from_this_thread()
+        line.follow(progress, self._ended.wait)
+
+    def end(self) -> None:
+        """Return when the line is gone."""
+        self._ended.set()
+        self._thread.join()
+
+
+def fitted(text: str, columns: int) -> str:
+    """Return text without anything that acts on a terminal, cut to so many columns."""
+    shown = visible(text)
+    if width(shown) <= columns:
+        return shown
+    cells, fits = 0, 0
+    for char in shown:
+        cells += width(char)
+        if cells > columns - 1:
+            break
+        fits += 1
+    return f"{shown[:fits]}…" if columns > 0 else ""
 
 
 _LINE = StatusLine(_write, _columns)

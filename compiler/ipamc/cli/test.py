@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,10 +12,10 @@ from msgspec.structs import replace
 
 from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
-from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.findings import format_option, print_findings, tell
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import assume_option, clusters_argument, jobs_option, output_option
-from ipamc.cli.terminal import colour, progress, say, show, show_json
+from ipamc.cli.terminal import colour, progress, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.report.findings.content import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
@@ -82,7 +81,6 @@ def command(
     """
     from ipamc.cli.runner import compiling, prepare
     from ipamc.report import tests as report
-    from ipamc.report.findings import format_of
     from ipamc.workspace.environment import today
 
     folders, day = find(clusters), today()
@@ -93,7 +91,7 @@ def command(
         done = with_idle(done)
     if output == "json":
         records = [report.record(name_of(outcome.folder), outcome.checked) for outcome in done]
-        show_json(json.dumps({"version": report.VERSION, "clusters": records}, indent=2))
+        show_record({"version": report.VERSION, "clusters": records})
     else:
         paint = colour(sys.stdout)
         show(
@@ -110,9 +108,9 @@ def command(
         [test for outcome in done for test in outcome.checked or ()],
     )
     for outcome in done:
-        if outcome.checked is None and not outcome.problem and not format_of(style).document:
+        if outcome.checked is None and not outcome.problem:
             errors = sum(finding.severity is Severity.ERROR for finding in outcome.findings)
-            say(f"{name_of(outcome.folder)}: not tested: {count(errors, 'error')}")
+            tell(style, f"{name_of(outcome.folder)}: not tested: {count(errors, 'error')}")
     if tell_bugs([(name_of(outcome.folder), outcome.bug) for outcome in done], style):
         return BUG
     return REFUSED if any(map(_refused, done)) else DONE

@@ -5,17 +5,20 @@ click finds the mistake; the sentences are ours, so that these errors look like 
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import PurePath
 
 import click
 
 from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
 from ipamc.cli.words import OPTIONS, VERBS
 from ipamc.model.wording import listing, near, nearest, shown
+from ipamc.workspace.trouble import Trouble
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL).fullmatch
 _NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
@@ -96,7 +99,6 @@ def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
 
 
 def _no_cluster(word: str) -> Iterator[str]:
-    from ipamc.cli.meant import in_locks
     from ipamc.cli.query import is_address
 
     name = shlex.quote(word)
@@ -121,9 +123,11 @@ def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
 
     if is_address(word):
         return "an address and no verb", (f"ipamc which {quoted}",)
-    from ipamc.cli.meant import cluster_of
+    from ipamc.workspace.clusters import known_names
 
-    if cluster := cluster_of(word):
+    names = known_names()
+    parts = reversed(PurePath(word).parts)  # of a file in it, too
+    if cluster := next((part for part in parts if part in names), ""):
         name = shlex.quote(cluster)
         return "a cluster and no verb", (f"ipamc compile {name}", f"ipamc plan {name}", f"ipamc show {name}")
     return "", ()
@@ -255,3 +259,22 @@ def _lower(text: str) -> str:
     head = text.split(" ", 1)[0]
     whole = text[:1].lower() + text[1:] if head.istitle() and head.isalpha() else text
     return whole.removesuffix(".")
+
+
+def in_locks(word: str) -> list[tuple[str, str]]:
+    """Return ("node" or "pool", cluster) for every lock that has a node or a pool of this name."""
+    from ipamc.workspace import disk
+    from ipamc.workspace.clusters import name_of
+
+    found: list[tuple[str, str]] = []
+    try:
+        for folder in disk.clusters():
+            text = disk.read_lock(folder) or b""
+            found += [
+                (kind, name_of(folder))
+                for kind in ("node", "pool")
+                if f'"{kind}":{json.dumps(word)}'.encode() in text
+            ]
+    except (Trouble, OSError):
+        pass
+    return found

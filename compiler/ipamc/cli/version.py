@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import output_option
-from ipamc.cli.terminal import show, show_json
+from ipamc.cli.terminal import show, show_record
 
 VERSION = 1
 """Of the JSON: it grows when a field changes its meaning or is removed."""
@@ -33,29 +31,14 @@ def command(*, output: str, as_json: bool) -> int:
     from ipamc import __version__
     from ipamc.lock.rules import FORMAT
     from ipamc.model.cilium.versions import minors, text
-    from ipamc.workspace import installed
+    from ipamc.workspace.environment import libraries, runtime
 
-    libraries = installed.libraries()
+    parts = {"ipamc": __version__, **runtime()}
     known = [text(minor) for minor in minors()]
     if as_json or output == "json":
-        found = {
-            "version": VERSION,
-            "ipamc": __version__,
-            "python": installed.python(),
-            "platform": installed.machine(),
-            "dependencies": libraries,
-            "cilium": known,
-            "lock": FORMAT,
-        }
-        show_json(json.dumps(found, indent=2))
+        found = {"version": VERSION, **parts, "dependencies": libraries(), "cilium": known, "lock": FORMAT}
+        show_record(found)
         return DONE
-    rows = {
-        "ipamc": __version__,
-        "python": installed.python(),
-        "platform": installed.machine(),
-        **libraries,
-        "cilium": f"{known[0]} to {known[-1]}",
-        "lock": f"format {FORMAT}",
-    }
+    rows = {**parts, **libraries(), "cilium": f"{known[0]} to {known[-1]}", "lock": f"format {FORMAT}"}
     show("".join(f"{name:<16}{value}\n" for name, value in rows.items()))
     return DONE

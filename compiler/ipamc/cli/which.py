@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from ipamc.cli.command import Verb
-from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query
-from ipamc.cli.terminal import progress, say, show, show_json
+from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import State
 from ipamc.workspace.clusters import name_of
@@ -52,7 +51,6 @@ def command(
     pinned. CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.report import holders as report_holders
-    from ipamc.report.findings import format_of
 
     query = parse_query(target)
     search = _Search(query, source_of(clusters, at, assume))
@@ -62,24 +60,18 @@ def command(
         with progress("reading the pools"):
             answers = list(search.unheld())
     if output == "json":
-        show_json(
-            json.dumps(
-                {
-                    "version": report_holders.VERSION,
-                    "asked": target,
-                    **search.source.record(),
-                    "held": held,
-                    **report_holders.records(answers),
-                },
-                indent=2,
-            )
+        show_record(
+            {
+                "version": report_holders.VERSION,
+                "asked": target,
+                **search.source.record(),
+                "held": held,
+                **report_holders.records(answers),
+            }
         )
     elif answers:
         show(report_holders.table(answers))
-    if not held and not format_of(style).document:
-        say(search.not_held(answers))
-    for line in search.notes if not format_of(style).document else ():
-        say(line)
+    tell(style, *([] if held else [search.not_held(answers)]), *search.notes)
     return search.problems.conclude(style, answered=held)
 
 

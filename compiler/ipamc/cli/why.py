@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ipamc.cli.command import Verb
-from ipamc.cli.findings import Problems, format_option
+from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import is_address, node_name
-from ipamc.cli.terminal import progress, say, show, show_json
+from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def command(
     compile --check tells. CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
     from ipamc.report import explanation
-    from ipamc.report.findings import format_of
 
     if is_address(node) and ("/" in node or ":" in node):  # four numbers may be the name of a node
         raise click.UsageError(f"{node!r} is an address and no node: ipamc which {node} tells whose it is")
@@ -66,24 +64,13 @@ def command(
                     texts.append(explanation.text(*found))
                     records.append(explanation.record(*found))
     if output == "json":
-        show_json(
-            json.dumps(
-                {
-                    "version": explanation.VERSION,
-                    "asked": node,
-                    **source.record(),
-                    "clusters": records,
-                },
-                indent=2,
-            )
-        )
+        show_record({"version": explanation.VERSION, "asked": node, **source.record(), "clusters": records})
     else:
         show("\n".join(texts))
-    if not records and not problems and not format_of(style).document:
+    if not records and not problems:
         meant = f"; for an address, ask: ipamc which {node}" if is_address(node) else _meant(source, node)
-        say(
-            f"none of {count(len(source.folders), 'cluster')} knows {node}: it is in no inventory, in no line of a lock, and not pinned{meant}"
-        )
+        where = f"none of {count(len(source.folders), 'cluster')} knows {node}"
+        tell(style, f"{where}: it is in no inventory, in no line of a lock, and not pinned{meant}")
     return problems.conclude(style, answered=bool(records))
 
 

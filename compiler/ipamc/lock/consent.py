@@ -84,7 +84,12 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
         found += refused
         if not refused:
             freed = {line.block for line in chosen if line not in held}
-            lines = tuple(_released(line) if line.block in freed else line for line in lines)
+            lines = tuple(
+                Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
+                if line.block in freed
+                else line
+                for line in lines
+            )
     shards = lock.shards
     if consent.reshard:
         shards = max(shards, first_shards(len(cluster.nodes), cluster.shard_size))
@@ -120,10 +125,6 @@ def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
 def _left(line: Line, scope: Scope, present: frozenset[str]) -> bool:
     """Return whether the node of a held line has left, and is itself named: it need not be quarantined first."""
     return line.node not in present and scope.cidr in {None, line.block}
-
-
-def _released(line: Line) -> Line:
-    return Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
 
 
 def rename_refused(

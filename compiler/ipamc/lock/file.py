@@ -242,17 +242,11 @@ def _header_problem(row: bytes) -> str:
         return "a byte order mark, which an editor wrote before the header line"
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
-    if not _is_utf8(row):
-        return "not UTF-8 text"
-    return "the header is not readable"
-
-
-def _is_utf8(row: bytes) -> bool:
     try:
         row.decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        return "not UTF-8 text"
+    return "the header is not readable"
 
 
 def _check_header(

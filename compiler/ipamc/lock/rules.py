@@ -171,6 +171,11 @@ def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnosti
     )
 
 
+def _written(numbered: tuple[int, Line], path: str, rows: list[bytes]) -> Span:
+    number, line = numbered
+    return row_at(path, number, rows[number - 1], str(line.block))
+
+
 def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes]) -> Iterator[Diagnostic]:
     """IPC0407: no two lines of the lock share an address.
 
@@ -183,17 +188,13 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
     the other is placed again. REV is the other branch, or HEAD where the merge is committed already. `ipamc
     init CLUSTER` sets up the merge driver.
     """
-    for (outer_number, outer), (number, line) in overlaps(lines, lambda numbered: numbered[1].block):
+    for around, inside in overlaps(lines, lambda numbered: numbered[1].block):
+        outer, line = around[1], inside[1]
         yield error(
             "IPC0407",
-            row_at(path, number, rows[number - 1], str(line.block)),
+            _written(inside, path, rows),
             f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}",
-            also=[
-                Related(
-                    row_at(path, outer_number, rows[outer_number - 1], str(outer.block)),
-                    f"{outer.block} is here",
-                )
-            ],
+            also=[Related(_written(around, path, rows), f"{outer.block} is here")],
             help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
         )
 
@@ -221,14 +222,9 @@ def two_held(
         if before[1] is not line:
             yield error(
                 "IPC0408",
-                row_at(path, number, rows[number - 1], str(line.block)),
+                _written((number, line), path, rows),
                 f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and {line.block}",
-                also=[
-                    Related(
-                        row_at(path, before[0], rows[before[0] - 1], str(before[1].block)),
-                        f"{before[1].block} is here",
-                    )
-                ],
+                also=[Related(_written(before, path, rows), f"{before[1].block} is here")],
                 help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
             )
 

@@ -117,10 +117,6 @@ class Transition(Struct, frozen=True, kw_only=True):
         return replace(line, pool=now.pool).key(one_block=one_block)
 
 
-def _nobody(line: Line, over: Sequence[Line]) -> bool:  # noqa: ARG001 - as an operator that gives nothing
-    return False
-
-
 class Days(Struct, frozen=True, kw_only=True):
     """What is known of days, ISO 8601 in UTC."""
 
@@ -143,7 +139,7 @@ class Known(Struct, frozen=True, kw_only=True):
     days: Days = Days()
     operator_pools: Collection[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out."""
-    followed: Callable[[Line, Sequence[Line]], bool] = _nobody
+    followed: Callable[[Line, Sequence[Line]], bool] = lambda line, over: False  # noqa: ARG005 - as an operator that gives nothing
     """Whether the operator took a block from its node, or gave its addresses to these lines."""
 
 

@@ -82,11 +82,7 @@ def _without_line(cluster: Cluster) -> Iterator[Block]:
 
 
 def _pool_use(
-    pool: Pool,
-    part: PoolFamily,
-    lock: Lock,
-    without_line: Sequence[Block],
-    excluded: Sequence[Block],
+    pool: Pool, part: PoolFamily, lock: Lock, without_line: Sequence[Block], excluded: Sequence[Block]
 ) -> PoolUse:
     reserved = outermost(cidr.block for cidr in pool.reserved)
     pins = outermost(pin.block for pinned in pool.pins.values() for pin in pinned)

@@ -1,7 +1,7 @@
-"""Dumps from the disk and from stdin, also with gzip or as a zip, such as that of cilium-sysdump, in pieces.
+"""Dumps and tables from the disk and from stdin; a dump also with gzip or as a zip, such as that of cilium-sysdump.
 
 The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip is
-unpacked to the disk, and nothing is read without a limit.
+unpacked to the disk, and nothing is read without a limit. Dumps are read in pieces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
@@ -23,6 +23,9 @@ from ipamc.model.progress import reached, reading
 from ipamc.read.dump.read import Source, read_dump
 from ipamc.read.dump.rules import DUMP
 from ipamc.workspace.trouble import Misnamed, Trouble
+
+if TYPE_CHECKING:
+    from ipamc.read.table.csv_table import Table, Wanted
 
 STDIN = "-"
 LARGEST = 8 << 30
@@ -49,6 +52,8 @@ _NAMED = re.compile(
 _OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match
 """or it is JSON of this kind."""
 _PEEK = 1 << 20
+_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How files of Excel and LibreOffice begin, new and old."""
 
 
 def load_dump(
@@ -61,6 +66,24 @@ def load_dump(
     OSError for what cannot be read.
     """
     return read_dump(_sources(files), nodes=nodes, pods=pods)
+
+
+def load_table(path: str, wanted: Wanted) -> Table:
+    """Read the columns that are wanted of a CSV file; `-` is stdin. Raises Refused, OSError, and Trouble for a spreadsheet.
+
+    Nothing is read far beyond the largest table: its size is a finding.
+    """
+    from ipamc.read.table.csv_table import LARGEST, read_table
+
+    if path == STDIN:
+        return read_table("<stdin>", sys.stdin.buffer.read(LARGEST + 1), wanted)
+    with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
+        data = file.read(LARGEST + 1)
+    if data.startswith(_SHEETS):
+        raise Trouble(
+            f"{path} is a spreadsheet, and no CSV: save its sheet as {PurePath(path).with_suffix('.csv')}, and name that file"
+        )
+    return read_table(path, data, wanted)
 
 
 def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:

@@ -1,4 +1,4 @@
-"""Environment variables and the clock, where they are data."""
+"""Environment variables, the clock, and what ipamc runs with, where they are data."""
 
 from __future__ import annotations
 
@@ -66,3 +66,23 @@ def command(name: str, default: str) -> list[str]:
     if found is None:
         raise Trouble(f"there is no {words[0]} here: install it, or name it in ${name}")
     return [found, *words[1:]]
+
+
+def runtime() -> dict[str, str]:
+    """Return the implementation and version of Python, and the system, its release and its architecture."""
+    import platform
+
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return {"python": python, "platform": platform.platform()}
+
+
+def libraries() -> dict[str, str]:
+    """Return the version of each library that ipamc needs, by name in order; "" for one that is not installed."""
+    from importlib.metadata import PackageNotFoundError, distributions, requires
+
+    try:
+        needed = requires("ipamc") or []
+    except PackageNotFoundError:
+        return {}
+    names = {match[0] for line in needed if "extra ==" not in line and (match := re.match(r"[\w.-]+", line))}
+    return {name: next((each.version for each in distributions(name=name)), "") for name in sorted(names)}

@@ -69,10 +69,8 @@ class Runs(msgspec.Struct):
     workflow_runs: list[Run]
 
 
-class Nowhere(Struct, frozen=True, kw_only=True):
+class Nowhere(Exception):  # noqa: N818 - a fact; its text says why
     """There is no merge request or pull request here, or no token."""
-
-    reason: str
 
 
 class Forge(Struct, frozen=True, kw_only=True):
@@ -139,18 +137,25 @@ class Forge(Struct, frozen=True, kw_only=True):
                 return
 
 
-def forge_of_this_job() -> Forge | Nowhere:
+def on_github() -> bool:
+    """Tell whether this is a job of GitHub; else it is one of GitLab. Raises Nowhere where it is neither."""
+    if variable("GITHUB_ACTIONS") == "true":
+        return True
+    if variable("GITLAB_CI") == "true":
+        return False
+    raise Nowhere("this is not a job of GitHub or GitLab")
+
+
+def forge_of_this_job() -> Forge:
     """Return the forge on which this job runs, from the variables that it sets.
 
-    Raises Trouble where one of them is not what a forge sets.
+    Raises Nowhere, and Trouble where one of them is not what a forge sets.
     """
-    if variable("GITHUB_ACTIONS") == "true":
+    if on_github():
         number = re.fullmatch(r"refs/pull/([0-9]+)/\w+", variable("GITHUB_REF"))
         if not number:
-            return Nowhere(reason="this is not a merge request or pull request")
+            raise Nowhere("this is not a merge request or pull request")
         api = github_api()
-        if isinstance(api, Nowhere):
-            return api
         path = f"/repos/{path_of('GITHUB_REPOSITORY')}/issues"
         return Forge(
             api=api,
@@ -160,18 +165,14 @@ def forge_of_this_job() -> Forge | Nowhere:
             page=100,
             github=True,
         )
-    if variable("GITLAB_CI") == "true":
-        if not variable("CI_MERGE_REQUEST_IID"):
-            return Nowhere(reason="this is not a merge request or pull request")
-        api = gitlab_api()
-        if isinstance(api, Nowhere):
-            return api
-        path = f"/projects/{path_of('CI_PROJECT_ID')}/merge_requests/{path_of('CI_MERGE_REQUEST_IID')}/notes"
-        return Forge(api=api, notes=path, note=path, update="PUT", page=10)
-    return Nowhere(reason="this is not a job of GitHub or GitLab")
+    if not variable("CI_MERGE_REQUEST_IID"):
+        raise Nowhere("this is not a merge request or pull request")
+    api = gitlab_api()
+    path = f"/projects/{path_of('CI_PROJECT_ID')}/merge_requests/{path_of('CI_MERGE_REQUEST_IID')}/notes"
+    return Forge(api=api, notes=path, note=path, update="PUT", page=10)
 
 
-def last_success() -> str | Nowhere:
+def last_success() -> str:
     """Return the commit of the last successful pipeline of this branch that a push started.
 
     What such a pipeline was to apply is applied: it fails where one cluster does. GitHub needs GITHUB_TOKEN
@@ -180,43 +181,37 @@ def last_success() -> str | Nowhere:
     """
     if variable("GITHUB_ACTIONS") == "true":
         api = github_api()
-        if isinstance(api, Nowhere):
-            return api
         file = re.search(r"/([^/@]+\.ya?ml)@", variable("GITHUB_WORKFLOW_REF"))
         branch = variable("GITHUB_REF_NAME")
         if not branch or not file:
-            return Nowhere(reason="this is not a job of a branch")
+            raise Nowhere("this is not a job of a branch")
         path = f"/repos/{path_of('GITHUB_REPOSITORY')}/actions/workflows/{urllib.parse.quote(file[1])}/runs"
         found = api.ask(
             "GET", f"{path}?{query(branch=branch, event='push', status='success')}", Runs
         ).workflow_runs
-    elif variable("GITLAB_CI") == "true":
+    else:
         api = gitlab_api()
-        if isinstance(api, Nowhere):
-            return api
         branch = variable("CI_COMMIT_BRANCH")
         if not branch:
-            return Nowhere(reason="this is not a job of a branch")
+            raise Nowhere("this is not a job of a branch")
         asked = query(ref=branch, source="push", status="success", order_by="id", sort="desc")
         found = api.ask("GET", f"/projects/{path_of('CI_PROJECT_ID')}/pipelines?{asked}", list[Run])
-    else:
-        return Nowhere(reason="this is not a job of GitHub or GitLab")
     commit = found[0].sha or found[0].head_sha if found else ""
-    return commit or Nowhere(reason=f"no pipeline of {branch} was successful yet")
+    if not commit:
+        raise Nowhere(f"no pipeline of {branch} was successful yet")
+    return commit
 
 
-def push_credentials() -> Credentials | Nowhere:
-    """Return the token with which this job may push, perhaps; Nowhere without one."""
-    if variable("GITHUB_ACTIONS") == "true":
+def push_credentials() -> Credentials:
+    """Return the token with which this job may push, perhaps. Raises Nowhere without one."""
+    if on_github():
         names = {"IPAMC_TOKEN": "x-access-token", "GITHUB_TOKEN": "x-access-token"}
-    elif variable("GITLAB_CI") == "true":
-        names = {"IPAMC_TOKEN": "ipamc", "CI_JOB_TOKEN": "gitlab-ci-token"}
     else:
-        return Nowhere(reason="this is not a job of GitHub or GitLab")
+        names = {"IPAMC_TOKEN": "ipamc", "CI_JOB_TOKEN": "gitlab-ci-token"}
     for name, user in names.items():
         if token := variable(name):
             return Credentials(user=user, token=checked_token(name, token))
-    return Nowhere(reason=f"there is no {' and no '.join(names)}")
+    raise Nowhere(f"there is no {' and no '.join(names)}")
 
 
 def query(**fields: str) -> str:
@@ -224,10 +219,10 @@ def query(**fields: str) -> str:
     return urllib.parse.urlencode(fields if "per_page" in fields else {**fields, "per_page": "1"})
 
 
-def github_api(name: str = "GITHUB_TOKEN") -> Api | Nowhere:
-    """Return GitHub's API, with the token of a variable; Nowhere without one."""
+def github_api(name: str = "GITHUB_TOKEN") -> Api:
+    """Return GitHub's API, with the token of a variable. Raises Nowhere without one."""
     if not (token := variable(name)):
-        return Nowhere(reason=f"there is no {name}")
+        raise Nowhere(f"there is no {name}")
     return Api(
         url=api_url("GITHUB_API_URL", variable("GITHUB_API_URL")),
         token=checked_token(name, token),
@@ -237,10 +232,10 @@ def github_api(name: str = "GITHUB_TOKEN") -> Api | Nowhere:
     )
 
 
-def gitlab_api() -> Api | Nowhere:
-    """Return GitLab's API; Nowhere without a token."""
+def gitlab_api() -> Api:
+    """Return GitLab's API. Raises Nowhere without a token."""
     if not (token := variable("IPAMC_TOKEN")):
-        return Nowhere(reason="there is no IPAMC_TOKEN")
+        raise Nowhere("there is no IPAMC_TOKEN")
     return Api(
         url=api_url("CI_API_V4_URL", variable("CI_API_V4_URL")),
         token=checked_token("IPAMC_TOKEN", token),

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
 
 from ipamc.workspace.environment import variable
-from ipamc.workspace.forge import Nowhere, github_api, gitlab_api, path_of, query
+from ipamc.workspace.forge import github_api, gitlab_api, on_github, path_of, query
 from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import Api
 
@@ -40,34 +40,6 @@ class Request(Struct, frozen=True, kw_only=True):
     """GitHub's id for its GraphQL API."""
     pipeline: int = 0
     """GitLab's pipeline for what the branch had when the request was found; 0: none, or it has the same now."""
-
-
-class Requests(Protocol):
-    """The requests of one branch into another, on one forge. Methods raise Trouble where the forge refuses."""
-
-    def find(self) -> Request | None:
-        """Return the open request; None without one."""
-
-    def was_closed(self, commit: str) -> bool:
-        """Tell whether somebody closed the last request, unmerged, when its branch named this commit."""
-
-    def create(self, title: str, body: str) -> Request:
-        """Open a request."""
-
-    def update(self, request: Request, title: str, body: str) -> None:
-        """Replace title and text."""
-
-    def label(self, request: Request, *, wanted: bool) -> None:
-        """Add or remove LABEL."""
-
-    def merge_when_checked(self, request: Request, commit: str) -> None:
-        """Let it merge by itself. Raises Trouble with the reason where that is not possible here."""
-
-    def stop(self, request: Request) -> None:
-        """Let it no longer merge by itself."""
-
-    def close(self, request: Request) -> None:
-        """Close it unmerged."""
 
 
 class _Repository(msgspec.Struct):
@@ -312,18 +284,15 @@ def _merge(found: _Merge) -> Request:
     )
 
 
-def requests_of_this_job(branch: str, target: str) -> Requests | Nowhere:
-    """Return the requests of the forge on which this job runs; Nowhere outside of one, or without a token."""
-    if variable("GITHUB_ACTIONS") == "true":
+Requests = GitHub | GitLab
+"""The requests of one branch into another, on one forge. Methods raise Trouble where the forge refuses."""
+
+
+def requests_of_this_job(branch: str, target: str) -> Requests:
+    """Return the requests of the forge on which this job runs. Raises Nowhere outside of one, or without a token."""
+    if on_github():
         own = not variable("IPAMC_TOKEN")
         api = github_api("GITHUB_TOKEN" if own else "IPAMC_TOKEN")
-        if isinstance(api, Nowhere):
-            return api
         repository = path_of("GITHUB_REPOSITORY")
         return GitHub(api=api, repository=repository, branch=branch, target=target, own_token=own)
-    if variable("GITLAB_CI") == "true":
-        api = gitlab_api()
-        if isinstance(api, Nowhere):
-            return api
-        return GitLab(api=api, project=path_of("CI_PROJECT_ID"), branch=branch, target=target)
-    return Nowhere(reason="this is not a job of GitHub or GitLab")
+    return GitLab(api=gitlab_api(), project=path_of("CI_PROJECT_ID"), branch=branch, target=target)

@@ -16,12 +16,8 @@ from ipamc.workspace.trouble import Trouble
 APPLIED = "refs/ipamc/applied/"
 """Before the name of a cluster: the ref of the commit that was applied to it last, and completely."""
 
+root = git_run.top_of
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?").fullmatch
-
-
-def root(folder: str) -> str | None:
-    """Return the top folder of the work tree that a folder is in; None outside of one."""
-    return git_run.top_of(folder)
 
 
 def configure(folder: str, settings: Mapping[str, str]) -> list[str]:

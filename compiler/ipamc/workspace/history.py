@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.clusters_folder import clusters_folder, folder_of
-from ipamc.workspace.revision import below, folders_at, top_of, unknown
+from ipamc.workspace.revision import below, folders_at, unknown
 from ipamc.workspace.source import Commit
 from ipamc.workspace.trouble import Misnamed, Trouble
 
@@ -30,9 +30,9 @@ def look_back(at: str, clusters: Sequence[str]) -> Commit:
     Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out
     where git cannot tell, Misnamed for a date or a cluster that does not exist.
     """
-    top = top_of(clusters)
+    start = next((folder for folder in clusters if disk.is_folder(folder)), ".")
+    top = git.root(start)
     if top is None:
-        start = next((folder for folder in clusters if disk.is_folder(folder)), ".")
         raise Trouble(
             f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, and git; omit it for the disk, or begin one: git init && git add --all && git commit --message start"
         )

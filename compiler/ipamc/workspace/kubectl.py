@@ -114,17 +114,7 @@ class Kube(Struct, frozen=True, kw_only=True):
 
     def _one(self, namespace: str, kind: str, name: str, shape: Any) -> dict[str, Any] | None:
         what = f"{kind} {name} in {namespace}"
-        text = self.read(
-            what,
-            "get",
-            kind,
-            name,
-            "-n",
-            namespace,
-            "--ignore-not-found",
-            "-o",
-            "json",
-        )
+        text = self.read(what, "get", kind, name, "-n", namespace, "--ignore-not-found", "-o", "json")
         found: dict[str, Any] | None = decoded(what, text, shape) if text.strip() else None
         return found
 

@@ -44,7 +44,11 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
         raise Trouble("this is no git repository, and --base needs one: omit it to compare with the disk")
     commit = git.commit(top, revision)
     if commit is None:
-        raise _shallow(revision) if git.is_shallow(top) else unknown(top, revision)
+        if git.is_shallow(top):
+            raise Trouble(
+                f"this clone is shallow and has no {revision!r}: git fetch --unshallow, or git fetch origin with the branch, and compare again"
+            )
+        raise unknown(top, revision)
     where = below(top, clusters_folder()) if is_below(top, clusters_folder()) else None
     there = git_tree.folders(top, commit, where) if where is not None else []
     gone = [
@@ -75,12 +79,6 @@ def _held_now(folder: str) -> set[tuple[str, str]]:
     except (Trouble, OSError):
         return set()
     return _holds(parse(text, "")[0] if text else None)
-
-
-def _shallow(revision: str) -> Trouble:
-    return Trouble(
-        f"this clone is shallow and has no {revision!r}: git fetch --unshallow, or git fetch origin with the branch, and compare again"
-    )
 
 
 def _holds(lock: Lock | None) -> set[tuple[str, str]]:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
 from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.trouble import Trouble
-
-
-def top_of(folders: Iterable[str]) -> str | None:
-    """Return the top folder of a repository; None outside of one.
-
-    It is that of the first of these folders that exists, else that of the working directory.
-    """
-    start = next((folder for folder in folders if disk.is_folder(folder)), ".")
-    return git.root(start)
 
 
 def known(folder: str, revision: str) -> str:
@@ -85,3 +75,38 @@ def folders_at(top: str, commit: str, path: str) -> tuple[str, ...]:
     A commit never changes, so git is asked once.
     """
     return tuple(git_tree.folders(top, commit, path))
+
+
+class Rooted:
+    """Paths below the root of the repository that we are in.
+
+    A path outside of it is below the root of its own repository, or else below the working directory.
+    """
+
+    def __init__(self) -> None:
+        here = _root(".")
+        self._roots = [here] if here else []
+        self._folders: dict[Path, Path] = {}
+
+    def path(self, text: str) -> str:
+        """Return a path below its root, with forward slashes; outside of all roots, the absolute path."""
+        _, colon, below = text.partition(":")
+        if colon and not Path(text).exists():  # REVISION:PATH, which is below the root already
+            return below
+        folder, name = Path(text).parent, Path(text).name
+        if folder not in self._folders:
+            self._folders[folder] = self._below(folder.resolve())
+        return (self._folders[folder] / name).as_posix()
+
+    def _below(self, folder: Path) -> Path:
+        if not any(folder.is_relative_to(root) for root in self._roots) and (root := _root(str(folder))):
+            self._roots.append(root)
+        return next(
+            (folder.relative_to(root) for root in (*self._roots, Path.cwd()) if folder.is_relative_to(root)),
+            folder,
+        )
+
+
+def _root(folder: str) -> Path | None:
+    top = git.root(folder)
+    return Path(top).resolve() if top else None

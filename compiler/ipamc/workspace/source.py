@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,50 +31,11 @@ class LockFile(Struct, frozen=True, kw_only=True):
     """None: there is no lock."""
 
 
-class Source(Protocol):
-    """Where clusters are read.
-
-    Nothing is read before it is asked for. A commit keeps the files of the cluster that was read last, and
-    the locks.
-    """
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """The clusters' folders as the user would type them, in order of name."""
-
-    def has(self, folder: str) -> bool:
-        """Tell whether there is such a cluster."""
-
-    def lock(self, folder: str) -> LockFile:
-        """Read a cluster's lock, and nothing else of it."""
-
-    def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
-        """Read everything that a compile of a cluster depends on but consent and day.
-
-        Not `rendered`: no file below `rendered/`, for who asks about pools and lock alone. Raises Refused for
-        files that are no inputs, Trouble, OSError.
-        """
-
-    def rendered(self, folder: str) -> Mapping[str, bytes]:
-        """Read what ipamc wrote below a cluster's `rendered/`, by path below it."""
-
-    def beside(self, files: Mapping[str, bytes]) -> Source:
-        """Return the same source for a cluster of which the caller has files, by path below its folder.
-
-        Those that are the same there need not be read.
-        """
-
-    def day(self) -> str:
-        """Return the day of this moment, ISO 8601 in UTC."""
-
-    def record(self) -> Mapping[str, Mapping[str, str]]:
-        """Return what JSON output says about this moment; nothing for the disk."""
-
-
 class Disk(Struct, frozen=True):
     """The clusters as they are on the disk."""
 
     folders: tuple[str, ...] = ()
+    """As the user would type them, in order of name; of a commit those that it has."""
     assume: Version | None = None
     """What a newer Cilium than the known ones is taken for."""
 
@@ -87,7 +48,11 @@ class Disk(Struct, frozen=True):
         return LockFile(path=disk.lock_path(folder), text=disk.read_lock(folder))
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
-        """Read a cluster's inputs and lock. Raises Refused, Trouble, OSError."""
+        """Read everything that a compile of a cluster depends on but consent and day.
+
+        Not `rendered`: no file below `rendered/`, for who asks about pools and lock alone. Raises Refused for
+        files that are no inputs, Trouble, OSError.
+        """
         from ipamc.model.diagnostics import Refused
         from ipamc.pipeline import Inputs
 
@@ -150,13 +115,13 @@ class Disk(Struct, frozen=True):
         return self
 
     def day(self) -> str:
-        """Return today."""
+        """Return today, as the day of this moment: ISO 8601 in UTC."""
         from ipamc.workspace.environment import today
 
         return today()
 
     def record(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing."""
+        """Return what JSON output says about this moment: nothing."""
         return {}
 
 
@@ -188,7 +153,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
         Raises Trouble where its folder is in no repository, or in another one.
         """
-        return bool(_files(self.top, self.commit, self._path(folder), self.known))
+        return bool(_files(self.top, self.commit, _below(self.top, folder), self.known))
 
     def lock(self, folder: str) -> LockFile:
         """Read a cluster's lock; with the first one, all locks of `folders`, in one process of git."""
@@ -200,7 +165,7 @@ class Commit(Struct, frozen=True, kw_only=True):
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
         from ipamc.pipeline import Inputs
 
-        path = self._path(folder)
+        path = _below(self.top, folder)
         files = _files(self.top, self.commit, path, self.known, rendered=rendered)
         if disk.LOCK not in files and not rendered:
             # Whether something is rendered tells a lock that was lost from one that never was.
@@ -229,11 +194,14 @@ class Commit(Struct, frozen=True, kw_only=True):
     def rendered(self, folder: str) -> Mapping[str, bytes]:
         """Return the files below a cluster's `rendered/`."""
         within = f"{disk.RENDERED}/"
-        files = _files(self.top, self.commit, self._path(folder), self.known)
+        files = _files(self.top, self.commit, _below(self.top, folder), self.known)
         return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
 
     def beside(self, files: Mapping[str, bytes]) -> Commit:
-        """Return the same commit; a file with the bytes of its object is not read by git."""
+        """Return the same commit for a cluster of which the caller has files, by path below its folder.
+
+        A file with the bytes of its object is not read by git.
+        """
         return replace(self, known=Known(files))
 
     def day(self) -> str:
@@ -249,8 +217,10 @@ class Commit(Struct, frozen=True, kw_only=True):
         """Return the commit that was read, under the key `at`."""
         return {"at": {"revision": self.revision, "commit": self.commit}}
 
-    def _path(self, folder: str) -> str:
-        return _below(self.top, folder)
+
+Source = Disk | Commit
+"""Where clusters are read. Nothing is read before it is asked for. A commit keeps the files of the cluster that was read
+last, and the locks."""
 
 
 def _below(top: str, folder: str) -> str:
@@ -307,9 +277,7 @@ def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
 
 def _is_read(path: str) -> bool:
     """Tell whether a file is an input, the lock or rendered, by its path below the cluster's folder."""
-    parts = PurePosixPath(path).parts
-    rendered = parts[0] == disk.RENDERED
-    return path == disk.LOCK or rendered or _is_source(path)
+    return PurePosixPath(path).parts[0] == disk.RENDERED or _is_not_rendered(path)
 
 
 def _is_not_rendered(path: str) -> bool:

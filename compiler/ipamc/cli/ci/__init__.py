@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from ipamc.cli.command import Lazy, write_exits
+from ipamc.cli.command import Lazy
 
 STEPS = {
     "gitlab": ("ci.pipelines", "Write .gitlab-ci.yml."),
@@ -30,26 +30,17 @@ class Steps(Lazy):
     """The steps."""
 
     lines = {name: line for name, (_, line) in STEPS.items()}  # noqa: RUF012 - never written to
+    examples = (
+        ("ipamc ci gitlab", "write .gitlab-ci.yml, unless it is a file that ipamc did not write"),
+        ("ipamc ci github --write -", "print the workflow"),
+        ("ipamc ci matrix --output names --base origin/main", "the clusters that this branch changes"),
+        ("ipamc ci apply lab", "what a pipeline does after the merge"),
+    )
+    exits = ("done", "refused, or an I/O or environment error")
 
     def where(self, name: str) -> tuple[str, str]:
         """Return a step's module and its name there."""
         return STEPS[name][0], name
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write examples and exit codes."""
-        with formatter.section("Examples"):
-            formatter.write_dl(
-                [
-                    ("ipamc ci gitlab", "write .gitlab-ci.yml, unless it is a file that ipamc did not write"),
-                    ("ipamc ci github --write -", "print the workflow"),
-                    (
-                        "ipamc ci matrix --output names --base origin/main",
-                        "the clusters that this branch changes",
-                    ),
-                    ("ipamc ci apply lab", "what a pipeline does after the merge"),
-                ]
-            )
-        write_exits(formatter, "done", "refused, or an I/O or environment error")
 
 
 @click.group(cls=Steps)

@@ -10,6 +10,7 @@ import click
 from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
@@ -42,12 +43,7 @@ if TYPE_CHECKING:
     metavar="URL",
     help="The repository that has the refs: a URL of https without a user, or the absolute path of a folder.",
 )
-@click.option(
-    "--trunk",
-    default="",
-    metavar="REV",
-    help="Skip clusters that are newer in this revision than in HEAD.",
-)
+@trunk_option
 def applied(*, folder: str, url: str, trunk: str) -> int:
     """Let refs/ipamc/applied/CLUSTER name HEAD, for each cluster that was applied completely.
 
@@ -84,15 +80,12 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     if not complete:
         say("no cluster was applied completely: no ref is moved")
         return DONE
-    credentials = None if is_local(url) else push_credentials()
-    if isinstance(credentials, Nowhere):
-        say(f"skipped: {credentials.reason}; an audit works without these refs")
-        return DONE
     try:
+        credentials = None if is_local(url) else push_credentials()
         with remote(".", url, credentials) as there:
             moves = list(_moves(there, complete, head))
             stayed = there.push(moves) if moves else {}
-    except MayNotPush as problem:
+    except (MayNotPush, Nowhere) as problem:
         say(f"skipped: {problem}; an audit works without these refs")
         return DONE
     for move in moves:

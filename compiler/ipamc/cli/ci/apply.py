@@ -17,6 +17,7 @@ from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings
 from ipamc.cli.interrupted import accounted, of_apply
+from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused
 from ipamc.read.parts import is_part
@@ -71,12 +72,7 @@ class Seconds(click.FloatRange):
     metavar="SECONDS",
     help="How long to wait for Cilium's CRDs.",
 )
-@click.option(
-    "--trunk",
-    default="",
-    metavar="REV",
-    help="Skip clusters that are newer in this revision than in HEAD.",
-)
+@trunk_option
 @click.option("--repair", is_flag=True, help="Apply only objects that are missing in the cluster or differ.")
 @click.option(
     "--prune", is_flag=True, help="Delete objects of ipamc that left the tree and that nothing uses."
@@ -123,8 +119,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
             require_top()
         if not known or (part and not is_part(part)):
             raise click.UsageError(
-                f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000",
-                click.get_current_context(),
+                f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000"
             )
         wanted.setdefault(name, []).append(part)
     sent: dict[str, bool] = {}

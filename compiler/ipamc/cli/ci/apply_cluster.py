@@ -23,16 +23,7 @@ from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
 from ipamc.review.live.config import Difference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
-from ipamc.review.live.objects import (
-    CILIUM_NODE,
-    NODE,
-    Object,
-    allocated,
-    cidrs,
-    name_of,
-    over,
-    parsed,
-)
+from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
 from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
 from ipamc.workspace.complete import given as given_by_lock

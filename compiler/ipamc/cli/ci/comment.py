@@ -40,9 +40,10 @@ def comment(*, file: str) -> int:
     text = found.decode("utf-8", "replace")
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n\n… and {len(text) - LONGEST:,} more characters: see the log of the job.\n"
-    forge = forge_of_this_job()
-    if isinstance(forge, Nowhere):
-        say(f"no comment posted: {forge.reason}")
+    try:
+        forge = forge_of_this_job()
+    except Nowhere as problem:
+        say(f"no comment posted: {problem}")
         return DONE
     try:
         me = forge.me()

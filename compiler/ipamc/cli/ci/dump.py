@@ -17,10 +17,7 @@ from ipamc.workspace.clusters_folder import folder_of
     former=FORMER,
     examples=(
         ("ipamc ci dump lab --write lab.json", "what 'ipamc audit lab lab.json' reads"),
-        (
-            "ipamc ci dump lab --for refresh | ipamc import lab --refresh -",
-            "bring the inventory up to date",
-        ),
+        ("ipamc ci dump lab --for refresh | ipamc import lab --refresh -", "bring the inventory up to date"),
     ),
     refused="the cluster cannot be read, or an I/O or environment error; nothing is written",
 )
@@ -49,9 +46,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
 
     folder = folder_of(cluster)
     if not is_name(cluster) or not disk.is_folder(folder):
-        raise click.UsageError(
-            f"there is no cluster {cluster!r} below clusters/", click.get_current_context()
-        )
+        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
     namespace = manifests(folder).flags.namespace
     wanted = dumped(job, namespace)
     data, missing = read(Kube(context=cluster), wanted, {"kube-system", namespace})

@@ -88,10 +88,7 @@ def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, pat
     200 for GitLab; where there are more clusters, several share a job.
     """
     if output == "gitlab" and stage == "refresh":
-        raise click.UsageError(
-            "GitLab's child pipeline repairs and refreshes: --stage repair --refresh",
-            click.get_current_context(),
-        )
+        raise click.UsageError("GitLab's child pipeline repairs and refreshes: --stage repair --refresh")
     apply = stage != "compile"
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
@@ -186,8 +183,6 @@ def _last_success() -> tuple[str, str]:
 
     try:
         found = last_success()
-    except Trouble as problem:
+    except (Nowhere, Trouble) as problem:
         return "", str(problem)
-    if isinstance(found, Nowhere):
-        return "", found.reason
     return found, f"git does not have its commit {found[:12]} here"

@@ -19,10 +19,7 @@ from ipamc.workspace.trouble import Trouble
 @click.command(
     cls=Verb,
     examples=(
-        (
-            "ipamc ci merge origin/main && git push",
-            "update a branch whose lock conflicts with the trunk's",
-        ),
+        ("ipamc ci merge origin/main && git push", "update a branch whose lock conflicts with the trunk's"),
     ),
     refused="inputs conflict, a compile was refused, or an I/O or environment error; the work tree is as it was",
 )
@@ -34,7 +31,6 @@ def merge(*, rev: str) -> int:
     refused), nothing is changed.
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
-    from ipamc.model.lock import Consent
     from ipamc.workspace.environment import today
 
     require_top()
@@ -50,11 +46,8 @@ def merge(*, rev: str) -> int:
     try:
         with accounted(lambda: Account("nothing is merged")):
             _resolve_rendered()
-            day, consent = today(), Consent()
-            tasks = [
-                ClusterRun(folder=folder, today=day, consent=consent, onto=commit)
-                for folder in there().values()
-            ]
+            day = today()
+            tasks = [ClusterRun(folder=folder, today=day, onto=commit) for folder in there().values()]
             code = conclude(compile_all(tasks, None), "full")
         if code == DONE:
             git.finish_merge(".", disk.CLUSTERS)

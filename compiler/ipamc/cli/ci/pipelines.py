@@ -193,8 +193,7 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     folders = find(clusters)
     if len(folders) > 1 and not remote:
         raise click.UsageError(
-            "a Flux that runs in a cluster applies that cluster only: name the cluster, or give --remote",
-            click.get_current_context(),
+            "a Flux that runs in a cluster applies that cluster only: name the cluster, or give --remote"
         )
     items: list[dict[str, str]] = []
     for folder in folders:

@@ -92,9 +92,7 @@ def rbac(
 
     folders = find(clusters)
     if len(folders) != 1:
-        raise click.UsageError(
-            "each cluster has roles of its own: name one cluster", click.get_current_context()
-        )
+        raise click.UsageError("each cluster has roles of its own: name one cluster")
     folder = folders[0]
     there = manifests(folder)
     flags = there.flags

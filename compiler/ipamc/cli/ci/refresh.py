@@ -72,9 +72,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
     require_top()
     folder, branch = f"{disk.CLUSTERS}/{cluster}", f"{BRANCHES}{cluster}"
     if not is_name(cluster) or not disk.is_folder(folder):
-        raise click.UsageError(
-            f"there is no cluster {cluster!r} below clusters/", click.get_current_context()
-        )
+        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
     if disk.read_bytes(f"{folder}/{NODES}") is None:
         say(f"{cluster}: skipped, because it has no {NODES}: its inventory is not one of ipamc import")
         return DONE
@@ -82,13 +80,11 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
     if git.commit(".", trunk) and is_old(cluster, trunk):
         say(f"{cluster}: skipped, because {target} has a newer state: the next scheduled job does it")
         return DONE
-    requests = requests_of_this_job(branch, target)
-    if isinstance(requests, Nowhere):
-        say(f"{cluster}: no request: {requests.reason}")
-        return DONE
-    credentials = None if is_local(url) else push_credentials()
-    if isinstance(credentials, Nowhere):
-        say(f"{cluster}: no request: {credentials.reason}")
+    try:
+        requests = requests_of_this_job(branch, target)
+        credentials = None if is_local(url) else push_credentials()
+    except Nowhere as problem:
+        say(f"{cluster}: no request: {problem}")
         return DONE
     if not git.is_clean(".", disk.CLUSTERS):
         raise Trouble(f"there are uncommitted changes below {disk.CLUSTERS}/: commit or stash them first")
@@ -115,7 +111,6 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
     from ipamc.cli import main
     from ipamc.cli.plan import PlanRun, run
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
-    from ipamc.model.lock import Consent
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import neighbours
     from ipamc.workspace.plan_base import look
@@ -125,7 +120,7 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
     if git.is_clean(".", folder):
         return DONE, None
     day = today()
-    if code := conclude(compile_all([ClusterRun(folder=folder, today=day, consent=Consent())], 1), "full"):
+    if code := conclude(compile_all([ClusterRun(folder=folder, today=day)], 1), "full"):
         say(
             f"{cluster}: a compile of the new inventory is refused: refresh it by hand, and decide what it asks"
         )
