@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.cluster_mask import longest_prefix
-from ipamc.model.cilium.operator_list import Assumed, operator_lists
+from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import Cluster, PoolFamily, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
 from ipamc.model.overlap_index import OverlapIndex

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ipamc.check.pools import ipv6_too_wide
-from ipamc.model.cilium.cluster_mask import longest_prefix
 from ipamc.model.cilium.features import FIRST, LAST, Capability
+from ipamc.model.cilium.operator_list import longest_prefix
 from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import can, since, text, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode

@@ -9,10 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.importing import rules
-from ipamc.importing.draft import Blocks, Draft, DraftPool
+from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
 from ipamc.importing.facts import Facts
 from ipamc.importing.managed import Offering
-from ipamc.importing.ranges import ranges_around, usual_size
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import CiliumNode, Mode, Node, OperatorRole

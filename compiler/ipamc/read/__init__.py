@@ -5,7 +5,7 @@ Reads no disk and no lock.
 syntax/             bytes -> text -> documents: plain values; positions: paths -> lines and columns
 kinds/              documents -> items, each with its kind; one module for each dialect: structs -> the model
 read                the way through all of these
-decode              items -> typed structs: the fast path; explain_shape: the slow path, with findings
+decode              items -> typed structs: the fast path, and the slow one with findings
 values              names, labels, CIDRs and selectors, the same in every dialect
 assemble            values -> one Cluster
 locate              places -> lines and columns

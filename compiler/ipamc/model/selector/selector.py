@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from ipamc.model.selector import calico, contradictions, kubernetes, to_label_selector
+from ipamc.model.selector import calico, contradictions, kubernetes, normal_form
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import (
     Always,
@@ -21,8 +21,7 @@ from ipamc.model.selector.expression import (
     weight,
 )
 from ipamc.model.selector.find_key import Source, Spot, find_keys
-from ipamc.model.selector.normal_form import Normal, Outcomes, normal
-from ipamc.model.selector.signs import Sign, sets_of_signs
+from ipamc.model.selector.normal_form import Normal, Outcomes, Sign, normal, sets_of_signs
 
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
 
@@ -118,15 +117,15 @@ class Selector:
 
     @cached_property
     def _label_selector(self) -> dict[str, object] | None:
-        return to_label_selector.label_selector(self.form)
+        return normal_form.label_selector(self.form)
 
     @cached_property
     def _negated_requirement(self) -> dict[str, object] | None:
-        return to_label_selector.negated_requirement(self.expression)
+        return normal_form.negated_requirement(self.expression)
 
     @cached_property
     def _outcomes(self) -> Mapping[str, Outcomes]:
-        return to_label_selector.outcomes(self.form)
+        return normal_form.outcomes(self.form)
 
     @cached_property
     def _impossible(self) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from ipamc.model.selector.normal_form import Sign
 from ipamc.model.selector.selector import Selector
-from ipamc.model.selector.signs import Sign
 
 _FEW = 4
 """Selectors that are simply asked."""

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
+import msgspec
+
 from ipamc.model.address_sets import blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS, Block
-from ipamc.model.lock import Line
-from ipamc.place.allocate.occupancy import Occupancy
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Line, Lock, State
+from ipamc.place.allocate.occupancy import Occupancy, is_over
 
 
 class Reuse(NamedTuple):
@@ -82,3 +85,21 @@ def _places(order: int, cidr: Block, prefix: int, occupancy: Occupancy) -> Itera
         under = lines[start:index]
         if all(map(occupancy.reusable, under)) and not (blocked and blocks_over(blocked, block)):
             yield Reuse(max(line.since for line in under), order, block, tuple(under))
+
+
+def released_on(cluster: Cluster, lock: Lock, today: str) -> Lock:
+    """Return a lock in which the lines that a compile of a day (ISO 8601, UTC) may give out count as released."""
+    return released(lock, last_day(today, cluster.quarantine_days), today)
+
+
+def released(lock: Lock, last: str, today: str = "") -> Lock:
+    """Return a lock in which the lines whose quarantine `is_over` count as released. O(lines)."""
+    if not any(is_over(line, last, today) for line in lock.lines if line.since):
+        return lock
+    lines = (
+        msgspec.structs.replace(line, state=State.RELEASED, since="", moved=False)
+        if is_over(line, last, today)
+        else line
+        for line in lock.lines
+    )
+    return msgspec.structs.replace(lock, lines=tuple(lines))

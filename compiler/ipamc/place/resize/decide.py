@@ -7,21 +7,22 @@ highest first.
 
 from __future__ import annotations
 
+import bisect
 import enum
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
 from ipamc.model.address_sets import blocks_over, outermost
-from ipamc.model.cidr import Block, part
+from ipamc.model.cidr import Address, Block, part
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import shown, text, usable_addresses, usable_of
 from ipamc.model.cluster import Cluster, Mode, Pool, Usage
 from ipamc.model.dump import Dump
 from ipamc.model.lock import Growth, Line, Resize, State
 from ipamc.model.plan import Plan, Want
-from ipamc.place.resize.use import Use, use_of
 
 HIGH = 85
 """Percent above which a node is called full where its pool has no `usage`."""
@@ -292,3 +293,37 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
 
 def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
     return msgspec.structs.replace(row, verdict=verdict, why=why)
+
+
+class Use:
+    """Addresses in use. An address that any object of the dump says is used counts, whichever node it names.
+
+    CiliumNodes tell it (`status.ipam.used` in crd mode, and the agent's own addresses in every mode),
+    CiliumEndpoints, and Pods that are not on the host's network and have not ended.
+    """
+
+    def __init__(self, addresses: Iterable[Address]) -> None:
+        numbers: dict[int, set[int]] = defaultdict(set)
+        for family, number in addresses:
+            numbers[family].add(number)
+        self._numbers = {family: sorted(found) for family, found in numbers.items()}
+
+    def count(self, block: Block) -> int:
+        """Count the addresses of a block that are in use. O(log n)."""
+        numbers = self._numbers.get(block.family, [])
+        return bisect.bisect_right(numbers, block.last) - bisect.bisect_left(numbers, block.first)
+
+
+def use_of(dump: Dump) -> Use:
+    """Return the addresses in use. O(n log n)."""
+    return Use(chain.from_iterable(dump.in_use.values()))
+
+
+def sources(dump: Dump) -> tuple[str, ...]:
+    """Return what in a dump tells of use, as users call it; () if nothing does."""
+    found = {
+        "CiliumNodes (status.ipam.used)": any(node.used for node in dump.cilium_nodes),
+        "CiliumEndpoints": bool(dump.endpoints),
+        "Pods": bool(dump.pods),
+    }
+    return tuple(name for name, there in found.items() if there)
