@@ -12,8 +12,7 @@ from ipamc.assertions.run import Result, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.adopt import check_adopt
 from ipamc.check.capacity import config_map_too_large
-from ipamc.check.mode_change import check_mode_change
-from ipamc.check.published import check_published
+from ipamc.check.published import check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load

@@ -14,8 +14,7 @@ from msgspec import Struct, field
 from ipamc.model.cidr import Address, Block
 from ipamc.model.diagnostics import At, Place
 from ipamc.model.overlap_index import OverlapIndex
-from ipamc.model.selector.selector import Selector
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import Selector, SelectorIndex
 
 if TYPE_CHECKING:
     from ipamc.model.assertion import Assertion

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ipamc.check.mode_change import check_mode_change
+from ipamc.check.published import check_mode_change
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.model.diagnostics import Diagnostic, Severity
 from ipamc.model.plan import Plan

@@ -16,7 +16,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode, Node
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import SelectorIndex
 
 LABELS = "projectcalico.org/labels"
 """The annotation of a Node with labels that only Calico knows, as JSON (lib/backend/k8s/resources/resources.go)."""

@@ -228,7 +228,10 @@ def _entries(condition: Condition) -> list[Entry] | None:
 
 
 Sign = tuple[str, str | None]
-"""(label, value); (label, None) for any value. The label "" stands for the node's name: no label is empty."""
+"""What a node shows if it is selected: (label, value); (label, None) for any value. The label "" stands for the node's
+name: no label is empty. Nearly every selector has sets of signs of which a selected node shows one:
+`zone == "a" && has(rack)` has {zone=a} and {rack}.
+"""
 
 
 def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:

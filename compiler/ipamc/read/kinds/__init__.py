@@ -261,7 +261,7 @@ _PARTS = {
     },
 }
 FIELDS = {name: reads for fields in _PARTS.values() for name, reads in fields.items()}
-"""Large fields of Kubernetes' objects, each with the fields below it that a kind reads, at any depth."""
+"""Large fields of Kubernetes' objects, most of a dump, each with the fields below it that a kind reads, at any depth."""
 _PATHS = {(part, name) for part, fields in _PARTS.items() for name in fields}
 _FOREIGN = {
     (version, kind.name) for kind in KINDS if issubclass(kind.shape, Foreign) for version in kind.api_versions

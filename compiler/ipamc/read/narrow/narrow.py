@@ -144,7 +144,14 @@ _ALIAS = re.compile(rb"\*(?<=[ \t\n\[{,]\*)[^ \t\n,\]}]")
 
 
 def yaml_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
-    """Return the pieces that are not left out; none of a file that is left out. None: read all of it."""
+    """Return the pieces that are not left out; none of a file that is left out. None: read all of it.
+
+    The file is not parsed: it is searched for the word `kind`, and lists are cut at the lines of their indentation.
+    That is certain only for block style as kubectl and people write it. Whatever could hide a kind or a name, or
+    carry text over the line of a cut, has the whole document read: escapes, quotes and brackets that are open
+    there, aliases, lines of other forms. A search is fast where a pattern begins with one character or word that is
+    rare: 113 MB take some 0.05 seconds for each of them.
+    """
     markers = list(_MARKER.finditer(data))
     if not _is_plain(data) or any(marker[0] != b"\n---" for marker in markers):
         return None
