@@ -11,7 +11,7 @@ from typing import Any
 
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import ManagedBy, Version
 from ipamc.render.yaml import scalar
@@ -148,14 +148,10 @@ def shown_ipam(blocks: Blocks, addresses: Iterable[Block] = ()) -> dict[str, Any
         ipam["pools"] = {
             "allocated": [{"pool": pool, "cidrs": some} for pool, some in sorted(by_pool.items())]
         }
-    if single := [address for block in addresses for address in _each(block)]:
-        ipam["pool"] = {address: {} for address in single}
+    single = ((block.family, number) for block in addresses for number in range(block.first, block.last + 1))
+    if some := {address_text(family, number): {} for family, number in single}:
+        ipam["pool"] = some
     return ipam
-
-
-def _each(block: Block) -> Iterator[str]:
-    for number in range(block.first, block.last + 1):
-        yield str(Block(block.family, number, 32 if block.family == 4 else 128)).partition("/")[0]
 
 
 def _comment(text: str) -> str:

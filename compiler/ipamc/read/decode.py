@@ -153,7 +153,8 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
         case "required":
             for key in bound:
                 if key not in value:
-                    yield _missing(here / key, _owner(root, path), key, at(root, (*path, key)), root)
+                    better = shape_hints.example(key, at(root, (*path, key)) or {}, root) or f"add {key}"
+                    yield rules.wrong_shape(here / key, f"{_owner(root, path)} has no {key}", better)
         case "anyOf":  # the schemas use it for "at least one of these fields" only
             names = [name for choice in bound for name in choice["required"]]
             yield rules.wrong_shape(
@@ -193,11 +194,6 @@ def _unknown_fields(
         better = labels or in_term or shape_hints.unknown(key, value[key], kind, path, schema, root)
         place = Place(here.path, here.document, (*here.keys, key), key=True)
         yield rules.unknown_field(place, key, _owner(root, path), known, better)
-
-
-def _missing(here: Place, owner: str, key: str, schema: Schema | None, root: Schema) -> Diagnostic:
-    better = shape_hints.example(key, schema or {}, root) or f"add {key}"
-    return rules.wrong_shape(here, f"{owner} has no {key}", better)
 
 
 def _size_of(field: str, value: Any, bits: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -36,27 +36,6 @@ Named = Cluster | Pool | Node | CiliumNode
 T = TypeVar("T", Cluster, Pool, CiliumNode)
 
 
-class Twice(NamedTuple):
-    """A value that has the name of another one before it."""
-
-    name: str
-    at: At
-    first: At
-    plain: bool
-    """It is an entry of an inventory, which has no metadata."""
-    first_plain: bool
-
-    @property
-    def name_at(self) -> At:
-        """The place of its name."""
-        return _name_at(self.at, plain=self.plain)
-
-    @property
-    def first_name_at(self) -> At:
-        """The place of the name of the other one."""
-        return _name_at(self.first, plain=self.first_plain)
-
-
 class Assembly(Struct):
     """The values that were read, in the order of the files."""
 
@@ -71,8 +50,9 @@ class Assembly(Struct):
     excluded: list[Range] = field(default_factory=list)
     tests: list[Assertion] = field(default_factory=list)
     truncated: Place | None = None
-    twice: dict[tuple[str, str, str], list[Twice]] = field(default_factory=dict)
-    """What has the name of something before it, by what it is and the two files: a copied file is one finding."""
+    twice: dict[tuple[str, str, str], tuple[list[str], At, At]] = field(default_factory=dict)
+    """Names that something before has, too, by what it is and the two files: a copied file is one finding. With the places
+    of the first of them, and of the other one."""
 
     def add(self, values: Iterable[Value]) -> None:
         """Add values; of two with the same name the first is kept and the second is reported. Raises Enough."""
@@ -98,16 +78,15 @@ class Assembly(Struct):
             self._twice(first, value, what)
 
     def _twice(self, first: Named, value: Named, what: str) -> None:
-        same = self.twice.setdefault((what, value.at.path, first.at.path), [])
-        same.append(
-            Twice(value.name, value.at, first.at, plain=_is_entry(value), first_plain=_is_entry(first))
-        )
+        key = what, value.at.path, first.at.path
+        if key not in self.twice:
+            self.twice[key] = [], _name_at(value), _name_at(first)
+        self.twice[key][0].append(value.name)
 
     def _same_names(self) -> Iterator[Diagnostic]:
-        for (what, path, first), same in self.twice.items():
-            names = [one.name for one in same]
+        for (what, path, first), (names, at, first_at) in self.twice.items():
             copied = path != first and not self._has_others(path)
-            yield rules.same_name(what, names, same[0].name_at, same[0].first_name_at, copied=copied)
+            yield rules.same_name(what, names, at, first_at, copied=copied)
 
     def _has_others(self, path: str) -> bool:
         """Tell whether a file has values of names that no file before it has."""
@@ -150,13 +129,10 @@ class Assembly(Struct):
         )
 
 
-def _is_entry(value: Named) -> bool:
-    """Tell whether a value is an entry of an inventory, which has no metadata."""
-    return isinstance(value, Node) and not value.live
-
-
-def _name_at(at: At, *, plain: bool) -> At:
-    return at / "name" if plain else at / "metadata" / "name"
+def _name_at(value: Named) -> At:
+    """Return the place of a name; an entry of an inventory has no metadata."""
+    entry = isinstance(value, Node) and not value.live
+    return value.at / "name" if entry else value.at / "metadata" / "name"
 
 
 def _range_order(excluded: Range) -> tuple[Block, str, int, str]:

@@ -20,7 +20,7 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
-from ipamc.place.allocate.reuse import first_day, last_day, released
+from ipamc.place.allocate.occupancy import first_day, last_day, released
 from ipamc.place.allocate.shortage import grouped, half_room, no_family, no_room
 from ipamc.place.candidates import assign, shared_pools, unmatched_refused
 from ipamc.place.reconcile.reconcile import reconcile

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ipamc.importing.calico import pool_rules, rules
-from ipamc.importing.calico.groups import Group, Grouped
 from ipamc.importing.calico.holdings import Holdings
-from ipamc.importing.calico.pools import CalicoPool
+from ipamc.importing.calico.pools import CalicoPool, Group, Grouped
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode, Node

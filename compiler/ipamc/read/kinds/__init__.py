@@ -202,11 +202,9 @@ def unnamed(
     """
     version, kind = names["apiVersion"], names["kind"]
     if version is None and kind is None:
-        yield (
-            "kind",
-            "the document has no apiVersion and no kind",
-            _other_tool(value) or _head(_meant(value), kinds),
-        )
+        ours = _meant(value)
+        head = f"write apiVersion: {kinds[ours][0]} and kind: {ours}" if ours else ""
+        yield "kind", "the document has no apiVersion and no kind", _other_tool(value) or head
         return
     for name, given in names.items():
         if isinstance(given, str):
@@ -238,10 +236,6 @@ def _meant(value: Mapping[str, Any]) -> str:
     if isinstance(spec, Mapping) and ("cilium" in spec or "ipam" in spec):
         return "Cluster"
     return "IPPool" if isinstance(spec, Mapping) and ("ipv4" in spec or "ipv6" in spec) else ""
-
-
-def _head(kind: str, kinds: Mapping[str, tuple[str, ...]]) -> str:
-    return f"write apiVersion: {kinds[kind][0]} and kind: {kind}" if kind else ""
 
 
 _NOTHING = frozenset[str]()

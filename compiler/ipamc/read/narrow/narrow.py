@@ -8,12 +8,57 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 
+from ipamc.read.kinds import KINDS
 from ipamc.read.narrow.excerpt import Excerpt, Piece
-from ipamc.read.narrow.left_out import LISTS, LeftOut
+
+LISTS = "List"
+"""The kind of a list of any kind; and the end of the name of a list of one kind."""
+
+_part_of_name = re.compile(rb"[A-Za-z0-9._-]").match
+
+
+class LeftOut(Struct, frozen=True):
+    """Documents and items of some kinds, and entries of a NodeInventory, but for those about one node."""
+
+    kinds: frozenset[str]
+    """Names of KINDS that are `of_nodes`; no other kind has one of these names."""
+    but: str = ""
+    """What contains the name of this node is read; "" for none."""
+
+    def all_of(self, kinds: Iterable[str]) -> bool:
+        """Tell whether a list of items of these kinds has no other items. False for no kinds."""
+        found = {kind.removesuffix(LISTS) for kind in kinds} - {""}
+        return bool(found) and found <= self.kinds
+
+    def any_of(self, kinds: Iterable[str]) -> bool:
+        """Tell whether something of these kinds is left out."""
+        return any(kind.removesuffix(LISTS) in self.kinds for kind in kinds)
+
+    def mentions(self, data: bytes, start: int, end: int) -> list[int]:
+        """Return where the name of the node stands alone: `node-1` is not in `node-10`."""
+        name, found = self.but.encode(), []
+        at = data.find(name, start, end) if name else -1
+        while at >= 0:
+            after = at + len(name)
+            if not _part_of_name(data[at - 1 : at]) and not _part_of_name(data[after : after + 1]):
+                found.append(at)
+            at = data.find(name, at + 1, end)
+        return found
+
+
+_OF_NODES = frozenset({kind.name for kind in KINDS if kind.of_nodes})
+NO_NODES = LeftOut(_OF_NODES - {"CiliumNode"})
+"""CiliumNodes are read: those without a node take addresses of pools."""
+
+
+def only_node(name: str) -> LeftOut:
+    """Leave out all that tells of other nodes."""
+    return LeftOut(_OF_NODES, name)
 
 
 def narrow(sources: Mapping[str, bytes], left_out: LeftOut) -> Mapping[str, bytes]:
@@ -164,7 +209,8 @@ def yaml_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
         pieces += [(start, end)] if some is None else some
     if not cut:
         return None
-    return pieces if any(_CONTENT.search(data, *_body(data, *piece)) for piece in pieces) else []
+    bodies = ((start + 3 * data.startswith(b"---", start), end) for start, end in pieces)
+    return pieces if any(_CONTENT.search(data, *body) for body in bodies) else []
 
 
 def _is_plain(data: bytes) -> bool:
@@ -174,11 +220,6 @@ def _is_plain(data: bytes) -> bool:
     if any(ending in data for ending in (_OTHER_BREAKS[:1] if data.isascii() else _OTHER_BREAKS)):
         return False
     return b"\\" not in data or not _ESCAPE.search(data)
-
-
-def _body(data: bytes, start: int, end: int) -> Piece:
-    """Return a piece without the marker of its document."""
-    return (start + 3 if data.startswith(b"---", start) else start), end
 
 
 def _of_document(data: bytes, start: int, end: int, left_out: LeftOut) -> list[Piece] | None:

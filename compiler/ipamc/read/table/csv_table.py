@@ -102,7 +102,7 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
         raise AssertionError from problem  # `add` raises for an error
     hint = _EXCEL_HINT.match(text)
     first = 2 if hint else 1
-    separator = hint[1] if hint else _separator(text.split("\n", 1)[0])
+    separator = hint[1] if hint else max(_SEPARATORS, key=text.split("\n", 1)[0].count)
     found: list[Diagnostic] = []
     records = _records(path, text, separator, first, found)
     head, headers = next(records, (first, []))
@@ -119,11 +119,6 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
 
 
 _FEWER = "export the prefixes of one site or one VRF, not all"
-
-
-def _separator(line: str) -> str:
-    """Return what separates the headers: of the known ones that of which there are most."""
-    return max(_SEPARATORS, key=line.count)
 
 
 def _records(

@@ -82,18 +82,14 @@ Families = tuple[tuple[int, tuple[str, ...], int], ...]
 def auto_created(layout: Layout) -> dict[str, tuple[Families, tuple[str, ...]]]:
     """Return families and fields of `allowed` by pool, for the shared pools that the operator's flag creates."""
     cluster = layout.plan.cluster
-    if not layout.plan.operator_pools.intersection(cluster.auto_create):
+    created = layout.plan.operator_pools.intersection(cluster.auto_create)
+    if not created:
         return {}
     given = Given(cluster, layout.plan.lock)
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):
-        if pool.name in cluster.auto_create and pool.name in layout.plan.operator_pools:
-            families = tuple(
-                (family, texts(blocks), part.block_size)
-                for family, part, blocks in shared_families(layout, pool, given)
-            )
-            if families:
-                found[pool.name] = families, allowed(pool)
+        if pool.name in created and (families := tuple(shared_families(layout, pool, given))):
+            found[pool.name] = families, allowed(pool)
     return found
 
 

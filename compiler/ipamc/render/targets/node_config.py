@@ -120,7 +120,11 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
             members[pool.name] += group.nodes
     found = _ByLabels(sorted(pools.values(), key=rank)).found(groups)
     for name in sorted(found):
-        yield name, found[name] or _by_hostname(members[name])
+        yield (
+            name,
+            found[name]
+            or LabelSelector(((HOSTNAME, "In", tuple(sorted({node.hostname for node in members[name]}))),)),
+        )
 
 
 def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
@@ -135,10 +139,6 @@ def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
             group = groups[id(want.offers)] = SameOffers(want.offers, [])
         group.nodes.append(want.node)
     return tuple(groups.values())
-
-
-def _by_hostname(nodes: Iterable[Node]) -> LabelSelector:
-    return LabelSelector(expressions=((HOSTNAME, "In", tuple(sorted({node.hostname for node in nodes}))),))
 
 
 MOST_COMPARISONS = 2_000_000
