@@ -247,6 +247,6 @@ def test_pools_that_overlap_too_much_list_hostnames(monkeypatch: pytest.MonkeyPa
 def test_only_selectors_that_may_meet_are_compared(count: int) -> None:
     pools = [pool(f"p{i}", f"10.{i}.0.0/24", nodes=f"rack in {{'r{i}', 'q{i}'}}") for i in range(count)]
     nodes = [node(f"n{i}", {"rack": f"r{i}"}) for i in range(count)]
-    with counted(node_config, "_disjoint") as compared:
+    with counted(node_config, "apart") as compared:
         check(made(pools, nodes))
     assert compared.call_count <= count

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, shared, subtract
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import Cluster, PoolFamily, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
@@ -86,17 +86,8 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
     """Yield what new CIDRs have between old ones."""
     for block in new:
         if over := blocks_over(old, block):
-            around = _around(over[0], over[-1])
-            yield from (piece for piece in subtract(around, over) if block.contains(piece))
-
-
-def _around(first: Block, last: Block) -> Block:
-    """Return the smallest aligned block around two."""
-    while not first.contains(last):
-        prefix = first.prefix - 1
-        size = first.size * 2
-        first = Block(first.family, first.first // size * size, prefix)
-    return first
+            whole = around(block.family, over[0].first, over[-1].last)
+            yield from (piece for piece in subtract(whole, over) if block.contains(piece))
 
 
 def taken_from_the_operator(

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import Block, around
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic
 
@@ -92,26 +92,17 @@ def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tupl
 
 def _split(blocks: Sequence[Block], others: Sequence[Block]) -> list[Block]:
     """Return the range around blocks by address, or the ranges around its halves."""
-    around = common(blocks)
+    whole = around(blocks[0].family, blocks[0].first, max(block.last for block in blocks))
     if len(blocks) == 1:
-        return [around]
+        return [whole]
     full = sum(block.size for block in blocks)
-    near = [other for other in others if around.overlaps(other)]
-    if not near and around.size <= SPARSE * full:
-        return [around]
-    middle = around.first + around.size // 2
+    near = [other for other in others if whole.overlaps(other)]
+    if not near and whole.size <= SPARSE * full:
+        return [whole]
+    middle = whole.first + whole.size // 2
     low = [block for block in blocks if block.first < middle]
     high = [block for block in blocks if block.first >= middle]
     return [*_split(low, near), *_split(high, near)]
-
-
-def common(blocks: Sequence[Block]) -> Block:
-    """Return the smallest CIDR around blocks of one family, which are sorted by address."""
-    family, first, last = blocks[0].family, blocks[0].first, max(block.last for block in blocks)
-    bits = BITS[family]
-    prefix = bits - (first ^ last).bit_length()
-    size = bits - prefix
-    return Block(family, first >> size << size, prefix)
 
 
 def usual_size(blocks: Iterable[Block], family: int, default: int) -> int:

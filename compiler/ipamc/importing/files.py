@@ -138,19 +138,20 @@ def cilium_nodes_text(shown: Mapping[str, Mapping[str, Any]]) -> str:
 def shown_ipam(blocks: Blocks, addresses: Iterable[Block] = ()) -> dict[str, Any]:
     """Return `spec.ipam` of a CiliumNode that shows some blocks, and single addresses (crd mode)."""
     ipam: dict[str, Any] = {}
-    if plain := [str(block) for block, pool in blocks if not pool]:
+    if plain := [str(block) for block, name in blocks if not name]:
         ipam["podCIDRs"] = plain
     by_pool: dict[str, list[str]] = {}
-    for block, pool in blocks:
-        if pool:
-            by_pool.setdefault(pool, []).append(str(block))
+    for block, name in blocks:
+        if name:
+            by_pool.setdefault(name, []).append(str(block))
     if by_pool:
         ipam["pools"] = {
-            "allocated": [{"pool": pool, "cidrs": some} for pool, some in sorted(by_pool.items())]
+            "allocated": [{"pool": name, "cidrs": some} for name, some in sorted(by_pool.items())]
         }
     single = ((block.family, number) for block in addresses for number in range(block.first, block.last + 1))
-    if some := {address_text(family, number): {} for family, number in single}:
-        ipam["pool"] = some
+    pool: dict[str, Any] = {address_text(*address): {} for address in single}
+    if pool:
+        ipam["pool"] = pool
     return ipam
 
 

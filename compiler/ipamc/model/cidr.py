@@ -168,6 +168,12 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
     return block
 
 
+def around(family: int, first: int, last: int) -> Block:
+    """Return the smallest CIDR that has two addresses."""
+    host = (first ^ last).bit_length()
+    return Block(family, first >> host << host, BITS[family] - host)
+
+
 def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
     """Return the network that an address without a length is probably meant to begin: its zero octets are its hosts.
 

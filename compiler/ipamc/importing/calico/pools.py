@@ -15,6 +15,7 @@ from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.error import SelectorError
+from ipamc.model.selector.normal_form import apart
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 
 BLOCK_SIZES = {4: 26, 6: 122}
@@ -210,11 +211,11 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
             cut[pool.name] = small
     some = [pool for pool in pools if whole[pool.name]]
     active, others = _by_selector([pool for pool in some if not pool.halted], whole)
-    apart = list(_apart(active))
+    split = list(_apart(active))
     halted = [_alone(pool, whole) for pool in some if pool.halted]
-    halted += others + [group for group in apart if group.halted]
+    halted += others + [group for group in split if group.halted]
     return Grouped(
-        active=tuple(group for group in apart if not group.halted),
+        active=tuple(group for group in split if not group.halted),
         halted=tuple(sorted(halted, key=lambda group: group.name)),
         overlapping=tuple(overlapping),
         cut=cut,
@@ -283,7 +284,8 @@ def _apart(groups: Sequence[Group]) -> Iterator[Group]:
     """Yield the groups with selectors that share no node; a group that is left with none is halted."""
     before: list[Group] = []
     for group in groups:
-        rivals = [other for other in before if not _disjoint(other.selector, group.selector)]
+        own = group.selector.outcomes()
+        rivals = [other for other in before if not apart(other.selector.outcomes(), own)]
         before.append(group)
         if not rivals:
             yield group
@@ -291,22 +293,12 @@ def _apart(groups: Sequence[Group]) -> Iterator[Group]:
             yield replace(group, halted=f"pool {every.name}, which Calico tries first, selects every node")
         else:
             less = " && ".join(f"!({other.selector.canonical})" for other in rivals)
-            own = "" if group.selector == EVERY else f"{group.selector.canonical} && "
-            selector = parse_calico(own + less)
+            mine = "" if group.selector == EVERY else f"{group.selector.canonical} && "
+            selector = parse_calico(mine + less)
             why = (
                 selector.impossible() and f"pools that Calico tries first select its nodes: {rivals[0].name}"
             )
             yield replace(group, selector=selector, halted=why)
-
-
-def _disjoint(one: Selector, other: Selector) -> bool:
-    """Tell whether two selectors surely share no node: some label would need two values."""
-    ours, theirs = one.outcomes(), other.outcomes()
-    for key in ours.keys() & theirs.keys():
-        both = ours[key].both(theirs[key])
-        if both.listed and not both.members and not both.absent:
-            return True
-    return False
 
 
 def strays(blocks: Iterable[Block], ranges: Iterable[Block]) -> list[Block]:

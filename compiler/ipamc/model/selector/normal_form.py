@@ -8,13 +8,15 @@ they were written. Nothing is distributed: the form is no larger than its source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import assert_never
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar, assert_never
 
 from msgspec import Struct
 
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
+
+K = TypeVar("K")
 
 
 class Outcomes(Struct, frozen=True):
@@ -41,9 +43,25 @@ class Outcomes(Struct, frozen=True):
             return Outcomes(other.members - self.members, listed=True, absent=absent)
         return Outcomes(self.members | other.members, listed=False, absent=absent)
 
+    def apart(self, other: Outcomes) -> bool:
+        """Tell whether no outcome is in both. O(values of the smaller)."""
+        if self.absent and other.absent:
+            return False
+        if self.listed and other.listed:
+            return self.members.isdisjoint(other.members)
+        if self.listed:
+            return self.members <= other.members
+        return other.listed and other.members <= self.members
+
     def either(self, other: Outcomes) -> Outcomes:
         """Return the outcomes that are in one or both."""
         return self.opposite().both(other.opposite()).opposite()
+
+
+def apart(one: Mapping[K, Outcomes], other: Mapping[K, Outcomes]) -> bool:
+    """Tell whether nothing satisfies both conditions on labels: of some label they have no outcome in common."""
+    few, many = sorted((one, other), key=len)
+    return any(key in many and outcomes.apart(many[key]) for key, outcomes in few.items())
 
 
 ANYTHING = Outcomes(frozenset(), listed=False, absent=True)

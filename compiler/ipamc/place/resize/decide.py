@@ -16,7 +16,7 @@ from itertools import chain
 import msgspec
 
 from ipamc.model.address_sets import blocks_over, outermost
-from ipamc.model.cidr import Address, Block, part
+from ipamc.model.cidr import Block, part
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import shown, text, usable_addresses, usable_of
 from ipamc.model.cluster import Cluster, Mode, Pool, Usage
@@ -72,7 +72,7 @@ def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
 
     `plan` is that of an ordinary compile. O(n log n).
     """
-    use, cluster = use_of(dump), plan.cluster
+    use, cluster = Use(dump), plan.cluster
     pending = {line.key(one_block=False) for line in plan.lock.lines if line.state is State.PENDING}
     everywhere = outermost(block for node in dump.cilium_nodes for block, _ in node.allocated)
     wants = {want.node.name: want for want in plan.wants}
@@ -260,7 +260,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         idle = [
             line
             for line in reversed(lines)
-            if not self.use.count(line.block) and line.block not in pins and not self._is_given(line.block)
+            if not (self.use.count(line.block) or line.block in pins or blocks_over(self.given, line.block))
         ]
         if not idle or len(lines) <= least:
             return row
@@ -287,9 +287,6 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
             return f"the operator of Cilium {text(self.cluster.cilium)} was not seen to let a CIDR leave its pool"
         return ""
 
-    def _is_given(self, block: Block) -> bool:
-        return bool(blocks_over(self.given, block))
-
 
 def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
     return msgspec.structs.replace(row, verdict=verdict, why=why)
@@ -302,9 +299,10 @@ class Use:
     CiliumEndpoints, and Pods that are not on the host's network and have not ended.
     """
 
-    def __init__(self, addresses: Iterable[Address]) -> None:
+    def __init__(self, dump: Dump) -> None:
+        """Sort the addresses. O(n log n)."""
         numbers: dict[int, set[int]] = defaultdict(set)
-        for family, number in addresses:
+        for family, number in chain.from_iterable(dump.in_use.values()):
             numbers[family].add(number)
         self._numbers = {family: sorted(found) for family, found in numbers.items()}
 
@@ -312,11 +310,6 @@ class Use:
         """Count the addresses of a block that are in use. O(log n)."""
         numbers = self._numbers.get(block.family, [])
         return bisect.bisect_right(numbers, block.last) - bisect.bisect_left(numbers, block.first)
-
-
-def use_of(dump: Dump) -> Use:
-    """Return the addresses in use. O(n log n)."""
-    return Use(chain.from_iterable(dump.in_use.values()))
 
 
 def sources(dump: Dump) -> tuple[str, ...]:

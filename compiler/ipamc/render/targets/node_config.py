@@ -18,7 +18,7 @@ from ipamc.model.cilium.versions import node_config_api, pre_allocation
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
 from ipamc.model.lock import Line
 from ipamc.model.plan import Offer, Want
-from ipamc.model.selector.normal_form import Outcomes
+from ipamc.model.selector.normal_form import Outcomes, apart
 from ipamc.place.candidates import rank
 from ipamc.render.targets.context import File, Layout
 from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
@@ -226,7 +226,7 @@ class _ByLabels:
         written = 0
         for number in candidates:
             theirs = self._own[number]
-            if theirs is not None and _disjoint(mine, theirs):
+            if theirs is not None and apart(mine.outcomes, theirs.outcomes):
                 continue
             opposite = self._higher[number].selector.negated_requirement()
             if opposite is None:
@@ -274,20 +274,3 @@ def _own(pool: Pool) -> OwnSelector | None:
 
 def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
     return requirement["key"], requirement["operator"], tuple(sorted(requirement.get("values") or ()))
-
-
-def _disjoint(one: OwnSelector, other: OwnSelector) -> bool:
-    """Return whether the two selectors have no outcome of some label in common."""
-    few, many = sorted((one.outcomes, other.outcomes), key=len)
-    return any(key in many and _apart(outcomes, many[key]) for key, outcomes in few.items())
-
-
-def _apart(one: Outcomes, other: Outcomes) -> bool:
-    """Return whether two conditions on a label have no outcome in common. O(values of the smaller)."""
-    if one.absent and other.absent:
-        return False
-    if one.listed and other.listed:
-        return one.members.isdisjoint(other.members)
-    if one.listed:
-        return one.members <= other.members
-    return other.listed and other.members <= one.members
