@@ -56,7 +56,7 @@ def outcome(data: bytes) -> tuple[object, ...]:
 
 def whole(data: bytes) -> tuple[object, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read, "cut", lambda *_: None)
+        patch.setattr("ipamc.read.read.cut", lambda *_: None)
         patch.setattr(locate, "cut", lambda *_: None)
         return outcome(data)
 
@@ -173,7 +173,7 @@ def test_the_parser_sees_a_fraction_of_a_dump(*, deeper: bool, monkeypatch: pyte
     assert (
         sum(map(bool, found.text.split("\n"))) < data.count(b"\n") * 0.55
     )  # two entries and images, not five and fifty
-    monkeypatch.setattr(read, "decode", None)  # the whole text is not made, neither here nor for findings
+    monkeypatch.setattr("ipamc.read.read.decode", None)  # the whole text is not made, neither here nor for findings
     monkeypatch.setattr(locate, "scan_yaml", None)
     assert list(documents_of("x.yaml", data, FIELDS, unread))
     assert (
