@@ -173,7 +173,9 @@ def test_the_parser_sees_a_fraction_of_a_dump(*, deeper: bool, monkeypatch: pyte
     assert (
         sum(map(bool, found.text.split("\n"))) < data.count(b"\n") * 0.55
     )  # two entries and images, not five and fifty
-    monkeypatch.setattr("ipamc.read.read.decode", None)  # the whole text is not made, neither here nor for findings
+    monkeypatch.setattr(
+        "ipamc.read.read.decode", None
+    )  # the whole text is not made, neither here nor for findings
     monkeypatch.setattr(locate, "scan_yaml", None)
     assert list(documents_of("x.yaml", data, FIELDS, unread))
     assert (

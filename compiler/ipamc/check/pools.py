@@ -43,12 +43,7 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     Run: drop or shrink one of the two. `ipamc suggest pool CLUSTER --size 22` finds a CIDR that is free in
     all clusters of the address space. Then `ipamc compile CLUSTER`.
     """
-    ranges = [
-        PoolRange(pool=pool, range=cidr)
-        for pool in pools
-        for part in pool.families.values()
-        for cidr in part.ranges
-    ]
+    ranges = (PoolRange(pool=pool, range=cidr) for pool in pools for cidr in pool.ranges)
     for outer, inner in overlaps(ranges, lambda pool_range: pool_range.range.block):
         wide, block = outer.range.block, inner.range.block
         same_pool = outer.pool.name == inner.pool.name
@@ -78,20 +73,19 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
     """
     for pool in cluster.pools:
         reserved = outermost(cidr.block for cidr in pool.reserved)
-        for part in pool.families.values():
-            for cidr in part.ranges:
-                for excluded in cluster.excluded_index.over(cidr.block) if cluster.excluded else ():
-                    both = shared(cidr.block, excluded.block)
-                    if not covers(blocks_over(reserved, both), both):
-                        yield error(
-                            "IPC0208",
-                            cidr.at,
-                            f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
-                            also=[Related(excluded.at, f"{excluded.block} excluded here")],
-                            help=f"remove one of the two, or {with_reserved(pool, both, str(both))}"
-                            if both != cidr.block
-                            else "use another range, or remove the excluded CIDR",
-                        )
+        for cidr in pool.ranges:
+            for excluded in cluster.excluded_index.over(cidr.block) if cluster.excluded else ():
+                both = shared(cidr.block, excluded.block)
+                if not covers(blocks_over(reserved, both), both):
+                    yield error(
+                        "IPC0208",
+                        cidr.at,
+                        f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
+                        also=[Related(excluded.at, f"{excluded.block} excluded here")],
+                        help=f"remove one of the two, or {with_reserved(pool, both, str(both))}"
+                        if both != cidr.block
+                        else "use another range, or remove the excluded CIDR",
+                    )
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -207,7 +201,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     Run: correct the CIDR, or remove it; the finding shows the pool, whose `cidrs` are its ranges. Then
     `ipamc compile CLUSTER`.
     """
-    ranges = outermost(cidr.block for part in pool.families.values() for cidr in part.ranges)
+    ranges = outermost(cidr.block for cidr in pool.ranges)
     for reserved in pool.reserved:
         if not blocks_over(ranges, reserved.block):
             yield error(
@@ -318,16 +312,15 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     if routed is None or cluster.routing_mode == "tunnel":
         return
     for pool in cluster.pools:
-        for part in pool.families.values():
-            for cidr in part.ranges:
-                if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
-                    yield warning(
-                        "IPC0216",
-                        cidr.at,
-                        f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
-                        also=[Related(routed.at, "the routed CIDR is set here")],
-                        help="widen nativeRoutingCIDR, or use ip-masq-agent",
-                    )
+        for cidr in pool.ranges:
+            if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
+                yield warning(
+                    "IPC0216",
+                    cidr.at,
+                    f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
+                    also=[Related(routed.at, "the routed CIDR is set here")],
+                    help="widen nativeRoutingCIDR, or use ip-masq-agent",
+                )
 
 
 def ipv6_too_wide(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
@@ -135,6 +135,11 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     allow_last: bool = False
     usage: Usage | None = None
     """None: nodes keep what they have."""
+
+    @property
+    def ranges(self) -> Iterator[Range]:
+        """Return the ranges of all families, IPv4 first."""
+        return (cidr for part in self.families.values() for cidr in part.ranges)
 
     @property
     def by_pods(self) -> Mapping[str, Selector]:

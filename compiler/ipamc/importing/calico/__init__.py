@@ -260,12 +260,7 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
         *(cidr.block for cidr in cluster.excluded),
     ]
     held = holdings(dump, outermost(outside))
-    ranges = [
-        (cidr.block, pool.name)
-        for pool in cluster.pools
-        for part in pool.families.values()
-        for cidr in part.ranges
-    ]
+    ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     found += held.findings
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
     return blocks, [finding for finding in found if finding.severity is Severity.ERROR]
