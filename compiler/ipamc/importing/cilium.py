@@ -236,7 +236,7 @@ def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         }
         prefix = _common_prefix(shown, family)
         for name, some in shown.items():
-            whole = dict.fromkeys(_widened(block, prefix) for block in some)
+            whole = dict.fromkeys(block.widened(prefix) for block in some)
             blocks[name] = (*blocks.get(name, ()), *((block, "") for block in whole))
     masks = {family: usual_size(_every(blocks), family, BITS[family]) for family in families}
     shell = Draft(mode=Mode.CRD, families=families, pools=(), blocks=blocks)
@@ -259,20 +259,13 @@ def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
     for prefix in range(bits - 32 + _LARGEST, bits):
         owners: dict[Block, str] = {}
         apart = all(
-            owners.setdefault(_widened(block, prefix), name) == name
+            owners.setdefault(block.widened(prefix), name) == name
             for name, some in shown.items()
             for block in some
         )
         if apart and len(owners) << (bits - prefix) <= 2 * (total + 2 * len(owners)):
             return prefix
     return bits
-
-
-def _widened(block: Block, prefix: int) -> Block:
-    if block.prefix <= prefix:
-        return block
-    size = BITS[block.family] - prefix
-    return Block(block.family, block.first >> size << size, prefix)
 
 
 def _every(blocks: Mapping[str, Blocks]) -> list[Block]:

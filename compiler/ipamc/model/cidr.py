@@ -68,6 +68,11 @@ class Block(NamedTuple):
         """Tell whether the two share an address: one of them then contains the other."""
         return self.family == other.family and self.first <= other.last and other.first <= self.last
 
+    def widened(self, prefix: int) -> Block:
+        """Return the block of a prefix length around this one; itself where it is as large."""
+        host = BITS[self.family] - prefix
+        return self if self.prefix <= prefix else Block(self.family, self.first >> host << host, prefix)
+
     def contains(self, other: Block) -> bool:
         """Tell whether every address of `other` is in this block."""
         return self.family == other.family and self.first <= other.first and other.last <= self.last
