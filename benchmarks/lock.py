@@ -13,7 +13,7 @@ from allocator import MANY, best, cases
 from inputs import CLUSTER, as_json, pools
 from inputs import nodes as inventory
 
-from ipamc.check.plan import check_plan
+from ipamc.check import check_plan
 from ipamc.lock.file import dumps, load
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Consent

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from ipamc.catalogue import catalogue
-from ipamc.check.limits import CONFIG_MAP, config_map_too_large
+from ipamc.check.capacity import CONFIG_MAP, config_map_too_large
 from ipamc.cli import ipamc as main_command
 from tests.support import builders, casefile
 from tests.test_cases import CASES

@@ -9,12 +9,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.assertions.run import Result, elsewhere, of_cluster, run_tests
-from ipamc.check import check
+from ipamc.check import check, check_plan
 from ipamc.check.adopt import check_adopt
-from ipamc.check.limits import config_map_too_large
-from ipamc.check.mode_change import check_mode_change
-from ipamc.check.plan import check_plan
-from ipamc.check.published import check_published
+from ipamc.check.capacity import config_map_too_large
+from ipamc.check.published import check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
@@ -26,9 +24,9 @@ from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.progress import phase
 from ipamc.place.allocate.allocate import allocate
+from ipamc.place.allocate.occupancy import released_on
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.released import released_on
 from ipamc.read.locate import Texts, locate
 from ipamc.read.read import read, read_shared
 from ipamc.read.rendered import Rendered

@@ -10,8 +10,7 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.ownership import Blocks, Shown
 from ipamc.model.plan import ShownBlock
-from ipamc.model.selector.selector import Selector
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import Selector, SelectorIndex
 from tests.model.test_selector_laws import WORLDS, selector
 
 block = st.builds(

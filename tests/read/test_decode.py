@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Severity
-from ipamc.read.explain_shape import Mistyped, explain, mistyped
+from ipamc.read.decode import Mistyped, explain, mistyped
 from ipamc.read.kinds import KINDS, Kind
 from ipamc.read.locate import locate
 from ipamc.read.read import read

@@ -9,8 +9,7 @@ import pytest
 
 from ipamc.model.diagnostics import Place, Span
 from ipamc.read.locate import Texts
-from ipamc.read.narrow.left_out import NO_NODES, LeftOut, only_node
-from ipamc.read.narrow.narrow import narrow
+from ipamc.read.narrow.narrow import NO_NODES, LeftOut, narrow, only_node
 
 POOL = """\
 apiVersion: ipamc/v1alpha1

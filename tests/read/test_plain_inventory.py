@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.read.kinds.inventory import RawInventory
-from ipamc.read.plain_inventory import plain_inventory
+from ipamc.read.read import plain_inventory
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.json_stream import json_documents
 

@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Place, Refused
 from ipamc.read import locate
-from ipamc.read.kinds import KINDS
+from ipamc.read.kinds import FIELDS, KINDS, unread
 from ipamc.read.kinds.base import Foreign
-from ipamc.read.kinds.unread import FIELDS, unread
 from ipamc.read.locate import Texts
-from ipamc.read.read import read
-from ipamc.read.syntax import yaml_cut, yaml_file
+from ipamc.read.read import documents_of, read
+from ipamc.read.syntax import yaml_cut
 from ipamc.read.syntax.document import Document, Keys, Unreadable
 from ipamc.read.syntax.yaml_cut import cut
-from ipamc.read.syntax.yaml_file import documents_of
 from ipamc.workspace.disk import assets
 from tests.support import yaml_dumps
 from tests.support.yaml_dumps import damaged, dumps, hostile
@@ -58,7 +56,7 @@ def outcome(data: bytes) -> tuple[object, ...]:
 
 def whole(data: bytes) -> tuple[object, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_file, "cut", lambda *_: None)
+        patch.setattr("ipamc.read.read.cut", lambda *_: None)
         patch.setattr(locate, "cut", lambda *_: None)
         return outcome(data)
 
@@ -176,7 +174,7 @@ def test_the_parser_sees_a_fraction_of_a_dump(*, deeper: bool, monkeypatch: pyte
         sum(map(bool, found.text.split("\n"))) < data.count(b"\n") * 0.55
     )  # two entries and images, not five and fifty
     monkeypatch.setattr(
-        yaml_file, "decode", None
+        "ipamc.read.read.decode", None
     )  # the whole text is not made, neither here nor for findings
     monkeypatch.setattr(locate, "scan_yaml", None)
     assert list(documents_of("x.yaml", data, FIELDS, unread))

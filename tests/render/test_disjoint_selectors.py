@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.plan import Plan
 from ipamc.model.selector.selector import parse_node_selector
-from ipamc.render.targets import disjoint_selectors
+from ipamc.render.targets import node_config
 from tests.support.builders import AT, node, plan, pool, ranges, read, rendered
 from tests.support.counting import counted
 
@@ -237,7 +237,7 @@ def test_pools_that_overlap_too_much_list_hostnames(monkeypatch: pytest.MonkeyPa
     assert len(by_labels["h"]["matchExpressions"]) == len(letters)
     for limit in ("MOST_VALUES", "MOST_COMPARISONS"):
         with monkeypatch.context() as patched:
-            patched.setattr(disjoint_selectors, limit, 3)
+            patched.setattr(node_config, limit, 3)
             found = check(made(pools, nodes))
         assert found["b"] == by_labels["b"]
         assert found["h"] == {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["nh"]}]}
@@ -247,6 +247,6 @@ def test_pools_that_overlap_too_much_list_hostnames(monkeypatch: pytest.MonkeyPa
 def test_only_selectors_that_may_meet_are_compared(count: int) -> None:
     pools = [pool(f"p{i}", f"10.{i}.0.0/24", nodes=f"rack in {{'r{i}', 'q{i}'}}") for i in range(count)]
     nodes = [node(f"n{i}", {"rack": f"r{i}"}) for i in range(count)]
-    with counted(disjoint_selectors, "_disjoint") as compared:
+    with counted(node_config, "apart") as compared:
         check(made(pools, nodes))
     assert compared.call_count <= count

@@ -14,7 +14,7 @@ from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, na
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
 from ipamc.model.wording import shown
-from ipamc.place.allocate.reuse import last_day
+from ipamc.place.allocate.occupancy import last_day
 
 
 def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, today: str) -> Judgement:

@@ -25,8 +25,7 @@ from ipamc.model.pool_words import more_room, range_for
 from ipamc.model.wording import cut, nearest, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers, never
-from ipamc.place.allocate.occupancy import Occupancy, blocked
-from ipamc.place.allocate.reuse import last_day
+from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import rank
 from ipamc.place.choose import Chooser

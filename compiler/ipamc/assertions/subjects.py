@@ -13,8 +13,7 @@ from ipamc.model.assertion import Apart, Assertion, BlocksOf, Room
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, Want
-from ipamc.model.selector.selector import Selector
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import Selector, SelectorIndex
 
 MOST_TESTS = 5_000_000
 """Tests of labels, and pairs of a selector and a group of nodes. They take some 5 seconds."""

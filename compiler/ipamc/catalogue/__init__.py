@@ -20,8 +20,6 @@ from ipamc.check import (
     evidence,
     held_blocks,
     leavers,
-    limits,
-    mode_change,
     modes,
     multi_pool,
     pods,
@@ -47,7 +45,7 @@ from ipamc.place.resize import rules as resize_rules
 from ipamc.read import rules as read_rules
 from ipamc.read.dump import rules as dump_rules
 from ipamc.read.syntax import rules as syntax_rules
-from ipamc.read.table import rules as table_rules
+from ipamc.read.table import csv_table
 from ipamc.render import verify
 from ipamc.review import lock_law, prefixes
 from ipamc.review.audit import blocks, comparable, flags, nodes, operator, routes, three_ways
@@ -58,7 +56,7 @@ MODULES: tuple[ModuleType, ...] = (
     diagnostics,
     read_rules,
     dump_rules,
-    table_rules,
+    csv_table,
     importing_rules,
     calico_pool_rules,
     calico_rules,
@@ -88,8 +86,6 @@ MODULES: tuple[ModuleType, ...] = (
     published,
     adopt,
     published_ranges,
-    mode_change,
-    limits,
     verify,
     assertion_rules,
     assertion_renumbers,

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, shared, subtract
-from ipamc.model.cidr import Block
-from ipamc.model.cilium.cluster_mask import longest_prefix
-from ipamc.model.cilium.operator_list import Assumed, operator_lists
-from ipamc.model.cluster import Cluster, PoolFamily, Range
+from ipamc.model.cidr import Block, around
+from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
+from ipamc.model.cluster import Cluster, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan
@@ -87,17 +86,8 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
     """Yield what new CIDRs have between old ones."""
     for block in new:
         if over := blocks_over(old, block):
-            around = _around(over[0], over[-1])
-            yield from (piece for piece in subtract(around, over) if block.contains(piece))
-
-
-def _around(first: Block, last: Block) -> Block:
-    """Return the smallest aligned block around two."""
-    while not first.contains(last):
-        prefix = first.prefix - 1
-        size = first.size * 2
-        first = Block(first.family, first.first // size * size, prefix)
-    return first
+            whole = around(block.family, over[0].first, over[-1].last)
+            yield from (piece for piece in subtract(whole, over) if block.contains(piece))
 
 
 def taken_from_the_operator(
@@ -178,10 +168,9 @@ def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
 def _taken_over(cluster: Cluster, before: Assumed) -> Iterator[tuple[Block, str, Range]]:
     """Yield what pools that are not `unlisted` have of the old list."""
     for pool in cluster.pools:
-        for family, part in pool.families.items() if not pool.unlisted else ():
-            for cidr in part.ranges:
-                for other in blocks_over(before.lists.get(family, ()), cidr.block):
-                    yield shared(cidr.block, other), pool.name, cidr
+        for cidr in pool.ranges if not pool.unlisted else ():
+            for other in blocks_over(before.lists.get(cidr.block.family, ()), cidr.block):
+                yield shared(cidr.block, other), pool.name, cidr
 
 
 def _has_every_pool(cluster: Cluster, before: Assumed) -> bool:
@@ -189,9 +178,5 @@ def _has_every_pool(cluster: Cluster, before: Assumed) -> bool:
 
     It says nothing of what the operator gave out.
     """
-
-    def ranges(part: PoolFamily) -> Iterator[Block]:
-        return (cidr.block for cidr in part.ranges)
-
-    every = [block for pool in cluster.pools for part in pool.families.values() for block in ranges(part)]
+    every = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
     return sorted(block for blocks in before.lists.values() for block in blocks) == sorted(every)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ipamc.check.pools import ipv6_too_wide
-from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cidr import BITS
 from ipamc.model.cilium.features import FIRST, LAST, Capability
+from ipamc.model.cilium.operator_list import longest_prefix, sizes_of
 from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import can, since, text, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
@@ -244,21 +245,9 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
     if cluster.mode is Mode.CRD or can(cluster.cilium, Capability.TINY_BLOCKS):
         return
     for pool in cluster.pools:
-        for family, part in pool.families.items():
-            bits = 32 if family == 4 else 128
-            sizes = [(part.block_size, part.at / "blockSize")]
-            sizes += [
-                (size_class.sizes[family], size_class.at / f"ipv{family}")
-                for size_class in pool.block_sizes
-                if family in size_class.sizes
-            ]
-            sizes += [
-                (pin.block.prefix, pin.at)
-                for pins in pool.pins.values()
-                for pin in pins
-                if pin.block.family == family
-            ]
-            for size, at in sizes:
+        for family in pool.families:
+            bits = BITS[family]
+            for size, at in sizes_of(pool, family):
                 if size >= bits - 1:
                     yield error(
                         "IPC0552",

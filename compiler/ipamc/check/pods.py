@@ -10,7 +10,7 @@ from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
 from ipamc.model.plan import Want
-from ipamc.model.selector.normal_form import ANYTHING, Outcomes
+from ipamc.model.selector.normal_form import ANYTHING, Outcomes, apart
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import shown
 
@@ -285,7 +285,7 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
         else:
             earlier = range(number)
         for one in earlier[: MOST_PAIRS // len(pools)]:
-            if pools[one].families.keys() & pool.families.keys() and not _apart(
+            if pools[one].families.keys() & pool.families.keys() and not apart(
                 conditions[one], conditions[number]
             ):
                 yield pool, pools[one]
@@ -307,12 +307,3 @@ def _conditions(pool: Pool) -> Conditions:
     for field, selector in pool.by_pods.items():
         found |= {(field, key): outcomes for key, outcomes in selector.outcomes().items()}
     return found
-
-
-def _apart(one: Conditions, other: Conditions) -> bool:
-    """Tell whether no pod satisfies both."""
-    for key in one.keys() & other.keys():
-        both = one[key].both(other[key])
-        if both.listed and not both.absent and not both.members:
-            return True
-    return False

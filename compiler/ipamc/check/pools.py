@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
-from ipamc.model.cidr import BITS, Block, address_text
+from ipamc.model.cidr import BITS, Block, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
@@ -43,24 +43,19 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
     Run: drop or shrink one of the two. `ipamc suggest pool CLUSTER --size 22` finds a CIDR that is free in
     all clusters of the address space. Then `ipamc compile CLUSTER`.
     """
-    ranges = [
-        PoolRange(pool=pool, range=cidr)
-        for pool in pools
-        for part in pool.families.values()
-        for cidr in part.ranges
-    ]
+    ranges = (PoolRange(pool=pool, range=cidr) for pool in pools for cidr in pool.ranges)
     for outer, inner in overlaps(ranges, lambda pool_range: pool_range.range.block):
-        around, block = outer.range.block, inner.range.block
+        wide, block = outer.range.block, inner.range.block
         same_pool = outer.pool.name == inner.pool.name
         whose = "another range of its own" if same_pool else f'pool "{outer.pool.name}"'
         yield error(
             "IPC0207",
             inner.range.at,
             f'{block} of pool "{inner.pool.name}" overlaps {whose}',
-            also=[Related(outer.range.at, f"{around} is here")],
+            also=[Related(outer.range.at, f"{wide} is here")],
             help="drop one of the two"
-            if around == block
-            else f"split {around} around {block}, or drop one of the two",
+            if wide == block
+            else f"split {wide} around {block}, or drop one of the two",
         )
 
 
@@ -78,20 +73,19 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
     """
     for pool in cluster.pools:
         reserved = outermost(cidr.block for cidr in pool.reserved)
-        for part in pool.families.values():
-            for cidr in part.ranges:
-                for excluded in cluster.excluded_index.over(cidr.block) if cluster.excluded else ():
-                    both = shared(cidr.block, excluded.block)
-                    if not covers(blocks_over(reserved, both), both):
-                        yield error(
-                            "IPC0208",
-                            cidr.at,
-                            f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
-                            also=[Related(excluded.at, f"{excluded.block} excluded here")],
-                            help=f"remove one of the two, or {with_reserved(pool, both, str(both))}"
-                            if both != cidr.block
-                            else "use another range, or remove the excluded CIDR",
-                        )
+        for cidr in pool.ranges:
+            for excluded in cluster.excluded_index.over(cidr.block) if cluster.excluded else ():
+                both = shared(cidr.block, excluded.block)
+                if not covers(blocks_over(reserved, both), both):
+                    yield error(
+                        "IPC0208",
+                        cidr.at,
+                        f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
+                        also=[Related(excluded.at, f"{excluded.block} excluded here")],
+                        help=f"remove one of the two, or {with_reserved(pool, both, str(both))}"
+                        if both != cidr.block
+                        else "use another range, or remove the excluded CIDR",
+                    )
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -109,26 +103,20 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
     for node in cluster.nodes:
         for family, number in node.internal_ips:
             address = Block(family, number, BITS[family])
-            around = ranges.of(address)
-            if around and around.pool.reserved_over(address) is None:
-                found.setdefault(around.range, []).append((around.pool, node, number))
+            inside = ranges.of(address)
+            if inside and inside.pool.reserved_over(address) is None:
+                found.setdefault(inside.range, []).append((inside.pool, node, number))
     for cidr, nodes in found.items():
         pool, first, number = nodes[0]
+        numbers = [number for _, _, number in nodes]
+        network = around(cidr.block.family, min(numbers), max(numbers))
         yield error(
             "IPC0209",
             cidr.at,
             f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for _, node, _ in nodes)}',
             also=[Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")],
-            help=f"move the range, or {with_reserved(pool, _around(nodes, cidr), 'the node network')}",
+            help=f"move the range, or {with_reserved(pool, network, 'the node network')}",
         )
-
-
-def _around(nodes: list[tuple[Pool, Node, int]], cidr: Range) -> Block:
-    """Return the smallest CIDR around the addresses of some nodes."""
-    numbers = [number for _, _, number in nodes]
-    bits = BITS[cidr.block.family]
-    host_bits = (min(numbers) ^ max(numbers)).bit_length()
-    return Block(cidr.block.family, min(numbers) >> host_bits << host_bits, bits - host_bits)
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
@@ -213,7 +201,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     Run: correct the CIDR, or remove it; the finding shows the pool, whose `cidrs` are its ranges. Then
     `ipamc compile CLUSTER`.
     """
-    ranges = outermost(cidr.block for part in pool.families.values() for cidr in part.ranges)
+    ranges = outermost(cidr.block for cidr in pool.ranges)
     for reserved in pool.reserved:
         if not blocks_over(ranges, reserved.block):
             yield error(
@@ -324,16 +312,15 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     if routed is None or cluster.routing_mode == "tunnel":
         return
     for pool in cluster.pools:
-        for part in pool.families.values():
-            for cidr in part.ranges:
-                if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
-                    yield warning(
-                        "IPC0216",
-                        cidr.at,
-                        f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
-                        also=[Related(routed.at, "the routed CIDR is set here")],
-                        help="widen nativeRoutingCIDR, or use ip-masq-agent",
-                    )
+        for cidr in pool.ranges:
+            if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
+                yield warning(
+                    "IPC0216",
+                    cidr.at,
+                    f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
+                    also=[Related(routed.at, "the routed CIDR is set here")],
+                    help="widen nativeRoutingCIDR, or use ip-masq-agent",
+                )
 
 
 def ipv6_too_wide(

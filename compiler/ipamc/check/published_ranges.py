@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import Capability
@@ -141,7 +141,9 @@ def _pool_changes(
     for family in dropped:
         yield cidr_taken_away(cluster, pool, before, Obstacle(cidr=before.cidrs[family][0], reason="family"))
     for family, part in ranges.items():
-        refused = (*part.obstacles, *_with_a_family(part, gained))
+        # What leaves together with a change that the operator does not follow.
+        with_a_family = (Obstacle(cidr=cidr, reason="family") for cidr in part.leaving if gained)
+        refused = (*part.obstacles, *with_a_family)
         for obstacle in refused:
             yield cidr_taken_away(cluster, pool, before, obstacle)
         for obstacle in part.kept:
@@ -159,12 +161,6 @@ def _pool_changes(
                     before.at,
                     "apply this before the operator gives out more of it",
                 )
-
-
-def _with_a_family(part: PoolRanges, gained: Sequence[int]) -> Iterator[Obstacle]:
-    """Yield the CIDRs that leave together with a change that the operator does not follow."""
-    if gained:
-        yield from (Obstacle(cidr=cidr, reason="family") for cidr in part.leaving)
 
 
 def _pool_leaves(

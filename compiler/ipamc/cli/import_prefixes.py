@@ -87,7 +87,7 @@ def _for_a_cluster(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Di
 
     Raises Refused where a compile would refuse the cluster with these pools.
     """
-    from ipamc.importing.prefixes.compare import differences, new_pools
+    from ipamc.importing.prefixes import differences, new_pools
     from ipamc.pipeline import load_cluster
     from ipamc.read.locate import locate
     from ipamc.workspace.source import Disk

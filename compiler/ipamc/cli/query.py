@@ -7,8 +7,7 @@ import re
 import click
 from msgspec import Struct
 
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block
-from ipamc.model.cidr_typos import too_large_octet
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block, too_large_octet
 from ipamc.model.selector.label_syntax import subdomain_problem
 
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch

@@ -9,15 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.importing import rules
-from ipamc.importing.draft import Blocks, Draft, DraftPool
+from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
 from ipamc.importing.facts import Facts
 from ipamc.importing.managed import Offering
-from ipamc.importing.ranges import ranges_around, usual_size
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
-from ipamc.model.cluster import CiliumNode, Mode, Node, OperatorRole
+from ipamc.model.cluster import Mode, Node, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
-from ipamc.model.dump import Dump, SeenNodeConfig
+from ipamc.model.dump import Dump
 
 OUTSIDE = "outside"
 """The name of the pool of blocks that are outside the configured ranges."""
@@ -158,7 +157,9 @@ def _with_operator(draft: Draft, facts: Facts, operator: OperatorRole) -> Draft:
 
 def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     """CiliumPodIPPools are the pools; the operator chooses blocks, so the lock follows what it gave."""
-    chosen = {config.defaults[_DEFAULT_POOL_KEY]: config for config in _choosing(dump)}
+    # In the order in which Cilium reads them: the last one that chooses a pool counts.
+    choosing = (config for config in dump.node_configs if config.defaults.get(_DEFAULT_POOL_KEY))
+    chosen = {config.defaults[_DEFAULT_POOL_KEY]: config for config in choosing}
     general = facts.config.get(_DEFAULT_POOL_KEY, _DEFAULT)
     pools, keys = [], set[str]()
     for pool in dump.pools:
@@ -206,11 +207,6 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     )
 
 
-def _choosing(dump: Dump) -> Iterator[SeenNodeConfig]:
-    """Yield the CiliumNodeConfigs that choose a default pool, in the order in which Cilium reads them."""
-    yield from (config for config in dump.node_configs if config.defaults.get(_DEFAULT_POOL_KEY))
-
-
 def _keys(selector: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield the label keys of a LabelSelector, whose shape nobody checked."""
     for key in (selector or {}).get("matchLabels") or ():
@@ -241,22 +237,20 @@ def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         }
         prefix = _common_prefix(shown, family)
         for name, some in shown.items():
-            whole = dict.fromkeys(_widened(block, prefix) for block in some)
+            whole = dict.fromkeys(block.widened(prefix) for block in some)
             blocks[name] = (*blocks.get(name, ()), *((block, "") for block in whole))
     masks = {family: usual_size(_every(blocks), family, BITS[family]) for family in families}
     shell = Draft(mode=Mode.CRD, families=families, pools=(), blocks=blocks)
     draft = _one_block(dump, facts, shell, (), masks)
-    parts = Counter(filter(None, map(_part, seen)))
+    # How many single addresses a node has that is said to have no block.
+    parts = Counter(
+        sum(block.size for block in one.addresses) for one in seen if one.addresses and not one.blocks
+    )
     size = min(1 << (BITS[family] - prefix) for family, prefix in masks.items())
     if not parts or max(parts) >= size - 2:  # the first and the last address are left out
         return draft
     usage = {"usage": {"addresses": max(parts, key=lambda number: (parts[number], -number))}}
     return replace(draft, pools=tuple([replace(pool, more=usage) for pool in draft.pools]))
-
-
-def _part(seen: CiliumNode) -> int:
-    """Return how many single addresses a node has that is said to have no block; 0 for one with a block."""
-    return 0 if seen.blocks else sum(block.size for block in seen.addresses)
 
 
 def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
@@ -266,20 +260,13 @@ def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
     for prefix in range(bits - 32 + _LARGEST, bits):
         owners: dict[Block, str] = {}
         apart = all(
-            owners.setdefault(_widened(block, prefix), name) == name
+            owners.setdefault(block.widened(prefix), name) == name
             for name, some in shown.items()
             for block in some
         )
         if apart and len(owners) << (bits - prefix) <= 2 * (total + 2 * len(owners)):
             return prefix
     return bits
-
-
-def _widened(block: Block, prefix: int) -> Block:
-    if block.prefix <= prefix:
-        return block
-    size = BITS[block.family] - prefix
-    return Block(block.family, block.first >> size << size, prefix)
 
 
 def _every(blocks: Mapping[str, Blocks]) -> list[Block]:

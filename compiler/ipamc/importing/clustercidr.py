@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from ipamc.importing import rules
 from ipamc.importing.cilium import OUTSIDE, of_node
-from ipamc.importing.draft import Blocks, Draft, DraftPool
+from ipamc.importing.draft import Blocks, Draft, DraftPool, usual_size
 from ipamc.importing.facts import Facts
-from ipamc.importing.ranges import usual_size
 from ipamc.model.address_sets import aggregated, index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.cluster import Mode

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
-from ipamc.model.cidr import Block
+from ipamc.model.address_sets import outermost
+from ipamc.model.cidr import Block, around
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic
 
@@ -68,3 +70,42 @@ class Draft(Struct, frozen=True, kw_only=True):
     """Keys of node labels that selectors of these pools use: the inventory must have them."""
     decisions: tuple[Diagnostic, ...] = ()
     """What a person must decide; an error means that nothing is written."""
+
+
+SPARSE = 16
+"""A derived range has at most so many times the addresses of the blocks in it, or it is split."""
+
+
+def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tuple[Block, ...]:
+    """Return few CIDRs that contain all blocks, by address.
+
+    None of them overlaps one of `others`, unless a block does, and none has more than SPARSE times the
+    addresses of its blocks. O(n log n).
+    """
+    found: list[Block] = []
+    for family in (4, 6):
+        mine = [block for block in outermost(blocks) if block.family == family]
+        if mine:
+            found += _split(mine, [other for other in others if other.family == family])
+    return tuple(found)
+
+
+def _split(blocks: Sequence[Block], others: Sequence[Block]) -> list[Block]:
+    """Return the range around blocks by address, or the ranges around its halves."""
+    whole = around(blocks[0].family, blocks[0].first, max(block.last for block in blocks))
+    if len(blocks) == 1:
+        return [whole]
+    full = sum(block.size for block in blocks)
+    near = [other for other in others if whole.overlaps(other)]
+    if not near and whole.size <= SPARSE * full:
+        return [whole]
+    middle = whole.first + whole.size // 2
+    low = [block for block in blocks if block.first < middle]
+    high = [block for block in blocks if block.first >= middle]
+    return [*_split(low, near), *_split(high, near)]
+
+
+def usual_size(blocks: Iterable[Block], family: int, default: int) -> int:
+    """Return the prefix length that most blocks of a family have; of two the longer one."""
+    sizes = Counter(block.prefix for block in blocks if block.family == family)
+    return max(sizes, key=lambda prefix: (sizes[prefix], prefix)) if sizes else default

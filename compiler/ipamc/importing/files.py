@@ -11,7 +11,7 @@ from typing import Any
 
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import ManagedBy, Version
 from ipamc.render.yaml import scalar
@@ -138,24 +138,21 @@ def cilium_nodes_text(shown: Mapping[str, Mapping[str, Any]]) -> str:
 def shown_ipam(blocks: Blocks, addresses: Iterable[Block] = ()) -> dict[str, Any]:
     """Return `spec.ipam` of a CiliumNode that shows some blocks, and single addresses (crd mode)."""
     ipam: dict[str, Any] = {}
-    if plain := [str(block) for block, pool in blocks if not pool]:
+    if plain := [str(block) for block, name in blocks if not name]:
         ipam["podCIDRs"] = plain
     by_pool: dict[str, list[str]] = {}
-    for block, pool in blocks:
-        if pool:
-            by_pool.setdefault(pool, []).append(str(block))
+    for block, name in blocks:
+        if name:
+            by_pool.setdefault(name, []).append(str(block))
     if by_pool:
         ipam["pools"] = {
-            "allocated": [{"pool": pool, "cidrs": some} for pool, some in sorted(by_pool.items())]
+            "allocated": [{"pool": name, "cidrs": some} for name, some in sorted(by_pool.items())]
         }
-    if single := [address for block in addresses for address in _each(block)]:
-        ipam["pool"] = {address: {} for address in single}
+    single = ((block.family, number) for block in addresses for number in range(block.first, block.last + 1))
+    pool: dict[str, Any] = {address_text(*address): {} for address in single}
+    if pool:
+        ipam["pool"] = pool
     return ipam
-
-
-def _each(block: Block) -> Iterator[str]:
-    for number in range(block.first, block.last + 1):
-        yield str(Block(block.family, number, 32 if block.family == 4 else 128)).partition("/")[0]
 
 
 def _comment(text: str) -> str:

@@ -42,11 +42,7 @@ def overlaps(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tup
 
 def disjoint(blocks: Iterable[Block]) -> bool:
     """Tell whether no two of some blocks share an address. O(n log n)."""
-    return next(overlaps(blocks, _itself), None) is None
-
-
-def _itself(block: Block) -> Block:
-    return block
+    return next(overlaps(blocks, lambda block: block), None) is None
 
 
 def nested(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tuple[T, Sequence[T]]]:

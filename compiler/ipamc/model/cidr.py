@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from ipamc.model import cidr_typos
 from ipamc.model.wording import shown
 
 BITS = {4: 32, 6: 128}
@@ -68,6 +67,11 @@ class Block(NamedTuple):
     def overlaps(self, other: Block) -> bool:
         """Tell whether the two share an address: one of them then contains the other."""
         return self.family == other.family and self.first <= other.last and other.first <= self.last
+
+    def widened(self, prefix: int) -> Block:
+        """Return the block of a prefix length around this one; itself where it is as large."""
+        host = BITS[self.family] - prefix
+        return self if self.prefix <= prefix else Block(self.family, self.first >> host << host, prefix)
 
     def contains(self, other: Block) -> bool:
         """Tell whether every address of `other` is in this block."""
@@ -152,9 +156,7 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
     if "%" in address:
         raise CidrError("syntax", f"{shown(text)} has a zone")
     if not re.fullmatch(r"0|[1-9]\d{0,2}", length, re.ASCII) or int(length) > BITS[family]:
-        raise CidrError(
-            "syntax", f"{shown(text)} has no prefix length of 0 to {BITS[family]}", cidr_typos.meant(text)
-        )
+        raise CidrError("syntax", f"{shown(text)} has no prefix length of 0 to {BITS[family]}", meant(text))
     prefix, number = int(length), int(parsed)
     if family == 6 and number >> 32 == 0xFFFF:
         mapped = f"{address_text(4, number & 0xFFFFFFFF)}/{prefix - 96}" if prefix >= 96 else ""
@@ -169,6 +171,12 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
         if block.overlaps(forbidden):
             raise CidrError("not for pods", f"{shown(text)} overlaps {kind} addresses ({forbidden})")
     return block
+
+
+def around(family: int, first: int, last: int) -> Block:
+    """Return the smallest CIDR that has two addresses."""
+    host = (first ^ last).bit_length()
+    return Block(family, first >> host << host, BITS[family] - host)
 
 
 def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
@@ -207,9 +215,9 @@ def parse_address(text: str) -> Address:
 
 
 def _no_cidr(text: str) -> CidrError:
-    octet = cidr_typos.too_large_octet(text)
+    octet = too_large_octet(text)
     reason = f"{shown(text)} is not a CIDR{f': {octet} is more than 255' if octet else ''}"
-    return CidrError("syntax", reason, _without_leading_zeros(text) or cidr_typos.meant(text))
+    return CidrError("syntax", reason, _without_leading_zeros(text) or meant(text))
 
 
 def _without_leading_zeros(text: str) -> str:
@@ -242,3 +250,57 @@ def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
     if block.size > 2:
         return block.size - 2 + ends
     return block.size if all_of_tiny else 0
+
+
+_QUADS = r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
+_FROM_TO = re.compile(rf"{_QUADS}\s*(?:-|to|\.\.)\s*{_QUADS}", re.ASCII).fullmatch
+_SHORT = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,2})\.?/(\d{1,2})", re.ASCII).fullmatch
+_DOTTED = re.compile(r"\d+(?:\.\d+){3}(?:/.*)?", re.ASCII).fullmatch
+_LONGEST = 200
+
+
+def meant(text: str) -> str:
+    """Return what to write in place of a text, or ""; what cannot be read with certainty is not guessed.
+
+    Several CIDRs in one text are returned as several, with commas between them.
+    """
+    if len(text) > _LONGEST:
+        return ""
+    several = [part for part in re.split(r"[,;\s]+", text) if part]
+    if len(several) > 1 and all(map(_cidr, several)):
+        return ", ".join(map(_cidr, several))
+    plain = text.strip()
+    if found := _FROM_TO(plain):
+        return _summary(found[1], found[2])
+    tidy = re.sub(r"[\s\\/]+", "/", plain.replace(",", "."))
+    if found := _SHORT(tidy):
+        tidy = f"{found[1]}{'.0' * (3 - found[1].count('.'))}/{found[2]}"
+    return _cidr(tidy)
+
+
+def too_large_octet(text: str) -> str:
+    """Return the first octet of a dotted address that is above 255, or ""."""
+    if len(text) > _LONGEST or not _DOTTED(text):
+        return ""
+    return next((octet for octet in text.partition("/")[0].split(".") if int(octet) > 255), "")
+
+
+def _cidr(text: str) -> str:
+    """Return the CIDR that a text with a prefix length, a netmask or a wildcard mask is; "" for others."""
+    address, slash, length = text.partition("/")
+    if not slash or not length:
+        return ""
+    try:
+        return str(ipaddress.ip_network(f"{address}/{length}"))
+    except ValueError:
+        return ""
+
+
+def _summary(first: str, last: str) -> str:
+    """Return the CIDRs from one address to another, if they are few."""
+    try:
+        found = ipaddress.summarize_address_range(ipaddress.IPv4Address(first), ipaddress.IPv4Address(last))
+        texts = [str(network) for network in found]
+    except (ValueError, TypeError):
+        return ""
+    return ", ".join(texts) if len(texts) <= 4 else ""

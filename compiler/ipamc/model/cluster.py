@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
@@ -14,8 +14,7 @@ from msgspec import Struct, field
 from ipamc.model.cidr import Address, Block
 from ipamc.model.diagnostics import At, Place
 from ipamc.model.overlap_index import OverlapIndex
-from ipamc.model.selector.selector import Selector
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import Selector, SelectorIndex
 
 if TYPE_CHECKING:
     from ipamc.model.assertion import Assertion
@@ -136,6 +135,11 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     allow_last: bool = False
     usage: Usage | None = None
     """None: nodes keep what they have."""
+
+    @property
+    def ranges(self) -> Iterator[Range]:
+        """Return the ranges of all families, IPv4 first."""
+        return (cidr for part in self.families.values() for cidr in part.ranges)
 
     @property
     def by_pods(self) -> Mapping[str, Selector]:

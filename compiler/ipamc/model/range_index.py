@@ -23,12 +23,7 @@ class RangeIndex:
     """The ranges of all pools, for look-up by block in O(log ranges). They are disjoint (IPC0207)."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        ranges = [
-            PoolRange(pool=pool, range=cidr)
-            for pool in pools
-            for part in pool.families.values()
-            for cidr in part.ranges
-        ]
+        ranges = (PoolRange(pool=pool, range=cidr) for pool in pools for cidr in pool.ranges)
         self._ranges = sorted(ranges, key=lambda pool_range: pool_range.range.block)
         self._blocks = [pool_range.range.block for pool_range in self._ranges]
 

@@ -10,7 +10,7 @@ from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note
 from ipamc.model.plan import Want, by_place
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import SelectorIndex
 from ipamc.model.wording import cut
 from ipamc.place.choose import Chooser
 

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.plan import Offer, Offers, StandIns
-from ipamc.model.selector.selector import Selector
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import Selector, SelectorIndex
 
 _FEW = 16
 """Keys that are looked up in every node; of more, a node's own labels are gone through."""

@@ -4,10 +4,9 @@ Reads no disk and no lock.
 
 syntax/             bytes -> text -> documents: plain values; positions: paths -> lines and columns
 kinds/              documents -> items, each with its kind; one module for each dialect: structs -> the model
-read                the way through all of these
-decode              items -> typed structs: the fast path; explain_shape: the slow path, with findings
+read                the way through all of these; values -> one Cluster
+decode              items -> typed structs: the fast path, and the slow one with findings
 values              names, labels, CIDRs and selectors, the same in every dialect
-assemble            values -> one Cluster
 locate              places -> lines and columns
 rendered            what an earlier compile rendered, from the texts of `rendered/`; parts: its files and folders
 narrow/             which parts of files a question needs: the others are not parsed

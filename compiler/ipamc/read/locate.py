@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
-from ipamc.read.kinds.unread import FIELDS
+from ipamc.read.kinds import FIELDS
 from ipamc.read.narrow.excerpt import Excerpt, lines_of
 from ipamc.read.syntax.document import Cut, Keys
 from ipamc.read.syntax.encoding import BOM, Lines

@@ -3,31 +3,140 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TypeVar
 
+import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
-from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import MOST, Diagnostic, Enough, Place, Refused
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
+from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.progress import reading as begin_reading
+from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules
-from ipamc.read.assemble import Assembly
-from ipamc.read.decode import shape
-from ipamc.read.explain_shape import Mistyped, mistyped
-from ipamc.read.kinds import TESTS, Item, walk
-from ipamc.read.kinds.inventory import read_inventory
-from ipamc.read.kinds.unread import FIELDS, unread
+from ipamc.read.decode import Mistyped, mistyped, shape
+from ipamc.read.kinds import FIELDS, OURS, TESTS, Value, unread, walk
+from ipamc.read.kinds.inventory import RawInventory, read_inventory
 from ipamc.read.locate import Texts
-from ipamc.read.plain_inventory import plain_inventory
 from ipamc.read.schema import Schemas
-from ipamc.read.syntax.document import Document, Unreadable
-from ipamc.read.syntax.encoding import check
+from ipamc.read.syntax.document import MAX_CONTAINERS, Document, Unread, Unreadable
+from ipamc.read.syntax.encoding import BOM, check, decode
 from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.other_text import conflict_marker, other_text
-from ipamc.read.syntax.yaml_file import documents_of
+from ipamc.read.syntax.yaml import cut_documents, yaml_documents
+from ipamc.read.syntax.yaml_cut import cut
 from ipamc.read.values import Reading
+
+Named = Cluster | Pool | Node | CiliumNode
+T = TypeVar("T", Cluster, Pool, CiliumNode)
+
+
+class Assembly(Struct):
+    """The values that were read, in the order of the files."""
+
+    found: Findings
+    """Where findings go: about values with the same name, and about what a folder must have."""
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    pools: dict[str, Pool] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    planned: dict[str, Node] = field(default_factory=dict)
+    """Entries of an inventory whose nodes do not exist yet."""
+    cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
+    excluded: list[Range] = field(default_factory=list)
+    tests: list[Assertion] = field(default_factory=list)
+    truncated: Place | None = None
+    twice: dict[tuple[str, str, str], tuple[list[str], At, At]] = field(default_factory=dict)
+    """Names that something before has, too, by what it is and the two files: a copied file is one finding. With the places
+    of the first of them, and of the other one."""
+
+    def add(self, values: Iterable[Value]) -> None:
+        """Add values; of two with the same name the first is kept and the second is reported. Raises Enough."""
+        for value in values:
+            if isinstance(value, Node):
+                known = self.planned if value.planned else self.nodes
+                if known.setdefault(value.name, value) is not value:  # nearly all values come here
+                    self._twice(known[value.name], value, "node")
+            elif isinstance(value, Range):
+                self.excluded.append(value)
+            elif isinstance(value, Assertion):
+                self.tests.append(value)
+            elif isinstance(value, Pool):
+                self._add(self.pools, value, "pool")
+            elif isinstance(value, CiliumNode):
+                self._add(self.cilium_nodes, value, "CiliumNode")
+            else:
+                self._add(self.clusters, value, "Cluster")
+
+    def _add(self, known: dict[str, T], value: T, what: str) -> None:
+        first = known.setdefault(value.name, value)
+        if first is not value:
+            self._twice(first, value, what)
+
+    def _twice(self, first: Named, value: Named, what: str) -> None:
+        key = what, value.at.path, first.at.path
+        if key not in self.twice:
+            self.twice[key] = [], _name_at(value), _name_at(first)
+        self.twice[key][0].append(value.name)
+
+    def _same_names(self) -> Iterator[Diagnostic]:
+        for (what, path, first), (names, at, first_at) in self.twice.items():
+            copied = path != first and not self._has_others(path)
+            yield rules.same_name(what, names, at, first_at, copied=copied)
+
+    def _has_others(self, path: str) -> bool:
+        """Tell whether a file has values of names that no file before it has."""
+        named = (self.nodes, self.planned, self.pools, self.cilium_nodes, self.clusters)
+        return any(value.at.path == path for known in named for value in known.values())
+
+    def cluster(self, name: str, folder: str, *, complete: bool) -> Cluster | None:
+        """Return the Cluster called `name` with everything that was added. Raises Enough.
+
+        `complete`: no unreadable document may have been the Cluster, so that a folder without one is
+        reported.
+        """
+        for plan in self.planned.values():
+            node = self.nodes.setdefault(plan.name, plan)
+            if node is not plan and not node.live:  # a v1 Node replaces its planned entry
+                self._twice(node, plan, "node")
+        self.found.extend(self._same_names())
+        for other in self.clusters.values():
+            at = other.at / "metadata" / "name"
+            if problem := subdomain_problem(other.name) or subdomain_problem(name):
+                wrong = other.name if subdomain_problem(other.name) else name
+                self.found.append(rules.bad_cluster_name(at, wrong, problem, name, folder))
+            elif other.name != name:
+                self.found.append(
+                    rules.other_folder(at, other.name, name, folder, second=name in self.clusters)
+                )
+        if not self.clusters and complete:
+            self.found.append(rules.no_cluster(Span(folder), name, folder))
+        cluster = self.clusters.get(name)
+        if cluster is None:
+            return None
+        return replace(
+            cluster,
+            excluded=(*cluster.excluded, *sorted(self.excluded, key=_range_order)),
+            pools=tuple(self.pools[key] for key in sorted(self.pools)),
+            nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
+            cilium_nodes=tuple(self.cilium_nodes[key] for key in sorted(self.cilium_nodes)),
+            truncated=self.truncated,
+            tests=tuple(self.tests),
+        )
+
+
+def _name_at(value: Named) -> At:
+    """Return the place of a name; an entry of an inventory has no metadata."""
+    entry = isinstance(value, Node) and not value.live
+    return value.at / "name" if entry else value.at / "metadata" / "name"
+
+
+def _range_order(excluded: Range) -> tuple[Block, str, int, str]:
+    return excluded.block, excluded.at.path, excluded.at.document, repr(excluded.at.keys)
 
 
 def read(
@@ -72,6 +181,51 @@ def read_shared(
     return tuple([replace(test, shared=True) for test in assembly.tests]), found
 
 
+def documents_of(
+    path: str, data: bytes, fields: Mapping[str, frozenset[str]], unread: Unread
+) -> Iterator[Document]:
+    """Yield the documents of a file; in place of what nobody reads they may have None, or what another object has.
+
+    `fields` are those of `cut`. Raises Unreadable. A file with findings is read as a whole.
+    """
+    check(path, data)
+    found = cut(data, fields)
+    documents = cut_documents(path, found, unread) if found else None
+    yield from yaml_documents(path, decode(path, data)) if documents is None else documents
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_INVENTORY = msgspec.json.Decoder(RawInventory)
+_CONTAINERS = 4
+"""Mappings and lists of a node at most: itself, its labels, its podCIDRs, its podIPs."""
+
+
+def plain_inventory(data: bytes) -> RawInventory | None:
+    """Return the inventory of a JSON file in UTF-8 of which nothing has to be reported; None where something may be.
+
+    The usual way makes plain values first, to find keys that are there twice, and then the structs: with 100,000
+    nodes twice the time. Here the structs are printed again. Every value prints in no more bytes than it was written
+    in, so where the whole prints in as many as the file has without its blanks, nothing of it was dropped.
+    """
+    data = data.removeprefix(BOM)
+    try:
+        head = _HEAD.decode(data)
+        if (head.api_version, head.kind) != (OURS, "NodeInventory"):
+            return None
+        inventory = _INVENTORY.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if len(inventory.nodes) * _CONTAINERS > MAX_CONTAINERS:
+        return None
+    same = len(msgspec.json.encode(inventory)) == len(msgspec.json.format(data, indent=-1))
+    return inventory if same else None
+
+
 def _read_file(
     path: str,
     data: bytes,
@@ -95,7 +249,9 @@ def _read_file(
             if others and (inventory := plain_inventory(data)):
                 assembly.add(read_inventory(inventory, Place(path), reading))
                 return
-        for item in _items(path, data, reading):
+        is_json = path.endswith(".json")
+        documents = json_documents(path, data) if is_json else documents_of(path, data, FIELDS, unread)
+        for item in chain.from_iterable(walk(document, reading) for document in documents):
             if isinstance(item, Place):
                 assembly.truncated = assembly.truncated or item
             elif item.kind.name == TESTS and not tests:
@@ -115,14 +271,3 @@ def _read_file(
     if late:
         texts = Texts({path: data}, [value.at for value in late[:MOST]])
         reading.found.extend(mistyped(value, texts.source(value.at)) for value in late[:MOST])
-
-
-def _items(path: str, data: bytes, reading: Reading) -> Iterator[Item | Place]:
-    for document in _documents(path, data):
-        yield from walk(document, reading)
-
-
-def _documents(path: str, data: bytes) -> Iterator[Document]:
-    if path.endswith(".json"):
-        return json_documents(path, data)
-    return documents_of(path, data, FIELDS, unread)

@@ -263,11 +263,6 @@ class Rendered(Struct, frozen=True, dict=True):
         pools = (f"CiliumPodIPPool {name}" for some in made for name in some or ())
         return frozenset((*map(identity, seeds), *pools))
 
-    @property
-    def identities(self) -> set[str]:
-        """All objects that somebody applies, ConfigMaps too."""
-        return {*self._places, *self.others}
-
     def nodes_of(self, shards: Collection[str]) -> set[str]:
         """Return the nodes whose CiliumNodes belong to these parts, also those that are in a seed only."""
         found = [document for part in shards for document in self.objects_of(part)]

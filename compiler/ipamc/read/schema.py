@@ -1,4 +1,4 @@
-"""The JSON Schemas as the reader uses them: which type a path has. `explain_shape` validates."""
+"""The JSON Schemas as the reader uses them: which type a path has. `decode` validates."""
 
 from __future__ import annotations
 

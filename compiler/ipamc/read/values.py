@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ipamc.model.cidr import Address, Block, CidrError, network_of, parse_address, parse_block
 from ipamc.model.cluster import Range
 from ipamc.model.diagnostics import At, Diagnostic, Findings, Place
-from ipamc.model.selector.calico_hints import from_kubectl
+from ipamc.model.selector.calico_tokens import from_kubectl
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import (
     LONGEST_VALUE,

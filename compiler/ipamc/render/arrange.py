@@ -8,9 +8,9 @@ and leaving nodes do not move the objects of others.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from ipamc.model.cilium.cluster_mask import longest_prefix
+from ipamc.model.cilium.operator_list import longest_prefix
 from ipamc.model.cilium.versions import waits_for_agent
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
@@ -19,7 +19,9 @@ from ipamc.read.rendered import Rendered
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.cilium_node import waiting
 from ipamc.render.targets.context import File, Layout
-from ipamc.render.targets.kustomization import files as kustomizations
+
+ALWAYS = "cilium"
+"""A folder that exists even with nothing to apply; then it builds to nothing, with exit code 0."""
 
 
 def arrange(plan: Plan, before: Rendered | None = None) -> tuple[File, ...]:
@@ -29,7 +31,7 @@ def arrange(plan: Plan, before: Rendered | None = None) -> tuple[File, ...]:
     """
     layout = _layout(plan, before)
     files = tuple(file for target in TARGETS for file in target.files(layout))
-    return (*kustomizations(files), *files)
+    return (*_kustomizations(files), *files)
 
 
 def arrange_waiting(plan: Plan) -> tuple[File, ...]:
@@ -39,17 +41,16 @@ def arrange_waiting(plan: Plan) -> tuple[File, ...]:
 
 
 def _layout(plan: Plan, before: Rendered | None) -> Layout:
+    cluster = plan.cluster
     return Layout(
         plan=plan,
         before=before or Rendered(),
         shards=_shards(plan),
         held=_held(plan),
-        masks=_masks(plan) if plan.cluster.mode is Mode.CLUSTER_POOL else {},
+        masks={family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
+        if cluster.mode is Mode.CLUSTER_POOL
+        else {},
     )
-
-
-def _masks(plan: Plan) -> Mapping[int, int]:
-    return {family: longest_prefix(plan.cluster, family, plan.lock.lines) for family in plan.cluster.families}
 
 
 def shard(node: str, count: int) -> int:
@@ -76,3 +77,31 @@ def _held(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
     if plan.cluster.mode is Mode.MULTI_POOL:
         return {node: tuple(line for line in lines if line.pool) for node, lines in plan.held.items()}
     return {node: lines for node, lines in plan.held.items() if node not in nodes}
+
+
+def _kustomizations(others: Iterable[File]) -> Iterator[File]:
+    """Yield the kustomization of the root and of each folder with files to apply.
+
+    `others` are in the order of application: `sortOptions: fifo` keeps it, where kustomize's own order puts
+    CiliumNodes before CiliumPodIPPools.
+    """
+    folders: dict[str, list[str]] = {ALWAYS: []}
+    for file in others:
+        if file.applied:
+            folder, _, name = file.path.rpartition("/")
+            folders.setdefault(folder, []).append(name)
+    tops = {folder.partition("/")[0]: index for index, folder in reversed(list(enumerate(folders)))}
+    yield _kustomization("", sorted(folders, key=lambda folder: (tops[folder.partition("/")[0]], folder)))
+    for folder, names in sorted(folders.items()):
+        yield _kustomization(f"{folder}/", names)
+
+
+def _kustomization(folder: str, resources: Iterable[str]) -> File:
+    values = {
+        "api": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "sort": "fifo",
+        "resources": tuple(resources),
+        "patches": (),
+    }
+    return File(f"{folder}kustomization.yaml", "kustomization.yaml.j2", values)

@@ -119,6 +119,10 @@ def _validator(schema: str) -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
+_compiled = lru_cache(maxsize=4096)(re.compile)
+"""The compiled pattern of a shape. The cache of `re` itself is too small."""
+
+
 def samples(text: str, known: list[str]) -> Iterator[str]:
     """Yield a document of each shape that is not yet `known`, after as many blank lines as lines before it.
 
@@ -143,12 +147,6 @@ def samples(text: str, known: list[str]) -> Iterator[str]:
         yield "\n" * text.count("\n", 0, start) + "".join(
             "".join(lines[:2]) + "\n" * len(lines[2:]) for _, lines in runs
         )
-
-
-@lru_cache(maxsize=4096)
-def _compiled(shape: str) -> re.Pattern[str]:
-    """Return the compiled pattern of a shape. The cache of `re` itself is too small."""
-    return re.compile(shape)
 
 
 def _run_of(runs: Iterable[tuple[str, list[str]]]) -> str:

@@ -14,8 +14,7 @@ from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import never
-from ipamc.place.allocate.occupancy import Occupancy
-from ipamc.place.allocate.reuse import last_day
+from ipamc.place.allocate.occupancy import Occupancy, last_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ipamc.check.mode_change import check_mode_change
+from ipamc.check.published import check_mode_change
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.lock.file import line_at
 from ipamc.lock.transitions import Reason, Transition

@@ -19,8 +19,7 @@ from msgspec import Struct
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.diagnostics import Diagnostic, Log, Span
 from ipamc.model.wording import shown
-from ipamc.read.table import rules
-from ipamc.read.table.csv_table import Table, plain
+from ipamc.read.table.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
 from ipamc.review.prefixes import Prefix
 
 STATUSES: Mapping[str, str] = {
@@ -198,7 +197,7 @@ def read_export(table: Table) -> list[There]:
     missing = [name for name in _NEEDED if name not in table.columns]
     head = Span(table.path, table.head)
     if missing:
-        log.add([*table.findings, *(rules.column_missing(head, [name], _HOW) for name in missing)])
+        log.add([*table.findings, *(column_missing(head, [name], _HOW) for name in missing)])
     found: list[There] = []
     log.add(chain(table.findings, _read(table, found)))
     return found
@@ -212,12 +211,12 @@ def _read(table: Table, found: list[There]) -> Iterator[Diagnostic]:
     for row in table.rows:
         number, text = row.cells.get("id", ""), row.cells.get("prefix", "")
         if not (number.isascii() and number.isdecimal() and 0 < len(number) < 20 and int(number)):
-            yield rules.table_syntax(table.at(row, "id"), f"{shown(number)} is no ID of NetBox", _HOW)
+            yield table_syntax(table.at(row, "id"), f"{shown(number)} is no ID of NetBox", _HOW)
             continue
         try:
             block = parse_block(text, pods=False)
         except CidrError as problem:
-            yield rules.bad_prefix(table.at(row, "prefix"), text, problem)
+            yield bad_prefix(table.at(row, "prefix"), text, problem)
             continue
         found.append(
             There(

@@ -14,9 +14,7 @@ from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
-from ipamc.place.allocate.occupancy import is_over
-from ipamc.place.allocate.reuse import first_day, last_day
-from ipamc.place.released import released_on
+from ipamc.place.allocate.occupancy import first_day, is_over, last_day, released_on
 
 
 class Choice(Struct, frozen=True, kw_only=True):

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ipamc.check import check_plan
 from ipamc.check.leavers import leaver_findings
-from ipamc.check.plan import check_plan
 from ipamc.lock.utilisation import PoolUse, utilisation
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity
@@ -20,11 +20,10 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
-from ipamc.place.allocate.reuse import first_day, last_day
+from ipamc.place.allocate.occupancy import first_day, last_day, released
 from ipamc.place.allocate.shortage import grouped, half_room, no_family, no_room
 from ipamc.place.candidates import assign, shared_pools, unmatched_refused
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.released import released
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import Change, apply_changes
 from ipamc.review.ways_out import After, Way, ways_out

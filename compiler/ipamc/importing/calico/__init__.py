@@ -9,9 +9,16 @@ from msgspec.structs import replace
 
 from ipamc.importing.calico import pool_rules, rules
 from ipamc.importing.calico.about import about_blocks, about_nodes, about_pools, unselected
-from ipamc.importing.calico.groups import Group, grouped, strays
 from ipamc.importing.calico.holdings import Claim, holdings
-from ipamc.importing.calico.pools import CalicoPool, config_of, read_pools, read_reservations
+from ipamc.importing.calico.pools import (
+    CalicoPool,
+    Group,
+    config_of,
+    grouped,
+    read_pools,
+    read_reservations,
+    strays,
+)
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
@@ -256,12 +263,7 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
         *(cidr.block for cidr in cluster.excluded),
     ]
     held = holdings(dump, outermost(outside))
-    ranges = [
-        (cidr.block, pool.name)
-        for pool in cluster.pools
-        for part in pool.families.values()
-        for cidr in part.ranges
-    ]
+    ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     found += held.findings
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
     return blocks, [finding for finding in found if finding.severity is Severity.ERROR]

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ipamc.importing.calico import pool_rules, rules
-from ipamc.importing.calico.groups import Group, Grouped
 from ipamc.importing.calico.holdings import Holdings
-from ipamc.importing.calico.pools import CalicoPool
+from ipamc.importing.calico.pools import CalicoPool, Group, Grouped
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode, Node
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import SelectorIndex
 
 LABELS = "projectcalico.org/labels"
 """The annotation of a Node with labels that only Calico knows, as JSON (lib/backend/k8s/resources/resources.go)."""

@@ -23,13 +23,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import Cluster, Pool
-from ipamc.model.diagnostics import Span
+from ipamc.model.diagnostics import Place, Span
 from ipamc.model.lock import Line, State
 
 Lists = dict[int, tuple[Block, ...]]
@@ -164,3 +165,26 @@ def _not_booked(
             for block in blocks
         ):
             yield from blocks
+
+
+def sizes_of(pool: Pool, family: int) -> Iterator[tuple[int, Place]]:
+    """Yield the prefix lengths of blocks of a pool, by its size, its classes and its pins, and where each is written."""
+    if part := pool.families.get(family):
+        yield part.block_size, part.at / "blockSize"
+        for size_class in pool.block_sizes:
+            if family in size_class.sizes:
+                yield size_class.sizes[family], size_class.at / f"ipv{family}"
+        for pin in chain.from_iterable(pool.pins.values()):
+            if pin.block.family == family:
+                yield pin.block.prefix, pin.at
+
+
+def longest_prefix(cluster: Cluster, family: int, lines: Iterable[Line] = ()) -> int:
+    """Return the longest prefix length of a family among sizes, pins and lines in use; 0 without a pool.
+
+    Cilium's operator books in units of its mask: a block smaller than the mask takes a whole unit. With the
+    longest prefix as mask it books every block exactly.
+    """
+    sizes = [0, *(size for pool in cluster.pools for size, _ in sizes_of(pool, family))]
+    sizes += [line.block.prefix for line in lines if line.block.family == family and line.in_use]
+    return max(sizes)

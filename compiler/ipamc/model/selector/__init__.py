@@ -1,14 +1,11 @@
 """Calico's selector texts and Kubernetes' selector objects in, one kind of selector out; knows no pool.
 
-selector            the value, and how texts and objects become one
-calico              text to expression and back; calico_tokens: its words; calico_hints: its errors
+selector            the value, how texts and objects become one, and which of many select a node
+calico              text to expression and back; calico_tokens: its words, its errors
 kubernetes          objects to expression
-to_label_selector   normal form to an equivalent LabelSelector
 contradictions      normal form to why no node can satisfy it
 find_key            where a selector names its label keys
-selector_index      which of many selectors select a node
-signs               what a node shows if it is selected
-normal_form         negation normal form, with one condition for each label
+normal_form         negation normal form, with one condition for each label; its LabelSelector, and its signs
 expression          the meaning that all languages share, and its evaluation
 label_syntax        what Kubernetes allows in keys, values and names
 error               how a selector is refused

@@ -18,7 +18,7 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
-from ipamc.model.selector import calico_hints
+from ipamc.model.selector import calico_tokens
 from ipamc.model.selector.calico_tokens import Cursor
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import (
@@ -125,7 +125,7 @@ def _after_operand(cursor: Cursor, opened: list[_Parentheses]) -> bool:
             inner.end_alternative()
             return True
         if len(opened) == 1 or not cursor.accept(")"):
-            raise calico_hints.after_operand(cursor, inside=len(opened) > 1)
+            raise calico_tokens.after_operand(cursor, inside=len(opened) > 1)
         part, height = inner.close()
         opened.pop()
         opened[-1].add(part, height, negated=inner.negated)
@@ -145,28 +145,28 @@ def _operand(cursor: Cursor) -> Expression:
         return _ALWAYS
     key = cursor.label()
     if not key:
-        raise calico_hints.instead_of_operand(cursor)
+        raise calico_tokens.instead_of_operand(cursor)
     word = cursor.operator()
     if not word:
-        raise calico_hints.after_label(cursor, key)
+        raise calico_tokens.after_label(cursor, key)
     operator = Operator(word)
     if operator in {Operator.IN, Operator.NOT_IN}:
         return Test(key, operator, _set(cursor, f"{key} {operator}"))
     value = cursor.string()
     if value is None:
-        raise calico_hints.instead_of_string(cursor)
+        raise calico_tokens.instead_of_string(cursor)
     return Test(key, operator, (value,))
 
 
 def _set(cursor: Cursor, so_far: str) -> tuple[str, ...]:
     at = cursor.at
     if not cursor.accept("{"):
-        raise calico_hints.instead_of_set(cursor, so_far)
+        raise calico_tokens.instead_of_set(cursor, so_far)
     values = set[str]()
     while not cursor.accept("}"):
         value = cursor.string()
         if value is None:
-            raise _unclosed(cursor, at) or calico_hints.instead_of_string(cursor, "a quoted value or }")
+            raise _unclosed(cursor, at) or calico_tokens.instead_of_string(cursor, "a quoted value or }")
         values.add(value)
         if not cursor.accept(","):
             if not cursor.accept("}"):

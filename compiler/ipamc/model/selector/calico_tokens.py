@@ -1,4 +1,4 @@
-"""The tokens of Calico's selector language, read one at a time from a text.
+"""The tokens of Calico's selector language, read one at a time from a text; errors for usual mistakes.
 
 As in libcalico-go's tokenizer: only space and tab are blanks; `has(` and `all(` are one token each; strings
 have no escapes; a word is an operator only after a label, so every keyword may be a label.
@@ -105,3 +105,130 @@ class Cursor:
         if not found:
             return SelectorError(f"the selector ends here: expected {expected}", offset=self.at, help=help)
         return SelectorError(f"{shown(found)}: expected {expected}", offset=self.at, help=help)
+
+
+_LONGEST = 1000
+"""Characters of a text that is written anew."""
+_KEY = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
+_VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_REQUIREMENT = re.compile(
+    rf"""\s*(?:(?P<key>{_KEY})\s*(?:(?P<operator>==?|!=|:\s)\s*(?P<quote>["']?)(?P<value>{_VALUE})(?P=quote)"""
+    rf"""|\s(?P<set>in|notin|not\ in)\s*[({{\[]\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*[)}}\]])?"""
+    rf"""|!\s*(?P<without>{_KEY}))\s*(?P<end>,|&&?|and\b|AND\b|$)"""
+).match
+
+_CONNECTIVES = {"&": "&&", "and": "&&", "AND": "&&", ",": "&&", "|": "||", "or": "||", "OR": "||"}
+_ENDS = frozenset({"", ")", *_CONNECTIVES, *_CONNECTIVES.values()})
+_FANCY_QUOTES = "`\u00b4\u2018\u2019\u201c\u201d\u201e"
+_ORDER = frozenset({"<", ">", "<=", ">=", "<>"})
+_LOWER = frozenset({"in", "not", "notin", "contains", "starts", "startswith", "ends", "endswith"})
+
+_LITERAL = r"[\"']?[-A-Za-z0-9_.]{1,63}[\"']?"
+_BRACKETED = re.compile(rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]").match
+"""A set as kubectl or SQL has it: (a, b)."""
+
+
+def from_kubectl(text: str) -> str:
+    """Return what a text in kubectl's language of labels (`rack=a,zone in (b,c),!gpu`) is in Calico's; "" for others.
+
+    It is as it is typed in YAML.
+    """
+    conditions, at = [], 0
+    while at < len(text) <= _LONGEST:
+        match = _REQUIREMENT(text, at)
+        if match is None:
+            return ""
+        conditions.append(_condition(match))
+        at = match.end()
+    written = " && ".join(conditions)
+    return f"'{written}'" if written.startswith("!") else written
+
+
+def _condition(match: re.Match[str]) -> str:
+    key = match["key"]
+    if match["without"]:
+        return f"!has({match['without']})"
+    if match["set"]:
+        values = ", ".join(f'"{value.strip()}"' for value in match["values"].split(","))
+        return f"{key} {'in' if match['set'] == 'in' else 'not in'} {{{values}}}"
+    if match["value"]:
+        return f'{key} {"!=" if match["operator"] == "!=" else "=="} "{match["value"]}"'
+    return f"has({key})"
+
+
+def instead_of_operand(cursor: Cursor) -> SelectorError:
+    """Return the error for a token that begins no condition."""
+    found = cursor.peek()
+    help_ = 'write a condition, such as has(rack) or rack == "r1"'
+    if found[:1] in {'"', "'"}:
+        help_ = 'write label keys without quotes: rack == "r1"'
+    return cursor.unexpected("a condition", help_)
+
+
+def after_label(cursor: Cursor, key: str) -> SelectorError:
+    """Return the error for a label without a comparison."""
+    found = cursor.peek()
+    if found == "(" and key in {"has", "all"}:
+        help_ = f"write {key}( without a blank"
+    elif key in {"not", "NOT"}:
+        help_ = "write ! in front of a condition: !has(rack)"
+    elif found == "=":
+        help_ = f'write {key} == "{_value(cursor, r"=")}"'
+    elif found == ":":
+        help_ = f'write {key} == "{_value(cursor, r":")}"'
+    elif found in _ORDER:
+        help_ = "use a NodeSelector with Gt or Lt: this language compares no numbers"
+    elif found not in _LOWER and found.lower() in _LOWER:
+        help_ = f"write {found.lower()} in lower case"
+    elif found == "not":
+        help_ = f'write ! in front of the label: !{key} contains "…"'
+    elif found in _ENDS:
+        help_ = f"write has({key}) for any value, or compare it"
+    elif not found.isascii():
+        help_ = "use letters a to z and A to Z, digits, -, _, . and / in label keys"
+    else:
+        help_ = "write ==, !=, in, not in, contains, starts with or ends with"
+    return cursor.unexpected(f"an operator after {shown(key)}", help_)
+
+
+def _value(cursor: Cursor, sign: str) -> str:
+    """Return the value that follows a sign here, without quotes; … where it is no label's value."""
+    found = re.compile(rf"{sign}\s*([\"']?)([-A-Za-z0-9_.]{{1,63}})\1(?=$|[\s,&|)])").match(
+        cursor.text, cursor.at
+    )
+    return found[2] if found else "…"
+
+
+def instead_of_string(cursor: Cursor, expected: str = "a quoted value") -> SelectorError:
+    """Return the error for a value that is not quoted or is missing."""
+    found = cursor.peek()
+    if found in {"=", "=="}:
+        return cursor.unexpected(expected, "write two characters: == or !=")
+    if found and found in _FANCY_QUOTES:
+        return cursor.unexpected(expected, "write plain quotes, \" or '")
+    value = found if re.fullmatch(r"[-A-Za-z0-9_.]{1,63}", found) else "…"
+    return cursor.unexpected(expected, f'write "{value}"')
+
+
+def instead_of_set(cursor: Cursor, so_far: str) -> SelectorError:
+    """Return the error for a token after `in` or `not in` that begins no set."""
+    found = _BRACKETED(cursor.text, cursor.at)
+    values = re.split(r"\s*,\s*", found[1]) if found else ["…", "…"]
+    quoted = ", ".join('"' + value.strip("\"'") + '"' for value in values)
+    return cursor.unexpected("{ and a set of quoted values", f"write {so_far} {{{quoted}}}")
+
+
+def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:
+    """Return the error for a token after a condition that is no connective."""
+    found = cursor.peek()
+    if found == ")":
+        return SelectorError(
+            "')' without a parenthesis before it",
+            offset=cursor.at,
+            help="remove it, or write ( where it begins",
+        )
+    meant = _CONNECTIVES.get(found, "")
+    return cursor.unexpected(
+        "&&, || or )" if inside else "&& or ||",
+        f"write {meant}" if meant else "join conditions with && or ||",
+    )

@@ -8,12 +8,15 @@ they were written. Nothing is distributed: the form is no larger than its source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import assert_never
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar, assert_never
 
 from msgspec import Struct
 
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
+from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
+
+K = TypeVar("K")
 
 
 class Outcomes(Struct, frozen=True):
@@ -40,9 +43,25 @@ class Outcomes(Struct, frozen=True):
             return Outcomes(other.members - self.members, listed=True, absent=absent)
         return Outcomes(self.members | other.members, listed=False, absent=absent)
 
+    def apart(self, other: Outcomes) -> bool:
+        """Tell whether no outcome is in both. O(values of the smaller)."""
+        if self.absent and other.absent:
+            return False
+        if self.listed and other.listed:
+            return self.members.isdisjoint(other.members)
+        if self.listed:
+            return self.members <= other.members
+        return other.listed and other.members <= self.members
+
     def either(self, other: Outcomes) -> Outcomes:
         """Return the outcomes that are in one or both."""
         return self.opposite().both(other.opposite()).opposite()
+
+
+def apart(one: Mapping[K, Outcomes], other: Mapping[K, Outcomes]) -> bool:
+    """Tell whether nothing satisfies both conditions on labels: of some label they have no outcome in common."""
+    few, many = sorted((one, other), key=len)
+    return any(key in many and outcomes.apart(many[key]) for key, outcomes in few.items())
 
 
 ANYTHING = Outcomes(frozenset(), listed=False, absent=True)
@@ -168,3 +187,98 @@ def _merged(many: list[Outcomes], merge: Callable[[Outcomes, Outcomes], Outcomes
         odd = many[-1:] if len(many) % 2 else []
         many = [*map(merge, many[::2], many[1::2]), *odd]
     return many[0]
+
+
+Entry = dict[str, object]
+"""One entry of `matchExpressions`."""
+
+
+def label_selector(form: Normal) -> dict[str, object] | None:
+    """Return an equivalent LabelSelector, `{}` for every node, or None if there is none."""
+    if isinstance(form, Always):
+        return {}
+    labels: dict[str, str] = {}
+    entries: list[Entry] = []
+    for part in form.parts if isinstance(form, Joint) and form.every else (form,):
+        part_entries = _entries(part) if isinstance(part, Condition) else None
+        match part_entries:
+            case None:
+                return None
+            case [{"key": str(key), "operator": "In", "values": [str(value)]}]:
+                labels[key] = value
+            case _:
+                entries += part_entries
+    selector: dict[str, object] = {}
+    if labels:
+        selector["matchLabels"] = dict(sorted(labels.items()))
+    if entries:
+        selector["matchExpressions"] = sorted(
+            entries, key=lambda entry: (str(entry["key"]), str(entry["operator"]))
+        )
+    return selector
+
+
+def outcomes(form: Normal) -> dict[str, Outcomes]:
+    """Return the conditions on single labels that a node must satisfy, by key."""
+    parts = form.parts if isinstance(form, Joint) and form.every else (form,)
+    return {part.key: part.outcomes for part in parts if isinstance(part, Condition)}
+
+
+def negated_requirement(expression: Expression) -> Entry | None:
+    """Return the one entry of `matchExpressions` that means the opposite, or None if there is none."""
+    form = normal(expression, negated=True)
+    entries = _entries(form) if isinstance(form, Condition) else None
+    return entries[0] if entries is not None and len(entries) == 1 else None
+
+
+def _entries(condition: Condition) -> list[Entry] | None:
+    """Return one or two entries that together mean one label's outcomes, or None."""
+    key, outcomes = condition.key, condition.outcomes
+    if label_key_problem(key) or any(map(label_value_problem, outcomes.members)):
+        return None
+    values = sorted(outcomes.members)
+    if outcomes.listed:
+        if outcomes.absent:  # "absent, or one of these values" would need an or
+            return None if values else [{"key": key, "operator": "DoesNotExist"}]
+        return [{"key": key, "operator": "In", "values": values}]
+    entries: list[Entry] = [] if outcomes.absent else [{"key": key, "operator": "Exists"}]
+    return [*entries, {"key": key, "operator": "NotIn", "values": values}] if values else entries
+
+
+Sign = tuple[str, str | None]
+"""What a node shows if it is selected: (label, value); (label, None) for any value. The label "" stands for the node's
+name: no label is empty. Nearly every selector has sets of signs of which a selected node shows one:
+`zone == "a" && has(rack)` has {zone=a} and {rack}.
+"""
+
+
+def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:
+    """Yield sets of signs, of each of which every selected node shows one; none if nothing is known. O(form)."""
+    match form:
+        case Never():
+            yield frozenset()
+        case Condition(key, outcomes) if not outcomes.absent:
+            values: Iterable[str | None] = outcomes.members if outcomes.listed else (None,)
+            yield frozenset((key, value) for value in values)
+        case OtherTest(Named(name), negated=False):
+            yield frozenset({("", name)})
+        case OtherTest(test, negated=False) if not isinstance(test, Named):
+            yield frozenset({(test.key, None)})
+        case Joint(every=True, parts=parts):
+            for part in parts:
+                yield from sets_of_signs(part)
+        case Joint(parts=parts):
+            yield from _of_any(parts)
+        case _:
+            return
+
+
+def _of_any(parts: Iterable[Normal]) -> Iterator[frozenset[Sign]]:
+    """Yield the one set of alternatives: the smallest of each of them, where all have one."""
+    signs: set[Sign] = set()
+    for part in parts:
+        smallest = min(sets_of_signs(part), key=len, default=None)
+        if smallest is None:
+            return
+        signs |= smallest
+    yield frozenset(signs)

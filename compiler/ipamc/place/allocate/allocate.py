@@ -17,13 +17,12 @@ from msgspec.structs import replace
 from ipamc.model.cidr import part
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
 from ipamc.model.progress import track
 from ipamc.place.allocate.newcomers import Newcomers
-from ipamc.place.allocate.occupancy import Occupancy, blocked
+from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
-from ipamc.place.allocate.reuse import last_day
 from ipamc.place.allocate.shortage import (
     Short,
     Unserved,
@@ -78,7 +77,9 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     """
     order = _Order()
     pinned = place_pins(cluster, reconciled, order.sorted(reconciled.demands))
-    with_pinned = _with(reconciled.lock, pinned.kept, pinned.new)
+    with_pinned = reconciled.lock
+    if pinned.new:
+        with_pinned = replace(with_pinned, lines=tuple(sorted([*pinned.kept, *pinned.new], key=_block)))
     renumbers = order.sorted(reconciled.renumbers)
     moved = place_pins(cluster, replace(reconciled, lock=with_pinned), renumbers)
     over = last_day(today, cluster.quarantine_days)
@@ -163,11 +164,6 @@ class _Order:
             known = self._places[id(offers)] = offers, {id(each): place for place, each in enumerate(offers)}
         place = known[1].get(id(offer))
         return name, offers.index(offer) if place is None else place
-
-
-def _with(lock: Lock, kept: Sequence[Line], new: Sequence[Line]) -> Lock:
-    """Return the lock with the pins of newcomers placed."""
-    return replace(lock, lines=tuple(sorted([*kept, *new], key=_block))) if new else lock
 
 
 def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:

@@ -17,8 +17,7 @@ import msgspec
 
 from ipamc.model.address_sets import gaps, largest_aligned, shared
 from ipamc.model.cidr import BITS, Block
-from ipamc.place.allocate.occupancy import Occupancy
-from ipamc.place.allocate.reuse import Reuse, places
+from ipamc.place.allocate.occupancy import Occupancy, Reuse, places
 
 
 class FreePlace(msgspec.Struct, frozen=True, gc=False):

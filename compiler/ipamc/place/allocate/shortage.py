@@ -17,8 +17,7 @@ from ipamc.model.lock import Lock
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import more_room, range_for
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Occupancy
-from ipamc.place.allocate.reuse import Reuse, first_day
+from ipamc.place.allocate.occupancy import Occupancy, Reuse, first_day
 from ipamc.place.allocate.smaller_blocks import smaller_blocks, words
 
 _LAST_DAY = "9999-12-31"

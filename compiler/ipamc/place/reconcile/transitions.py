@@ -12,7 +12,7 @@ import msgspec
 
 from ipamc.check.evidence import settled_elsewhere
 from ipamc.check.held_blocks import ILLEGAL
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import Blocks, Shown
@@ -270,11 +270,7 @@ def _whole(shown: ShownBlock, node: NodeState, run: Run) -> Block:
     if not shown.part or pool is None or node.want is None:
         return block
     entry = node.want.node
-    size = pool.sizes(entry.labels, entry.name)[block.family]
-    if block.prefix <= size:
-        return block
-    bits = BITS[block.family] - size
-    return Block(block.family, block.first >> bits << bits, size)
+    return block.widened(pool.sizes(entry.labels, entry.name)[block.family])
 
 
 def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:

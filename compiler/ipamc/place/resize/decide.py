@@ -7,9 +7,11 @@ highest first.
 
 from __future__ import annotations
 
+import bisect
 import enum
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -21,7 +23,6 @@ from ipamc.model.cluster import Cluster, Mode, Pool, Usage
 from ipamc.model.dump import Dump
 from ipamc.model.lock import Growth, Line, Resize, State
 from ipamc.model.plan import Plan, Want
-from ipamc.place.resize.use import Use, use_of
 
 HIGH = 85
 """Percent above which a node is called full where its pool has no `usage`."""
@@ -71,7 +72,7 @@ def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
 
     `plan` is that of an ordinary compile. O(n log n).
     """
-    use, cluster = use_of(dump), plan.cluster
+    use, cluster = Use(dump), plan.cluster
     pending = {line.key(one_block=False) for line in plan.lock.lines if line.state is State.PENDING}
     everywhere = outermost(block for node in dump.cilium_nodes for block, _ in node.allocated)
     wants = {want.node.name: want for want in plan.wants}
@@ -259,7 +260,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         idle = [
             line
             for line in reversed(lines)
-            if not self.use.count(line.block) and line.block not in pins and not self._is_given(line.block)
+            if not (self.use.count(line.block) or line.block in pins or blocks_over(self.given, line.block))
         ]
         if not idle or len(lines) <= least:
             return row
@@ -286,9 +287,36 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
             return f"the operator of Cilium {text(self.cluster.cilium)} was not seen to let a CIDR leave its pool"
         return ""
 
-    def _is_given(self, block: Block) -> bool:
-        return bool(blocks_over(self.given, block))
-
 
 def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
     return msgspec.structs.replace(row, verdict=verdict, why=why)
+
+
+class Use:
+    """Addresses in use. An address that any object of the dump says is used counts, whichever node it names.
+
+    CiliumNodes tell it (`status.ipam.used` in crd mode, and the agent's own addresses in every mode),
+    CiliumEndpoints, and Pods that are not on the host's network and have not ended.
+    """
+
+    def __init__(self, dump: Dump) -> None:
+        """Sort the addresses. O(n log n)."""
+        numbers: dict[int, set[int]] = defaultdict(set)
+        for family, number in chain.from_iterable(dump.in_use.values()):
+            numbers[family].add(number)
+        self._numbers = {family: sorted(found) for family, found in numbers.items()}
+
+    def count(self, block: Block) -> int:
+        """Count the addresses of a block that are in use. O(log n)."""
+        numbers = self._numbers.get(block.family, [])
+        return bisect.bisect_right(numbers, block.last) - bisect.bisect_left(numbers, block.first)
+
+
+def sources(dump: Dump) -> tuple[str, ...]:
+    """Return what in a dump tells of use, as users call it; () if nothing does."""
+    found = {
+        "CiliumNodes (status.ipam.used)": any(node.used for node in dump.cilium_nodes),
+        "CiliumEndpoints": bool(dump.endpoints),
+        "Pods": bool(dump.pods),
+    }
+    return tuple(name for name, there in found.items() if there)

@@ -4,24 +4,44 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
 
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import CiliumNode, Mode
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, warning
 from ipamc.model.dump import Dump
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
-from ipamc.place.resize.decide import HIGH, Sized, Verdict
-from ipamc.place.resize.use import sources
+from ipamc.place.resize.decide import HIGH, Sized, Verdict, decide, sources
 from ipamc.read.dump.rules import DUMP
 
 FEW = 3
 """So many nodes may have joined again, whatever the share."""
 DAYS = 1
 """The most days that a dump may be old: pods come and go."""
+
+
+class Looked(Struct, frozen=True, kw_only=True):
+    """What was decided, and what told of the use."""
+
+    rows: tuple[Sized, ...]
+    sources: tuple[str, ...]
+
+
+def look(plan: Plan, dump: Dump, today: str) -> tuple[Looked, Sequence[Diagnostic]]:
+    """Decide about the nodes of a plan, which an ordinary compile made; return the warnings, too.
+
+    `today` is ISO 8601, in UTC. Raises Refused for a dump that says nothing about this cluster.
+    """
+    log = Log()
+    log.add(check_dump(plan, dump, today))
+    rows = decide(plan, dump)
+    log.add(stuck(plan, rows))
+    return Looked(rows=rows, sources=sources(dump)), tuple(log.diagnostics)
 
 
 def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:

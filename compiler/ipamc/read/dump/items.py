@@ -18,7 +18,7 @@ import msgspec
 
 from ipamc.model.diagnostics import Span
 from ipamc.read.dump import rules
-from ipamc.read.dump.calicoctl import IPAM, PARTS, Export, exported
+from ipamc.read.dump.shapes import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import BOM, decode
 from ipamc.read.syntax.other_text import first_line, recognised

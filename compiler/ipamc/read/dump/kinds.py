@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from ipamc.model.cidr import Address
+from ipamc.model.cidr import Address, Block
 from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.dump import (
     Object,
+    SeenAffinity,
+    SeenBlock,
     SeenEndpoint,
     SeenNodeConfig,
     SeenObject,
@@ -20,7 +22,6 @@ from ipamc.model.dump import (
     SeenPool,
 )
 from ipamc.read.dump import shapes
-from ipamc.read.dump.calico import read_affinity, read_calico_block
 from ipamc.read.dump.items import Item
 from ipamc.read.dump.reader import Reader
 from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
@@ -196,6 +197,72 @@ def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": kind, **msgspec.to_builtins(raw)}
     found.pop("status", None)
     return {**found, "spec": value.spec} if isinstance(value, SeenPool) else found
+
+
+_HOST, _VIRTUAL = "host:", "virtual:"
+"""What an affinity begins with (libcalico-go, lib/backend/model/block.go)."""
+_WINDOWS = "windows-reserved-ipam-handle"
+"""The handle of the addresses that Windows keeps of each block (lib/ipam/ipam_block.go)."""
+
+
+def read_calico_block(raw: shapes.CalicoBlock, item: Item, reader: Reader) -> SeenBlock | None:
+    """Return an IPAMBlock; None where its CIDR cannot be read."""
+    spec = raw.spec
+    found = reader.blocks([spec.cidr])
+    if not found:
+        return None
+    host = spec.affinity or ""
+    uses = list(_uses(spec, found[0], reader))
+    return SeenBlock(
+        name=raw.metadata.name,
+        file=reader.file,
+        line=item.line,
+        block=found[0],
+        host=reader.text(host.removeprefix(_HOST)) if host.startswith(_HOST) else "",
+        used=tuple((address, node) for address, node, _ in uses),
+        users=tuple(user for _, _, user in uses),
+        virtual=host.startswith(_VIRTUAL),
+        deleted=bool(spec.deleted),
+    )
+
+
+def _uses(spec: shapes.BlockSpec, block: Block, reader: Reader) -> Iterator[tuple[int, str, str]]:
+    """Yield (address, node, user) of every address that is in use."""
+    owners = spec.attributes or []
+    for number, index in enumerate(spec.allocations or ()):
+        if index is None or number >= block.size:
+            continue
+        owner = owners[index] if 0 <= index < len(owners) else shapes.BlockAttributes()
+        if not owner.released_at and (owner.handle or "").lower() != _WINDOWS:
+            yield (
+                block.first + number,
+                reader.text((owner.secondary or {}).get("node")),
+                reader.text(_user(owner)),
+            )
+
+
+def _user(owner: shapes.BlockAttributes) -> str:
+    told = owner.secondary or {}
+    if pod := told.get("pod"):
+        return f"{told.get('namespace') or ''}/{pod}"
+    return told.get("type") or owner.handle or ""
+
+
+def read_affinity(raw: shapes.Affinity, item: Item, reader: Reader) -> SeenAffinity | None:
+    """Return a BlockAffinity; None where its CIDR cannot be read."""
+    found = reader.blocks([raw.spec.cidr])
+    if not found:
+        return None
+    return SeenAffinity(
+        name=raw.metadata.name,
+        file=reader.file,
+        line=item.line,
+        block=found[0],
+        host=reader.text(raw.spec.node),
+        state=reader.text(raw.spec.state),
+        virtual=raw.spec.type == "virtual",
+        deleted=raw.spec.deleted in {True, "true"},
+    )
 
 
 Value = Object | Node | CiliumNode

@@ -16,17 +16,17 @@ from ipamc.model.assertion import Assertion
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.wording import listing, nearest
+from ipamc.read.kinds.base import Foreign
 from ipamc.read.kinds.calico import RawCalicoPool, read_calico_pool
 from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
 from ipamc.read.kinds.cluster import RawCluster, read_cluster
 from ipamc.read.kinds.clustercidr import RawClusterCidr, read_cluster_cidr
 from ipamc.read.kinds.inventory import RawInventory, read_inventory
-from ipamc.read.kinds.node import RawNode, read_node
+from ipamc.read.kinds.node import RawAmounts, RawCondition, RawNode, read_node
 from ipamc.read.kinds.pool import RawPool, read_pool
 from ipamc.read.kinds.tests import RawTests, read_tests
-from ipamc.read.kinds.unnamed import unnamed
 from ipamc.read.syntax import rules
-from ipamc.read.syntax.document import Document, Odd
+from ipamc.read.syntax.document import Document, Keys, Odd
 from ipamc.read.syntax.other_text import cut_off
 from ipamc.read.values import Reading
 
@@ -185,3 +185,89 @@ def _way_out(kind: str) -> str:
     if near:
         return f"did you mean {near!r} of {listing(versions)}?"
     return f"move it out of this folder; the kinds here are {listing(_spellings())}"
+
+
+_HELM = frozenset(
+    {"ipam", "operator", "hubble", "kubeProxyReplacement", "k8sServiceHost", "tunnelProtocol", "bpf", "cni"}
+)
+_KUSTOMIZE = frozenset({"resources", "patches", "components", "namePrefix", "configMapGenerator", "bases"})
+
+
+def unnamed(
+    value: Mapping[str, Any], names: Mapping[str, Any], kinds: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (field, problem, way out) for what a document lacks of apiVersion and kind, or has as no text.
+
+    `names` are the two, as they are or as its list has them; `kinds` are apiVersions by kind. The way out may be "".
+    """
+    version, kind = names["apiVersion"], names["kind"]
+    if version is None and kind is None:
+        ours = _meant(value)
+        head = f"write apiVersion: {kinds[ours][0]} and kind: {ours}" if ours else ""
+        yield "kind", "the document has no apiVersion and no kind", _other_tool(value) or head
+        return
+    for name, given in names.items():
+        if isinstance(given, str):
+            continue
+        better = ""
+        if name == "kind" and (meant := _meant(value)):
+            better = f"write kind: {meant}"
+        elif name == "apiVersion" and isinstance(kind, str) and kind in kinds:
+            better = f"write apiVersion: {kinds[kind][0]}"
+        yield name, f"{name} is not text" if given else f"the document has no {name}", better
+
+
+def _other_tool(value: Mapping[str, Any]) -> str:
+    keys = value.keys()
+    if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
+        return "for kustomize, write apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization: it is passed over then"
+    if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
+        return "if these are values of Helm, move the file out of the cluster's folder; those of ipamc come into rendered/cilium/helm-values.yaml"
+    return ""
+
+
+def _meant(value: Mapping[str, Any]) -> str:
+    """Return the kind of ipamc's own of which a document has the fields; "" where it has none."""
+    spec = value.get("spec")
+    if isinstance(value.get("nodes"), list):
+        return "NodeInventory"
+    if isinstance(value.get("tests"), list):
+        return "Tests"
+    if isinstance(spec, Mapping) and ("cilium" in spec or "ipam" in spec):
+        return "Cluster"
+    return "IPPool" if isinstance(spec, Mapping) and ("ipv4" in spec or "ipv6" in spec) else ""
+
+
+_NOTHING = frozenset[str]()
+_AMOUNTS = frozenset(RawAmounts.__struct_encode_fields__)
+_PARTS = {
+    "metadata": {"managedFields": _NOTHING},
+    "status": {
+        "allocatable": _AMOUNTS,
+        "capacity": _AMOUNTS,
+        "conditions": frozenset(RawCondition.__struct_encode_fields__),
+        "daemonEndpoints": _NOTHING,
+        "images": _NOTHING,
+        "nodeInfo": _NOTHING,
+        "runtimeHandlers": _NOTHING,
+        "volumesAttached": _NOTHING,
+        "volumesInUse": _NOTHING,
+    },
+}
+FIELDS = {name: reads for fields in _PARTS.values() for name, reads in fields.items()}
+"""Large fields of Kubernetes' objects, most of a dump, each with the fields below it that a kind reads, at any depth."""
+_PATHS = {(part, name) for part, fields in _PARTS.items() for name in fields}
+_FOREIGN = {
+    (version, kind.name) for kind in KINDS if issubclass(kind.shape, Foreign) for version in kind.api_versions
+}
+
+
+def unread(item: Mapping[str, Any], keys: Keys) -> bool:
+    """Tell whether a path from an object leads to one of FIELDS, in a kind that reads no more of it than that.
+
+    An unknown field of an ipamc kind is a mistake, so nothing there is unread.
+    """
+    version, kind = item.get("apiVersion"), item.get("kind")
+    return (
+        keys in _PATHS and isinstance(version, str) and isinstance(kind, str) and (version, kind) in _FOREIGN
+    )

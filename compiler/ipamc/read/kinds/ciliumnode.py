@@ -127,6 +127,11 @@ def read_cilium_node(raw: RawDocument, at: At, values: Values) -> Iterator[Ciliu
         for index, entry in enumerate(pools.allocated or ())
         for block in values.blocks(entry.cidrs or (), at, *here, "pools", "allocated", index, "cidrs")
     ]
+    requested = [
+        (values.text(entry.pool), needed.ipv4_addrs or 0, needed.ipv6_addrs or 0)
+        for entry in pools.requested or ()
+        for needed in (entry.needed or RawNeeded(),)
+    ]
     single = values.addresses([(text, (*here, "pool", text)) for text in ipam.pool or ()], at)
     of_type: dict[str | None, list[tuple[str | None, Keys]]] = {}
     for index, entry in enumerate(spec.addresses or ()):
@@ -142,7 +147,7 @@ def read_cilium_node(raw: RawDocument, at: At, values: Values) -> Iterator[Ciliu
         at=at,
         blocks=tuple(dict.fromkeys(values.blocks(ipam.pod_cidrs or (), at, *here, "podCIDRs"))),
         allocated=tuple(dict.fromkeys(allocated)),
-        requested=tuple([_request(entry, values) for entry in pools.requested or ()]),
+        requested=tuple(requested),
         addresses=tuple(aggregated([Block(family, first, BITS[family]) for family, first in single])),
         used=values.addresses([(text, ("status", "ipam", "used", text)) for text in status.used or ()], at),
         internal_ips=values.addresses(of_type.get("CiliumInternalIP", ()), at),
@@ -152,8 +157,3 @@ def read_cilium_node(raw: RawDocument, at: At, values: Values) -> Iterator[Ciliu
         error=(status.operator_status or RawOperatorStatus()).error or "",
         deleting=bool(metadata.deletion_timestamp),
     )
-
-
-def _request(entry: RawRequest, values: Values) -> tuple[str, int, int]:
-    needed = entry.needed or RawNeeded()
-    return values.text(entry.pool), needed.ipv4_addrs or 0, needed.ipv6_addrs or 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
@@ -165,12 +165,13 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
 
 
 def _size_class(raw: RawSizeClass, at: Place, reading: Reading) -> SizeClass:
-    sizes = {
-        family: size for family, size in ((4, raw.ipv4), (6, raw.ipv6)) if not isinstance(size, UnsetType)
-    }
-    return SizeClass(
-        selector=read_selector(raw.node_selector, at / "nodeSelector", reading), sizes=sizes, at=at
-    )
+    selector = read_selector(raw.node_selector, at / "nodeSelector", reading)
+    return SizeClass(selector=selector, sizes=by_family(raw.ipv4, raw.ipv6), at=at)
+
+
+def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:
+    """Return the prefix lengths that are given."""
+    return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
 def _pins(spec: RawSpec, at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -26,7 +26,7 @@ from ipamc.model.wording import cut, listing
 from ipamc.read import rules
 from ipamc.read.kinds.base import Own, Text
 from ipamc.read.kinds.inventory import RawMetadata
-from ipamc.read.kinds.pool import Prefix4, Prefix6, RawSelector, read_selector
+from ipamc.read.kinds.pool import Prefix4, Prefix6, RawSelector, by_family, read_selector
 from ipamc.read.syntax import rules as syntax_rules
 from ipamc.read.values import Reading
 
@@ -192,7 +192,7 @@ def _blocks(raw: RawBlocks, at: Place, reading: Reading) -> BlocksOf:
         selector=read_selector(raw.node_selector, at / "nodeSelector", reading),
         within=_cidrs(raw.within, at / "within", reading),
         outside=_cidrs(raw.outside, at / "outside", reading),
-        sizes=_by_family(raw.ipv4, raw.ipv6),
+        sizes=by_family(raw.ipv4, raw.ipv6),
     )
 
 
@@ -230,7 +230,7 @@ def _apart(raw: RawApart, at: Place, reading: Reading) -> Apart | None:
             for index, selector in enumerate(raw.node_selectors)
         )
     each = "" if isinstance(raw.each, UnsetType) else _label(raw.each, at / "each", reading)
-    return Apart(selectors=selectors, each=each, prefixes=_by_family(raw.ipv4, raw.ipv6))
+    return Apart(selectors=selectors, each=each, prefixes=by_family(raw.ipv4, raw.ipv6))
 
 
 def _renumber(raw: RawRenumber, at: Place, reading: Reading) -> Renumber:
@@ -244,10 +244,6 @@ def _renumber(raw: RawRenumber, at: Place, reading: Reading) -> Renumber:
 
 def _cidrs(raw: list[str] | UnsetType, at: Place, reading: Reading) -> tuple[Range, ...]:
     return () if isinstance(raw, UnsetType) else reading.ranges(raw, at, pods=False)
-
-
-def _by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:
-    return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
 def _label(key: str, at: Place, reading: Reading) -> str:

@@ -34,8 +34,7 @@ from ipamc.read.syntax.document import (
     Unreadable,
 )
 from ipamc.read.syntax.encoding import Lines
-from ipamc.read.syntax.yaml_errors import syntax_error
-from ipamc.read.syntax.yaml_events import parser
+from ipamc.read.syntax.yaml_events import parser, syntax_error
 from ipamc.read.syntax.yaml_scalars import Ambiguous, Scalar, resolve
 
 _CORE = "tag:yaml.org,2002:"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.diagnostics import Diagnostic, Log, Span, count
-from ipamc.model.wording import shown
+from ipamc.model.cidr import CidrError
+from ipamc.model.diagnostics import At, Diagnostic, Log, Related, Span, count, error
+from ipamc.model.wording import listing, shown
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import decode
-from ipamc.read.table import rules
 
 LARGEST = 64 << 20
 """The most bytes of a table: the prefixes of 100,000 nodes take ten."""
@@ -93,11 +93,7 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
     log = Log()
     if len(data) > LARGEST:
         log.add(
-            [
-                rules.table_syntax(
-                    Span(path), f"the file has {len(data):,} bytes, more than {LARGEST:,}", _FEWER
-                )
-            ]
+            [table_syntax(Span(path), f"the file has {len(data):,} bytes, more than {LARGEST:,}", _FEWER)]
         )
     try:
         text = decode(path, data)
@@ -106,7 +102,7 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
         raise AssertionError from problem  # `add` raises for an error
     hint = _EXCEL_HINT.match(text)
     first = 2 if hint else 1
-    separator = hint[1] if hint else _separator(text.split("\n", 1)[0])
+    separator = hint[1] if hint else max(_SEPARATORS, key=text.split("\n", 1)[0].count)
     found: list[Diagnostic] = []
     records = _records(path, text, separator, first, found)
     head, headers = next(records, (first, []))
@@ -125,11 +121,6 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
 _FEWER = "export the prefixes of one site or one VRF, not all"
 
 
-def _separator(line: str) -> str:
-    """Return what separates the headers: of the known ones that of which there are most."""
-    return max(_SEPARATORS, key=line.count)
-
-
 def _records(
     path: str, text: str, separator: str, first: int, found: list[Diagnostic]
 ) -> Iterator[tuple[int, list[str]]]:
@@ -144,9 +135,7 @@ def _records(
                 number += 1
                 if number > MOST_ROWS + 1:
                     found.append(
-                        rules.table_syntax(
-                            Span(path, line), f"the file has more than {MOST_ROWS:,} rows", _FEWER
-                        )
+                        table_syntax(Span(path, line), f"the file has more than {MOST_ROWS:,} rows", _FEWER)
                     )
                     return
                 yield line, cells
@@ -154,7 +143,7 @@ def _records(
     except csv.Error as problem:
         table = Table(path=path, text=text, separator=separator, columns={}, head=first)
         found.append(
-            rules.table_syntax(
+            table_syntax(
                 table.at(Row(line, {})),
                 f"the row is no CSV: {problem}",
                 "look for a double quote that is not closed; in a cell in quotes, write two for each",
@@ -167,7 +156,7 @@ def _twice(table: Table, names: Sequence[str]) -> Iterator[Diagnostic]:
         for other in range(index + 1, len(names)):
             if names[other] == names[index]:
                 at, first = table._cell(table.head, other), table._cell(table.head, index)  # noqa: SLF001 - the same module
-                yield rules.column_twice(at, first, shown(column))
+                yield column_twice(at, first, shown(column))
 
 
 def _rows(
@@ -189,9 +178,75 @@ def _rows(
             yield Row(line, row)
         elif len(found) < 10_001:
             found.append(
-                rules.table_syntax(
+                table_syntax(
                     table.at(Row(line, {})),
                     f"the row has {count(len(cells), 'cell')}, and the headers are {width}",
                     f"separate all cells by {shown(table.separator)}; put a cell that has one in double quotes",
                 )
             )
+
+
+def table_syntax(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0870: a table of prefixes is CSV: a row of headers, and as many cells in every row.
+
+    Cells are separated by commas, semicolons, tabs or bars: what the row of headers has most of. A cell
+    with a separator, a quote or a line break in it stands in double quotes. A file has at most 64 MiB and a
+    million rows: export the prefixes of one site or one VRF instead of all.
+
+    Why: a row with a cell too many has its values under other headers: a status would be read as a block
+    size.
+
+    Run: correct the row, or export again, then `ipamc import CLUSTER --prefixes plan.csv`.
+    """
+    return error("IPC0870", at, problem, help=way_out)
+
+
+def column_missing(at: At, names: Iterable[str], way_out: str) -> Diagnostic:
+    """IPC0871: a table has the columns that its use needs.
+
+    Case, spaces, `-` and `_` in a header do not count: `Block Size` is `blockSize`. NetBox translates
+    headers for users whose language is not English.
+
+    Why: which column has the CIDRs is not guessed: a description may have one, too, and a pool would be
+    made of it.
+
+    Run: name the column `prefix`; in NetBox set the language of your profile to English, and export again.
+    Then `ipamc import CLUSTER --prefixes plan.csv`.
+    """
+    return error("IPC0871", at, f"no column {listing(names)} is in the row of headers", help=way_out)
+
+
+def column_twice(at: At, first: At, name: str) -> Diagnostic:
+    """IPC0872: a table has a column only once.
+
+    Headers that differ only in case, spaces, `-` and `_` are the same.
+
+    Why: of two columns with one header programs take the first or the last, and it cannot be seen which:
+    nodes would get blocks of the size that was meant for yesterday.
+
+    Run: remove or rename one of the two columns, then `ipamc import CLUSTER --prefixes plan.csv`.
+    """
+    return error(
+        "IPC0872",
+        at,
+        f"the column {name} is there twice",
+        also=[Related(first, "first here")],
+        help="remove or rename one of the two",
+    )
+
+
+def bad_prefix(at: At, text: str, problem: CidrError) -> Diagnostic:
+    """IPC0873: a prefix is a CIDR without host bits, whose addresses pods can have.
+
+    A spreadsheet shows the result of a formula, and may write the formula into the file.
+
+    Why: a program that corrects 10.1.2.3/16 to 10.1.0.0/16 may take a network that nobody meant, and pods
+    would have addresses of somebody else.
+
+    Run: write the network as the finding says, or paste the value of a formula in its place, and export
+    again; then `ipamc import CLUSTER --prefixes plan.csv`.
+    """
+    way_out = f"write {problem.better}" if problem.better else ""
+    if text[:1] in {"=", "#", "+", "@"}:
+        way_out = "the cell is a formula, or what is left of one: paste its value, and export again"
+    return error("IPC0873", at, problem.reason, help=way_out or "write it as 10.1.0.0/16 or fd00:1::/64")

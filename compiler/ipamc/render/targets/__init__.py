@@ -1,6 +1,6 @@
 """A layout in, the files of one kind of manifest out.
 
-A target is a module, a template of the same name, and an entry in `TARGETS`; it chooses no block. The order
+A target is a function, a template of its name, and an entry in `TARGETS`; it chooses no block. The order
 of `TARGETS` is the order of application: the root kustomization lists folders, and each folder its files, in
 that order. CiliumNodes come last: an operator in multi-pool mode that sees one before its CiliumPodIPPools
 empties it.
@@ -11,8 +11,6 @@ from __future__ import annotations
 from ipamc.render.targets import (
     cilium_config,
     cilium_node,
-    component,
-    helm_values,
     node,
     node_config,
     pod_ip_pool,
@@ -21,8 +19,8 @@ from ipamc.render.targets.context import Target
 
 TARGETS = (
     Target("cilium_config", cilium_config.files),
-    Target("helm_values", helm_values.files),
-    Target("component", component.files),
+    Target("helm_values", cilium_config.helm_values),
+    Target("component", cilium_config.component),
     Target("pod_ip_pool", pod_ip_pool.files),
     Target("node_config", node_config.files),
     Target("node", node.files),

@@ -1,4 +1,4 @@
-"""A partial ConfigMap `cilium-config`: the keys that decide where addresses come from.
+"""`cilium-config`, the keys that decide where addresses come from: as a partial ConfigMap, as Helm values, as a Component.
 
 Values are strings; lists are joined by a space, which every version accepts (a comma only from 1.20 on). Keys
 of a disabled family are left out: the operator does not start with CIDRs of such a family.
@@ -6,9 +6,13 @@ of a disabled family are left out: the operator does not start with CIDRs of suc
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 
-from ipamc.model.cilium.operator_list import operator_lists
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.operator_list import BYSTANDER, operator_lists
+from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Mode
 from ipamc.model.pool_ranges import Given
 from ipamc.model.pool_words import FLAG_FIELDS
@@ -16,12 +20,76 @@ from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import allowed, shared_families
 
 TEMPLATE = "cilium_config.yaml.j2"
+COMPONENT = "cilium/component"
 
 
 def files(layout: Layout) -> Iterator[File]:
     """Yield `cilium/configmap.yaml`, which is applied only with `managedBy: none`."""
     cluster = layout.plan.cluster
     yield File("cilium/configmap.yaml", TEMPLATE, values(layout), applied=cluster.managed_by == "none")
+
+
+def helm_values(layout: Layout) -> Iterator[File]:
+    """Yield `cilium/helm-values.yaml` for `helm upgrade -f`; it is no manifest.
+
+    `operator.rollOutPods` annotates the operator's pods with a checksum of `cilium-config`: it restarts by itself,
+    and pods lose nothing by that. There is no `rollOutCiliumPods`: it would restart every agent at any change of
+    `cilium-config`, also of keys that only the operator reads and of keys of others, and in a change of mode before
+    the nodes are drained. The plan says which agents must restart; a value that the user sets stays as it is.
+    """
+    cluster = layout.plan.cluster
+    annotate = cluster.patch_nodes == "annotations"
+    chart_value = can(cluster.cilium, Capability.HELM_ANNOTATE_NODE)
+    found = {
+        "annotate": annotate and chart_value,
+        "extra": (("annotate-k8s-node", "true"),) if annotate and not chart_value else (),
+        "mode": str(cluster.mode),
+        "pools": tuple((family, *rest) for family, rest in cluster_pools(layout).items()),
+        "auto_created": tuple(auto_created(layout).items()),
+        "families": tuple((family, family in cluster.families) for family in (4, 6)),
+        "arguments": (BYSTANDER,) if cluster.bystander else (),
+    }
+    yield File("cilium/helm-values.yaml", "helm_values.yaml.j2", found, applied=False)
+
+
+def component(layout: Layout) -> Iterator[File]:
+    """Yield the files of `cilium/component/`, which the user's kustomization with Cilium names, not ours.
+
+    A kustomize Component that patches ConfigMap `cilium-config` and Deployment `cilium-operator` of a chart. Both
+    patches are strategic, so a base without those objects fails the build. The operator reads its configuration only
+    at its start: an annotation with the data's hash restarts it when the data changes. As a bystander it gets
+    `--ipam=kubernetes`, which overrides the ConfigMap, and hands out nothing.
+    """
+    namespace = layout.plan.cluster.namespace
+    yield File(f"{COMPONENT}/cilium-config.yaml", TEMPLATE, values(layout), applied=False)
+    digest = hashlib.sha256(json.dumps(data(layout), sort_keys=True).encode()).hexdigest()
+    yield File(
+        f"{COMPONENT}/cilium-operator.yaml",
+        "component.yaml.j2",
+        {"namespace": namespace, "digest": digest},
+        applied=False,
+    )
+    patches: list[dict[str, str]] = [{"path": "cilium-config.yaml"}, {"path": "cilium-operator.yaml"}]
+    if layout.plan.cluster.bystander:
+        operation = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": BYSTANDER}
+        patches.append(
+            {
+                "patch": json.dumps([operation]),
+                "group": "apps",
+                "version": "v1",
+                "kind": "Deployment",
+                "name": "cilium-operator",
+                "namespace": namespace,
+            }
+        )
+    kustomization = {
+        "api": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "sort": "",
+        "resources": (),
+        "patches": tuple(patches),
+    }
+    yield File(f"{COMPONENT}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
 
 
 def values(layout: Layout) -> dict[str, object]:
@@ -82,18 +150,14 @@ Families = tuple[tuple[int, tuple[str, ...], int], ...]
 def auto_created(layout: Layout) -> dict[str, tuple[Families, tuple[str, ...]]]:
     """Return families and fields of `allowed` by pool, for the shared pools that the operator's flag creates."""
     cluster = layout.plan.cluster
-    if not layout.plan.operator_pools.intersection(cluster.auto_create):
+    created = layout.plan.operator_pools.intersection(cluster.auto_create)
+    if not created:
         return {}
     given = Given(cluster, layout.plan.lock)
     found = {}
     for pool in sorted(cluster.pools, key=lambda pool: pool.name):
-        if pool.name in cluster.auto_create and pool.name in layout.plan.operator_pools:
-            families = tuple(
-                (family, texts(blocks), part.block_size)
-                for family, part, blocks in shared_families(layout, pool, given)
-            )
-            if families:
-                found[pool.name] = families, allowed(pool)
+        if pool.name in created and (families := tuple(shared_families(layout, pool, given))):
+            found[pool.name] = families, allowed(pool)
     return found
 
 

@@ -90,21 +90,21 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
 def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:
     """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
     # Without `allowFirstIP` an agent that starts before the operator writes would begin its book without it.
-    order = texts if can(cluster.cilium, Capability.NUMERIC_ALLOCATED) else _by_text
+    numeric = can(cluster.cilium, Capability.NUMERIC_ALLOCATED)
     return tuple(
         sorted(
             (
                 pool if pool in shared else pinned_name(pool, node.name),
-                tuple(cidr for _, blocks in sorted(families.items()) for cidr in order(blocks)),
+                tuple(
+                    cidr
+                    for _, blocks in sorted(families.items())
+                    for cidr in (texts(blocks) if numeric else sorted(texts(blocks)))
+                ),
                 allowed(cluster.pools_by_name.get(pool)),
             )
             for pool, families in of_node(lines).items()
         ),
     )
-
-
-def _by_text(blocks: tuple[Block, ...]) -> tuple[str, ...]:
-    return tuple(sorted(texts(blocks)))
 
 
 def single(block: Block, number: int = 0) -> Iterator[str]:

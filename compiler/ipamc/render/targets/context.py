@@ -63,7 +63,7 @@ class Target(Struct, frozen=True):
     """A kind of manifest."""
 
     name: str
-    """The name of the module and of the template."""
+    """The name of the template."""
     files: Callable[[Layout], Iterator[File]]
 
 

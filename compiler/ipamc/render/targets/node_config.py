@@ -6,15 +6,21 @@ whatever the names. With `pinning: node` each node has its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode
+from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
 from ipamc.model.lock import Line
-from ipamc.model.plan import Want
+from ipamc.model.plan import Offer, Want
+from ipamc.model.selector.normal_form import Outcomes, apart
+from ipamc.place.candidates import rank
 from ipamc.render.targets.context import File, Layout
-from ipamc.render.targets.disjoint_selectors import LabelSelector, selectors
 from ipamc.render.targets.pod_ip_pool import of_node, pinned_name
 
 TEMPLATE = "node_config.yaml.j2"
@@ -32,7 +38,10 @@ def files(layout: Layout) -> Iterator[File]:
     """Yield `cilium/nodeconfigs.yaml`, or with `pinning: node` `pools/<shard>/nodeconfigs.yaml`."""
     cluster = layout.plan.cluster
     if cluster.mode is Mode.MULTI_POOL and cluster.pinning == "pool":
-        configs = tuple(_of_pool(name, selector) for name, selector in selectors(layout.plan.wants))
+        configs = tuple(
+            (name, (("ipam-default-ip-pool", name),), selector.expressions, selector.labels)
+            for name, selector in selectors(layout.plan.wants)
+        )
         if configs:
             yield _file(cluster, "cilium/nodeconfigs.yaml", configs)
     elif cluster.own_pools:
@@ -41,15 +50,8 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def _file(cluster: Cluster, path: str, configs: Sequence[Values]) -> File:
-    return File(
-        path,
-        TEMPLATE,
-        {"api": node_config_api(cluster.cilium), "namespace": cluster.namespace, "configs": configs},
-    )
-
-
-def _of_pool(name: str, selector: LabelSelector) -> Values:
-    return name, (("ipam-default-ip-pool", name),), selector.expressions, selector.labels
+    api = node_config_api(cluster.cilium)
+    return File(path, TEMPLATE, {"api": api, "namespace": cluster.namespace, "configs": configs})
 
 
 def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | None:
@@ -82,3 +84,193 @@ def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | No
         ("ipam-multi-pool-pre-allocation", ",".join(settings)),
     )
     return name, defaults, (), ((HOSTNAME, want.node.hostname),)
+
+
+class LabelSelector(Struct, frozen=True):
+    """A Kubernetes LabelSelector, in a fixed order."""
+
+    expressions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """(key, operator, values)."""
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+class SameOffers(Struct, frozen=True):
+    """Nodes with the same offers."""
+
+    offers: tuple[Offer, ...]
+    nodes: list[Node]
+
+
+def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
+    """Yield (pool, selector) for every pool that is the first candidate of a node, by name.
+
+    A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
+    (because of one label, or with their opposite added), and then selects exactly the nodes whose first
+    candidate the pool is. Otherwise the selector lists hostnames; also where the opposites would have more values
+    than `MOST_VALUES`, or take more than `MOST_COMPARISONS`. O(nodes + candidates + pairs of pools that may select
+    one node).
+    """
+    groups = _groups(wants)
+    members: dict[str, list[Node]] = defaultdict(list)
+    pools: dict[str, Pool] = {}
+    for group in groups:
+        if group.offers:
+            pool = group.offers[0].pool
+            pools[pool.name] = pool
+            members[pool.name] += group.nodes
+    found = _ByLabels(sorted(pools.values(), key=rank)).found(groups)
+    for name in sorted(found):
+        yield (
+            name,
+            found[name]
+            or LabelSelector(((HOSTNAME, "In", tuple(sorted({node.hostname for node in members[name]}))),)),
+        )
+
+
+def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
+    """Return nodes grouped by their offers, which nodes that look alike to the selectors share by identity.
+
+    One step for each node.
+    """
+    groups: dict[int, SameOffers] = {}
+    for want in wants:
+        group = groups.get(id(want.offers))
+        if group is None:
+            group = groups[id(want.offers)] = SameOffers(want.offers, [])
+        group.nodes.append(want.node)
+    return tuple(groups.values())
+
+
+MOST_COMPARISONS = 2_000_000
+"""Pairs of selectors that are compared; a pool that would take more of them lists hostnames."""
+MOST_VALUES = 100_000
+"""Values in the opposites of other selectors that are written; a pool that would take more lists hostnames."""
+
+
+class _ByLabels:
+    """Selectors by labels of the nodes with a first candidate, as far as they can be proved.
+
+    Pools are taken by rank, and those before one are the *higher* ones. A node that a pool and a higher one both
+    select shows that these are not disjoint, so the higher one's opposite keeps the pool from selecting it.
+    Only pins can make another pool than the highest one the first candidate: see `_misled`.
+    """
+
+    def __init__(self, ranked: Sequence[Pool]) -> None:
+        self._ranked = ranked
+        self._own = {id(pool.selector): _own(pool) for pool in ranked}
+        often = Counter(key for own in self._own.values() for key in _values(own))
+        self._common = {key for key, number in often.items() if 2 * number >= len(self._own)}
+        """Labels of which at least half of the selectors name values."""
+        self._higher: dict[int, Pool] = {}
+        """By selector: an enabled pool."""
+        self._by_value: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._without: dict[str, list[int]] = defaultdict(list)
+        """By common label: the selectors that name no values of it."""
+        self._compared = self._written = 0
+
+    def found(self, groups: Iterable[SameOffers]) -> dict[str, LabelSelector | None]:
+        """Return the selector of each pool, or None if none can be proved."""
+        misled = set(self._misled(groups))
+        result: dict[str, LabelSelector | None] = {}
+        for pool in self._ranked:
+            result[pool.name] = None
+            if not pool.disabled:  # else it is the first candidate by pins alone, and lists hostnames
+                if pool.name not in misled:
+                    result[pool.name] = self._of(pool)
+                self._add(pool)
+        return result
+
+    def _misled(self, groups: Iterable[SameOffers]) -> Iterator[str]:
+        """Yield the pools that would select a node that a pin takes to another, and the pools of such pins."""
+        ranks = {pool.name: place for place, pool in enumerate(self._ranked)}
+        for group in groups:
+            if not group.offers or not group.offers[0].pinned:
+                continue
+            wanted = group.offers[0].pool
+            for node in group.nodes:
+                selecting = (
+                    offer.pool
+                    for offer in group.offers
+                    if offer.pool.name in ranks
+                    and not offer.pool.disabled
+                    and (not offer.pinned or offer.pool.selector.matches(node.labels, node.name))
+                )
+                highest = min(selecting, key=lambda pool: ranks[pool.name], default=None)
+                if highest is not wanted:
+                    yield wanted.name
+                    if highest:
+                        yield highest.name
+
+    def _add(self, pool: Pool) -> None:
+        number = id(pool.selector)
+        if number in self._higher:
+            return
+        self._higher[number] = pool
+        named = _values(self._own[number])
+        for key in self._common:
+            if key not in named:
+                self._without[key].append(number)
+            for value in named.get(key, ()):
+                self._by_value[key, value].append(number)
+
+    def _of(self, pool: Pool) -> LabelSelector | None:
+        mine = self._own[id(pool.selector)]
+        if mine is None:
+            return None
+        candidates = self._candidates(mine)
+        self._compared += len(candidates)
+        if self._compared > MOST_COMPARISONS:
+            self._compared -= len(candidates)
+            return None
+        expressions = set(mine.selector.expressions)
+        written = 0
+        for number in candidates:
+            theirs = self._own[number]
+            if theirs is not None and apart(mine.outcomes, theirs.outcomes):
+                continue
+            opposite = self._higher[number].selector.negated_requirement()
+            if opposite is None:
+                return None
+            expression = _expression(opposite)
+            written += 1 + len(expression[-1])
+            if self._written + written > MOST_VALUES:
+                return None
+            expressions.add(expression)
+        self._written += written
+        return replace(mine.selector, expressions=tuple(sorted(expressions)))
+
+    def _candidates(self, mine: OwnSelector) -> Collection[int]:
+        """Return the higher selectors that may not be disjoint from one, and few of those that are."""
+        best: Collection[int] = self._higher.keys()
+        for key, values in _values(mine).items():
+            if key in self._common:
+                hits = {number for value in values for number in self._by_value.get((key, value), ())}
+                best = min(best, hits.union(self._without.get(key, ())), key=len)
+        return best
+
+
+def _values(own: OwnSelector | None) -> dict[str, frozenset[str]]:
+    """Return the values of which a label must have one, by key."""
+    outcomes = own.outcomes.items() if own else ()
+    return {key: found.members for key, found in outcomes if found.listed and not found.absent}
+
+
+class OwnSelector(Struct, frozen=True):
+    """A pool's own selector as a LabelSelector, and what each label must be for it."""
+
+    selector: LabelSelector
+    outcomes: Mapping[str, Outcomes]
+
+
+def _own(pool: Pool) -> OwnSelector | None:
+    """Return a pool's own selector; None if there is no equivalent LabelSelector."""
+    shape: Any = pool.selector.label_selector()
+    if shape is None:
+        return None
+    labels = tuple(sorted(shape.get("matchLabels", {}).items()))
+    expressions = tuple(sorted(map(_expression, shape.get("matchExpressions", ()))))
+    return OwnSelector(LabelSelector(expressions, labels), pool.selector.outcomes())
+
+
+def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    return requirement["key"], requirement["operator"], tuple(sorted(requirement.get("values") or ()))

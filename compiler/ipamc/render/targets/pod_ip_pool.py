@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Mode, Pool, PoolFamily
+from ipamc.model.cluster import Mode, Pool
 from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.model.pool_ranges import Given, pool_ranges
@@ -43,7 +43,11 @@ def files(layout: Layout) -> Iterator[File]:
         for pool in cluster.pools
         if pool.name in layout.plan.operator_pools
         and pool.name not in cluster.auto_create
-        and (families := tuple(_families(layout, pool, given)))
+        and (
+            families := tuple(
+                (f"ipv{family}", cidrs, size) for family, cidrs, size in shared_families(layout, pool, given)
+            )
+        )
     )
     if shared:
         yield File("cilium/ippools.yaml", TEMPLATE, {"pools": shared})
@@ -74,10 +78,8 @@ def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
     }
 
 
-def shared_families(
-    layout: Layout, pool: Pool, given: Given
-) -> Iterator[tuple[int, PoolFamily, tuple[Block, ...]]]:
-    """Yield (family, part of the pool, CIDRs for Cilium), IPv4 first, for the cluster's families.
+def shared_families(layout: Layout, pool: Pool, given: Given) -> Iterator[tuple[int, tuple[str, ...], int]]:
+    """Yield (family, CIDRs for Cilium, block size), IPv4 first, for the cluster's families.
 
     A family in which no address is left is not among them.
     """
@@ -86,13 +88,7 @@ def shared_families(
         if family in cluster.families:
             published = before.cidrs.get(family, ()) if before else ()
             if cidrs := pool_ranges(cluster, pool, part, given, published).cidrs:
-                yield family, part, cidrs
-
-
-def _families(layout: Layout, pool: Pool, given: Given) -> Iterator[tuple[str, tuple[str, ...], int]]:
-    """Yield the families of a shared pool, as the template has them."""
-    for family, part, cidrs in shared_families(layout, pool, given):
-        yield f"ipv{family}", texts(cidrs), part.block_size
+                yield family, texts(cidrs), part.block_size
 
 
 def _pinned(

@@ -20,8 +20,7 @@ from ipamc.model.cluster import HOSTNAME, Cluster, Node
 from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.model.selector.error import SelectorError
-from ipamc.model.selector.selector import Selector, parse_label_selector
-from ipamc.model.selector.selector_index import SelectorIndex
+from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Found, Rendered
 
