@@ -17,7 +17,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.read.parts import FIRST
+from ipamc.read.parts import FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
@@ -184,7 +184,7 @@ def _parts(
         )
     return [
         Part(name=part, objects=[over(each, live.get(identity(each))) for each in objects[part]])
-        for part in ordered(objects)
+        for part in ordered(f"{part}/{KUSTOMIZATION}" for part in objects)
     ]
 
 
