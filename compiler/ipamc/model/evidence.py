@@ -1,8 +1,8 @@
 """What is known of the blocks that nodes use, whatever the lock says, each with its place.
 
 What says it, the strongest first:
-1. the object that gives a node its blocks. In kubernetes mode that is `spec.podCIDRs` of the Node, or the annotations
-   of Cilium where they are rendered, and the CiliumNode where the Node has none; in the other modes the CiliumNode:
+1. the object that gives a node its blocks. In kubernetes mode that is `spec.podCIDRs` of the Node, where it has none
+   the CiliumNode, and without that Cilium's annotations, where they are rendered; in the other modes the CiliumNode:
    there, podCIDRs of Nodes are leftovers of kube-controller-manager and mean nothing;
 2. the addresses in use on the node: Cilium's own in the CiliumNode, and those of its pods. They tell the block around
    them, as the pool of that range gives it.
@@ -39,15 +39,17 @@ class Evidence:
         self._lines = lines
         self._in_use = in_use
         self._kubernetes = cluster.mode is Mode.KUBERNETES
-        self._annotates = cluster.patch_nodes == "annotations"
+        self._annotates = self._kubernetes and cluster.patch_nodes == "annotations"
         self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
 
     def of(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return the blocks that a node's object gives it, in its order."""
-        if self._kubernetes and (given := node.pod_cidrs or (node.annotated if self._annotates else ())):
-            return tuple([ShownBlock(block, node.name, node.at) for block in given])
         seen = self._seen.get(node.name) if self._seen else None
-        return self.by(seen) if seen else ()
+        given = node.pod_cidrs if self._kubernetes else ()
+        if not given and seen and (shown := self.by(seen)):
+            return shown
+        given = given or (node.annotated if self._annotates else ())
+        return tuple([ShownBlock(block, node.name, node.at) for block in given]) if given else ()
 
     def has_cilium_node(self, name: str) -> bool:
         """Tell whether the input has the CiliumNode of a node, with or without blocks."""

@@ -286,11 +286,6 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         lambda live: live.add(dumps.node("new", "10.7.0.0/26"), dumps.cilium_node("new", "10.7.0.0/26")),
         ["error IPC0924"],
     ),
-    "a node that git does not know": (
-        tuple(world for world in WORLDS if "adopt" not in world and "dual" not in world),
-        lambda live: live.add(dumps.node("new", "10.1.0.192/26"), dumps.cilium_node("new", "10.1.0.192/26")),
-        ["warning IPC0924"],
-    ),
     "a node that left": (WORLDS, lambda live: leave(live, "d"), ["warning IPC0925"]),
     "a node that left its CiliumNode behind": (
         WORLDS,

@@ -64,22 +64,16 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
         return all(map(blocks.fit, shown)) and not (self.operator_pools and any(self.taken_back(held, shown)))
 
     def follows(self, shown: Iterable[ShownBlock]) -> bool:
-        """Tell whether a node's lines in shared pools are what it shows: it shows a block that its operator gave.
-
-        In multi-pool mode the agent lists the blocks of all pools at once, so one of a pool of ours is enough.
-        """
-        if not self.operator_pools:
-            return False
-        if self.one_block:
-            return any(map(self.law.operator_gave, shown))
-        return any(each.pool in self.cluster.pools_by_name for each in shown)
+        """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
+        return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
 
     def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
-        """Tell whether the operator decides about further blocks of a node: it follows, or runs, and shows nothing."""
+        """Tell whether the operator decides about further blocks of a node: it follows, or runs, and its dump shows nothing."""
         if not self.operator_pools:
             return False
         shown = tuple(shown)
-        return self.follows(shown) if shown else bool(held) and want.node.running
+        told = want.node.running and not want.node.live  # an import says so of what is not known
+        return self.follows(shown) if shown else bool(held) and told
 
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
         """Yield those of a node's lines that it no longer has, in pools about which the operator decides."""

@@ -196,6 +196,9 @@ def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
     """Return an object as kubectl prints it, as far as ipamc may own it."""
     found: dict[str, Any] = {"kind": kind, **msgspec.to_builtins(raw)}
     found.pop("status", None)
+    if isinstance(value, Node):  # people leave podCIDR out of what they write
+        cidrs = [str(block) for block in value.pod_cidrs]
+        found["spec"] = {"podCIDR": cidrs[0], "podCIDRs": cidrs} if cidrs else {}
     return {**found, "spec": value.spec} if isinstance(value, SeenPool) else found
 
 
