@@ -67,11 +67,13 @@ def main() -> None:
 
 
 def join(live: Living, name: str, like: str) -> None:
-    """Let a node join that has no block yet."""
+    """Let a node join that has no block yet: its agent waits, so it is not Ready."""
     node = copy.deepcopy(live[f"Node {like}"])
     node["metadata"]["name"], node["metadata"]["uid"] = name, f"uid-{name}"
     node["metadata"]["labels"]["kubernetes.io/hostname"] = name
     node["spec"], node["status"]["addresses"] = {}, []
+    for condition in node["status"]["conditions"]:
+        condition["status"] = "False"
     live.add(node, dumps.cilium_node(name, owner=f"uid-{name}"))
 
 

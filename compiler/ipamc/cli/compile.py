@@ -68,15 +68,15 @@ def command(
 
 def _merges_as_text() -> bool:
     """Tell whether the repository names the merge driver for locks, and git does not know it."""
-    from ipamc.workspace import disk, git
+    from ipamc.workspace import disk
     from ipamc.workspace.trouble import Trouble
 
-    top = git.root(".")
     try:
-        return (
-            top is not None
-            and f"merge={DRIVER}" in disk.read_text(f"{top}/.gitattributes")
-            and not git.has_driver(top, DRIVER)
-        )
+        if f"merge={DRIVER}" not in disk.read_text(".gitattributes"):
+            return False
+        from ipamc.workspace import git
+
+        top = git.root(".")
+        return top is not None and not git.has_driver(top, DRIVER)
     except (Trouble, OSError, UnicodeDecodeError):  # what is done is done
         return False

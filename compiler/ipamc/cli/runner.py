@@ -219,25 +219,35 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
 
 def placed(plan: Plan) -> str:
     """Count the nodes, the blocks added (and why) or returned, and the nodes that left or are renumbered."""
-    from ipamc.lock.transitions import renumbered
     from ipamc.model.plan import Origin, StaleReason
-    from ipamc.review.diff.lock_lines import changes_of
 
     origins = Counter(plan.origins.values())
     returned = origins.pop(Origin.RETURNED, 0)
     origins.pop(Origin.RENUMBER, 0)  # `renumbered` counts their nodes
     why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))
     leavers = {stale.node for stale in plan.stale if stale.reason is StaleReason.LEAVER}
-    moved = renumbered(changes_of(plan.lock.written, plan), plan.held)
     return ", ".join(
         (
             count(len(plan.cluster.nodes), "node"),
             f"{count(origins.total(), 'block')} added{f' ({why})' if why else ''}",
             f"{returned:,} returned",
             f"{len(leavers):,} left",
-            f"{len(moved):,} renumbered",
+            f"{_renumbered(plan):,} renumbered",
         )
     )
+
+
+def _renumbered(plan: Plan) -> int:
+    """Count the nodes that the run renumbers. Where it cannot, the comparison of locks is not even imported."""
+    from ipamc.model.lock import State
+
+    before, now = plan.lock.written, plan.lock.lines
+    if before == now or (not before and all(line.state is not State.PENDING for line in now)):
+        return 0
+    from ipamc.lock.transitions import renumbered
+    from ipamc.review.diff.lock_lines import changes_of
+
+    return len(renumbered(changes_of(before, plan), plan.held))
 
 
 def written(changes: Changes) -> str:

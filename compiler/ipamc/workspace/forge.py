@@ -179,7 +179,7 @@ def last_success() -> str:
     with the permission actions: read. GitLab needs IPAMC_TOKEN with the scope read_api, because a job's own
     token may not list pipelines. Raises Trouble where the forge refuses.
     """
-    if variable("GITHUB_ACTIONS") == "true":
+    if on_github():
         api = github_api()
         file = re.search(r"/([^/@]+\.ya?ml)@", variable("GITHUB_WORKFLOW_REF"))
         branch = variable("GITHUB_REF_NAME")
