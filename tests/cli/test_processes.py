@@ -154,7 +154,7 @@ def gone(processes: list[int], within: float) -> bool:
 
 
 BUSY = {
-    "in Python": "open('busy', 'w').close(); any(iter(int, 1))",
+    "in Python": "open('busy', 'w').close(); [None for one in iter(int, 1) if one]",
     "asleep": "open('busy', 'w').close(); time.sleep(600)",
     "about to rename": "from ipamc.workspace import disk; from pathlib import Path; Path.replace = lambda *_: (open('busy', 'w').close(), time.sleep(600)); disk.put('clusters/red/ipam.lock', b'x')",
 }
