@@ -10,34 +10,26 @@ What says it, the strongest first:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Address, Block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
 from ipamc.model.ownership import HAS, Law
 from ipamc.model.plan import ShownBlock
 from ipamc.model.range_index import RangeIndex
 
-_NOTHING: Mapping[str, Iterable[Address]] = {}
-
 
 class Evidence:
     """What Nodes and CiliumNodes show, and the addresses in use."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        lines: Iterable[Line] = (),
-        in_use: Mapping[str, Iterable[Address]] = _NOTHING,
-    ) -> None:
-        """Read what a cluster shows. `lines` are those with which it is compared, `in_use` addresses of pods by node."""
+    def __init__(self, cluster: Cluster, lines: Iterable[Line] = ()) -> None:
+        """Read what a cluster shows. `lines` are those with which it is compared."""
         self._cluster = cluster
         self._lines = lines
-        self._in_use = in_use
         self._kubernetes = cluster.mode is Mode.KUBERNETES
         self._annotates = self._kubernetes and cluster.patch_nodes == "annotations"
         self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
@@ -109,12 +101,8 @@ class Evidence:
         return tuple(
             ShownBlock(block, node.name, places[first], pool.name)
             for block, first in around(places, known, size).items()
-            if (pool := self._pool_of(block))
+            if (pool := self._ranges.pool_of(block))
         )
-
-    def _pool_of(self, block: Block) -> Pool | None:
-        found = self._ranges.of(block)
-        return found.pool if found else None
 
     def with_told(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return what a node shows, and in a family of which it shows nothing that is in use, what addresses tell."""
@@ -140,7 +128,7 @@ class Evidence:
         if seen := self._seen.get(node.name):
             for address in (*seen.internal_ips, *seen.health_ips):
                 yield address, seen.at
-        for address in (*node.pod_ips, *self._in_use.get(node.name, ())):
+        for address in node.pod_ips:
             yield address, node.at
 
     @cached_property
@@ -164,7 +152,7 @@ class Evidence:
     def strays(self, law: Law) -> Iterator[ShownBlock]:
         """Yield the blocks around addresses in use that are in no block of their node, shown or of the lock."""
         for node in self._cluster.nodes:
-            if node.pod_ips or node.name in self._in_use or node.name in self._seen:
+            if node.pod_ips or node.name in self._seen:
                 yield from self.told(node, law.lines.get(node.name, ()))
 
     def taken(self, lines: Sequence[Line]) -> tuple[ShownBlock, ...]:

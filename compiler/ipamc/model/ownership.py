@@ -53,8 +53,7 @@ class Law:
 
     def pool_of(self, block: Block) -> Pool | None:
         """Return the pool whose range contains a block. O(log ranges)."""
-        found = self._ranges.of(block)
-        return found.pool if found else None
+        return self._ranges.pool_of(block)
 
     @cached_property
     def lines(self) -> Mapping[str, Sequence[Line]]:

@@ -44,3 +44,8 @@ class RangeIndex:
         """Return the range that contains every address of the block, with its pool, or None."""
         index = index_around(self._blocks, block)
         return None if index is None else self._ranges[index]
+
+    def pool_of(self, block: Block) -> Pool | None:
+        """Return the pool whose range contains a block. O(log ranges)."""
+        found = self.of(block)
+        return found.pool if found else None
