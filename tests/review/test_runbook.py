@@ -19,7 +19,7 @@ from ipamc.model.plan import Plan
 from ipamc.report.runbook import json as runbook_json
 from ipamc.report.runbook import markdown as runbook_markdown
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.moved import labels_of
+from ipamc.review.runbook.new_blocks import labels_of
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.values import CHANGES, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets

@@ -22,7 +22,7 @@ from ipamc.review.runbook.common import (
     uncordoned,
     up_to_date,
 )
-from ipamc.review.runbook.moved import agents_read_nodes, is_made_anew, joined_again, moved
+from ipamc.review.runbook.new_blocks import agents_read_nodes, is_made_anew, joined_again, moved
 from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 Blocks = Mapping[str, Sequence[Line]]
