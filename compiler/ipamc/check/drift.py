@@ -123,7 +123,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
         found = nodes.get(seen.name)
         if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
             continue  # nobody's, or the Node counts
-        differ = [pair for pair in law.strays(evidence.by(seen)) if pair[1] in _SEVERITY]
+        differ = [pair for pair in law.strays(evidence.by(seen)) if pair[1] in SEVERITY]
         if differ:
             by_severity[_severity(differ)].append((found, seen, [shown for shown, _ in differ]))
     for make, some in by_severity.items():
@@ -157,18 +157,18 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
 
 
 Make = Callable[..., Diagnostic]
-_SEVERITY: Mapping[Ownership, Make] = {
-    Ownership.FORMER: warning,  # the node has not moved yet
-    Ownership.FOREIGN: error,
+SEVERITY: Mapping[Ownership, Make] = {
     Ownership.ANOTHERS: error,
     Ownership.STRAY: error,
+    Ownership.FOREIGN: error,
+    Ownership.FORMER: warning,  # the node has not moved yet
 }
-"""What a block means that a node shows and does not have. The operator's are followed."""
+"""What a block means that a node shows and does not hold, the worst first. The operator's are followed."""
 
 
 def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
     """Return the worst of some; nothing but the order differs where there are none."""
-    found = {_SEVERITY.get(owner, error) for _, owner in strays}
+    found = {SEVERITY.get(owner, error) for _, owner in strays}
     return warning if found == {warning} else error
 
 
