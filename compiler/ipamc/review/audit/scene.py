@@ -17,7 +17,7 @@ from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
-from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
