@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from shlex import quote
 
 from ipamc.model.diagnostics import count
-from ipamc.workspace import disk, git_tree, regular, shared_tests, tree
+from ipamc.workspace import disk, git, git_tree, regular, shared_tests, tree
 from ipamc.workspace.git_run import must
 from ipamc.workspace.source import is_read
 from ipamc.workspace.trouble import Trouble
@@ -32,9 +32,15 @@ def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.Entry]]:
     Raises Trouble for a submodule there, and for one in the place of the folder. A branch cannot hide it: `.gitmodules`
     is not read.
     """
-    found: dict[str, dict[str, git_tree.Entry]] = {BESIDE: {}}
+    try:
+        listed = git_tree.listed(top, "HEAD", [where] if where else [], "-r")
+    except Trouble:
+        if git.commit(top, "HEAD"):
+            raise
+        listed = {}  # a new branch without a commit
     within = f"{where}/" if where else ""
-    for path, entry in git_tree.listed(top, "HEAD", [where] if where else [], "-r").items():
+    found: dict[str, dict[str, git_tree.Entry]] = {BESIDE: {}}
+    for path, entry in listed.items():
         if entry.sort == git_tree.SUBMODULE:
             raise Trouble(
                 f"{path} is a submodule, whose files no review of this repository shows: git rm --cached {quote(path)}, and commit the files themselves"
@@ -111,14 +117,13 @@ def _here(folder: str) -> Iterator[str]:
     yield from disk.source_paths(folder)
     if os.path.lexists(disk.lock_path(folder)):
         yield disk.lock_path(folder)
-    yield from (f"{folder}/{disk.RENDERED}/{path}" for path in tree.paths(folder))
+    yield from map(Path.as_posix, tree.leaves(folder))
 
 
 def _is_same(path: str, entry: git_tree.Entry) -> bool:
     """Tell whether a file, or a link, has the bytes of an object: by its name, which is their hash."""
     if entry.sort == git_tree.LINK:
-        link = Path(path)
-        data = os.fsencode(os.readlink(link)) if link.is_symlink() else None
+        data = os.fsencode(Path(path).readlink()) if Path(path).is_symlink() else None
     else:
         data = regular.read(path)
     return data is not None and git_tree.name_of(data, entry.blob) == entry.blob
@@ -126,11 +131,13 @@ def _is_same(path: str, entry: git_tree.Entry) -> bool:
 
 def _refuse_one_name(paths: Iterable[str]) -> None:
     """Raise Trouble where two names are one on a disk that ignores case, or how an accent is written."""
-    known: dict[str, str] = {}
-    for path in {name for path in paths for name in (path, *map(str, PurePosixPath(path).parents))}:
-        same = unicodedata.normalize("NFC", path).casefold()
-        if known.setdefault(same, path) != path:
-            one, two = sorted((known[same], path))
-            raise Trouble(
-                f"{one} and {two} are one file on a disk that ignores case and the form of accents (macOS, Windows): rename one of them"
-            )
+    waiting, known = set(paths), {}
+    while waiting:  # the files, then the folders that they are in, and so on
+        for path in waiting:
+            one = known.setdefault(unicodedata.normalize("NFC", path).casefold(), path)
+            if one != path:
+                first, second = sorted((one, path))
+                raise Trouble(
+                    f"{first} and {second} are one on a disk that ignores case and the form of accents (macOS, Windows): rename one of them"
+                )
+        waiting = {above for path in waiting if (above := path.rpartition("/")[0])}

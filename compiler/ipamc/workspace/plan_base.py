@@ -51,9 +51,8 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
             )
         raise unknown(top, revision)
     where = below(top, clusters_folder()) if is_below(top, clusters_folder()) else None
-    if where is not None and git.commit(top, "HEAD"):
-        in_head = committed.clusters(top, where)
-        committed.refuse_other_bytes(top, in_head, map(name_of, folders))
+    if where is not None:
+        committed.refuse_other_bytes(top, committed.clusters(top, where), map(name_of, folders))
     there = git_tree.folders(top, commit, where) if where is not None else []
     gone = [
         folder_of(name) for name in there if not name.startswith(".") and not disk.is_folder(folder_of(name))

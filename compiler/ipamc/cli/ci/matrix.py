@@ -15,9 +15,9 @@ from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import committed, disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.links import refuse_links
-from ipamc.workspace.rendered import parts_of
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.shared_tests import NAMES
+from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
 LAST_SUCCESS = "last-success"
