@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -468,7 +469,7 @@ def sparse() -> None:
     Path("clusters/other").mkdir(parents=True)
 
 
-DIFFERENT = {
+DIFFERENT: dict[str, tuple[Callable[[], object], str]] = {
     "edited": (lambda: LOCK.write_text(f"{LOCK.read_text()} "), "ipam.lock is not as HEAD has it"),
     "line ends": (crlf, "is not as HEAD has it, and HEAD is what is merged: commit your change, or"),
     "removed": (LOCK.unlink, "ipam.lock is in HEAD, but not here"),

@@ -67,7 +67,7 @@ def refuse_other_bytes(
         if value not in _SAME_BYTES and (name, value) != ("eol", "lf"):
             changed.setdefault(name, []).append(f"{path} has the attribute {name}: {value}")
     for name, said in changed.items():
-        more = f" (as {count(len(said) - 1, 'file')} more)" if said[1:] else ""
+        more = f" (and {count(len(said) - 1, 'file')} more)" if said[1:] else ""
         raise Trouble(
             f"{said[0]}{more}, so a checkout differs from the commit, which Flux and later plans read: remove it from the .gitattributes that sets it, or end the one at the top with: {disk.CLUSTERS}/** !{name}"
         )
@@ -131,7 +131,8 @@ def _is_same(path: str, entry: git_tree.Entry) -> bool:
 
 def _refuse_one_name(paths: Iterable[str]) -> None:
     """Raise Trouble where two names are one on a disk that ignores case, or how an accent is written."""
-    waiting, known = set(paths), {}
+    waiting = set(paths)
+    known: dict[str, str] = {}
     while waiting:  # the files, then the folders that they are in, and so on
         for path in waiting:
             one = known.setdefault(unicodedata.normalize("NFC", path).casefold(), path)
