@@ -429,6 +429,36 @@ def test_inputs_lock_and_rendered_change_a_cluster(repository: Repository, path:
     assert names(repository) == ["blue", "red"]
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (".gitattributes", "* text=auto\n"),
+        ("clusters/.gitattributes", "* text=auto\n"),
+        (".gitmodules", "# none\n"),
+        ("clusters/tests.yaml", "apiVersion: ipamc/v1alpha1\nkind: Tests\ntests: []\n"),
+    ],
+)
+def test_what_holds_for_all_clusters_lists_all(repository: Repository, path: str, text: str) -> None:
+    """An attribute at the top can change what a checkout of any cluster is, also of one that the branch leaves alone."""
+    repository.run("git", "checkout", "-q", "-b", "feature")
+    repository.write(path, text)
+    repository.commit("feature")
+    assert names(repository, "--base", "origin/main") == ["blue", "red"]
+    assert names(repository, "--base", "origin/main", "--stage", "apply") == []
+    repository.run("git", "checkout", "-q", "-b", "without")
+    (repository.folder / path).unlink()
+    repository.commit("without")
+    assert names(repository, "--base", "feature") == ["blue", "red"]
+
+
+def test_an_attribute_of_one_cluster_concerns_that_one(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "-b", "feature")
+    repository.write("clusters/red/.gitattributes", "* text=auto\n")
+    repository.write("docs/.gitattributes", "* eol=crlf\n")
+    repository.commit("feature")
+    assert names(repository, "--base", "origin/main") == ["red"]
+
+
 def test_what_changed_on_the_target_meanwhile_is_not_ours(repository: Repository) -> None:
     repository.branch("feature", "red", "n2")
     repository.run("git", "checkout", "-q", "main")

@@ -160,10 +160,11 @@ def merge_bases(folder: str, one: str, two: str) -> list[str]:
 def changed(folder: str, base: str) -> list[str]:
     """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
 
-    A file that moved has both names.
+    A file that moved has both names. Submodules are among them: `.gitmodules` of the branch could say that they never differ,
+    and git would obey that between two trees, too.
     """
-    options = ("--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
-    return sorted(must(folder, "diff", *options, base, "HEAD", "--").text.split("\0")[:-1])
+    options = ("-r", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
+    return sorted(must(folder, "diff-tree", *options, base, "HEAD", "--").text.split("\0")[:-1])
 
 
 def begin_merge(folder: str, revision: str) -> str | None:
