@@ -543,7 +543,7 @@ def test_a_quarantine_since_a_day_that_cannot_be(
     assert main(["plan", "--base", "HEAD"]) == 1
     err = capsys.readouterr().err
     assert (
-        f"10.0.0.0/27 of n1: quarantined since {day}, a day on which no compile can have put it there\n"
+        f"10.0.0.0/27 of n1: quarantined since {day}, moved, a day on which no compile can have put it there\n"
         in err
     )
     assert "HEAD:clusters/blue/ipam.lock:2:10: the base has it held\n" in err
@@ -565,7 +565,7 @@ def test_a_consent_that_leaves_no_line(
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD"]) == 1
     assert (
-        "10.0.0.32/27 of n2: n3 has 10.0.0.32/27 held, and no line records a consent\n"
+        "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held, and no line records a consent\n"
         in capsys.readouterr().err
     )
     assert main(["plan", "--base", "HEAD", "--allow-released"]) == 0

@@ -28,7 +28,7 @@ from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
@@ -148,6 +148,8 @@ def command(  # noqa: PLR0913 - an argument for each option
                 revision=base,
                 source=before.source,
                 was=before.renamed.get(folder, ""),
+                renamed=before.renamed,
+                agreed=tuple(before.deleted) if allow_deleted else (),
                 neighbours=beside.get(folder),
                 assume=assume,
                 released=allow_released,
@@ -232,6 +234,10 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """Where the base is read."""
     was: str
     """Its folder in the base, where it was another one."""
+    renamed: Mapping[str, str] = {}
+    """The folders of all clusters that were in another one in the base, by those of now."""
+    agreed: tuple[str, ...] = ()
+    """The folders of clusters that were deleted, and may go."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
     assume: Version | None = None
@@ -276,9 +282,9 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.diff.plan_report import ClusterReport, Status, picture
     from ipamc.review.lock_law import line_changed, taken_back
-    from ipamc.workspace.neighbours import refuse_overlaps
+    from ipamc.workspace.neighbours import Folders, refuse_overlaps, refuse_takeovers
     from ipamc.workspace.plan_base import cluster_base, way_back
-    from ipamc.workspace.source import Disk
+    from ipamc.workspace.source import Commit, Disk
 
     inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
     compilation = compile_cluster(inputs)
@@ -295,6 +301,11 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     phase("comparing")
     plan = compilation.plan
     base = before or empty_base(name, plan.lock.mode)
+    space = base.cluster.address_space if base.cluster else ""
+    if space not in {"", plan.cluster.address_space} and isinstance(task.source, Commit):
+        was = task.was or task.folder
+        folders = Folders(now=task.folder, was=was, renamed=task.renamed, agreed=task.agreed)
+        refuse_takeovers(inputs, compilation, task.source, folders)
     difference = compare(base, compilation, task.today, {Reason.ENDED_EARLY} if task.released else ())
     restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
     lost = (

@@ -30,7 +30,7 @@ NEXT_STEP = (
 _UNLAWFUL = {
     Reason.VANISHED: "vanished from the lock: the base has these lines, and no line covers any of their addresses now",
     Reason.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, and none keeps the block",
-    Reason.ENDED_EARLY: "out of quarantine early: other nodes have these addresses before its days are over",
+    Reason.ENDED_EARLY: "out of quarantine early: its days are not over",
     Reason.DAY_CHANGED: "in quarantine since a day that cannot be",
 }
 
@@ -140,7 +140,9 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield from _cluster(difference)
     yield from _configuration(difference)
     yield _former("quarantined", lines.of(Reason.LEFT))
-    yield _former("released", lines.of(Reason.RELEASED, Reason.CANCELLED))
+    yield _former("released", tuple(each for each in lines.released if each.reason is not Reason.ENDED_EARLY))
+    given = tuple(each for each in lines.of(Reason.RE_USED) if each.is_about_quarantine)
+    yield _former("out of quarantine, and given out again", given)
     yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
     resized = lines.of(Reason.RESIZED)
     yield Section(
@@ -162,7 +164,10 @@ def _sections(difference: Difference) -> Iterator[Section]:
                 block.line.node,
                 str(block.line.block),
                 block.line.pool or NONE,
-                f"{block.origin}{f', was of {block.of}' if block.of else ''}",
+                (
+                    f"{block.origin}{f', was of {block.of}' if block.of else ''}"
+                    f"{f', was in quarantine since {block.since}' if block.since else ''}"
+                ),
             )
             for block in lines.added
         ),
@@ -298,11 +303,7 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
             found.line.pool or NONE,
             state(found.before) if found.before else NONE,
             ARROW,
-            f"node {found.to} has its addresses"
-            if found.to
-            else state(found.after)
-            if found.after
-            else "no line has its addresses",
+            _heir(found) if found.to else state(found.after) if found.after else "no line has its addresses",
         )
         for found in changes
     )
@@ -313,6 +314,11 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         sign=sign,
         about=names(found.line.node for found in changes),
     )
+
+
+def _heir(found: Transition) -> str:
+    has = found.other.block if found.other else found.line.block
+    return f"node {found.to} has {'its addresses' if has.contains(found.line.block) else has}"
 
 
 def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
