@@ -281,19 +281,20 @@ def too_much(at: At, problem: str) -> Diagnostic:
 
     A cluster has at most 1,000 tests. Their selectors take at most 5,000,000 tests of labels, and tests of
     kind `room` place at most 2,000,000 blocks: for each kind of node that they are about, and each block
-    that such a node gets.
+    that such a node gets. And all tests together look at 2,000,000 groups of nodes, prefixes, CIDRs and
+    blocks that are not allowed (four times each): tests of `apart` with the same groups and prefix length look at them once.
 
-    Why: each limit is some 5 seconds of work. A test beyond would hold up every compile, and CI on the
+    Why: each limit is 5 to 10 seconds of work. A test beyond would hold up every compile, and CI on the
     branch of a stranger.
 
-    Run: select by labels that many nodes share, and ask for fewer nodes, or for those of fewer kinds. Then
-    `ipamc test CLUSTER`.
+    Run: select by labels that many nodes share, write one test in place of several of the same nodes, and
+    ask for room of fewer nodes, or of fewer kinds. Then `ipamc test CLUSTER`.
     """
     return error(
         "IPC1008",
         at,
         problem,
-        help='let selectors name values that nodes share, as in rack == "r1", and room ask for fewer nodes, or name a pool',
+        help='let selectors and each name labels whose values many nodes share, as in rack == "r1", write one test for several of the same nodes, and let room ask for fewer nodes, or name a pool',
     )
 
 
