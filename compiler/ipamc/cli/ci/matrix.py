@@ -45,7 +45,7 @@ class Matrix(Verb):
             "ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml",
             "write the child pipeline after a merge",
         ),
-        ("ipamc ci matrix --output names --base origin/main", "one name on a line, for people and xargs"),
+        ("ipamc ci matrix --output names --base origin/main", "one name on a line, for people and --clusters-from"),
     ),
     refused="a folder's name cannot be a cluster's, or an I/O or environment error",
 )
@@ -78,8 +78,8 @@ class Matrix(Verb):
 def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, path: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
-    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan NAME
-    --base REV', and has_plan is true for --output github.
+    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
+    --clusters-from FILE --base REV', and has_plan is true for --output github.
 
     With --stage compile, a --base that git cannot compare with HEAD is an error. With the other stages all
     clusters are listed then (no such revision here, a shallow clone, a first push), so that none is missed.
