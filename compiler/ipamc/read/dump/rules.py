@@ -17,7 +17,8 @@ def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AG
     """IPC0801: a dump is JSON or YAML as kubectl prints it, and whole.
 
     `kubectl get` without `-o json` or `-o yaml` prints a table, from which nothing can be read for certain.
-    A dump that was cut off has no end.
+    A dump that was cut off has no end. It has at most 200,000 Nodes, as many CiliumNodes, and 2,000,000
+    objects, which are counted while they are read.
 
     Why: what is missing would look as if it had left the cluster: a refresh would take nodes out of the
     inventory, and their blocks would go into quarantine.
@@ -26,6 +27,11 @@ def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AG
     error of its own. A pipeline can use `ipamc ci dump CLUSTER --write dump.json`.
     """
     return error("IPC0801", at, problem, help=way_out)
+
+
+def too_many(at: Span, most: int, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `unreadable_dump`, about more of something than is read."""
+    return unreadable_dump(at, f"more than {most:,} {what}", "make a dump of one cluster, and of fewer kinds")
 
 
 def continued(at: Span) -> Diagnostic:

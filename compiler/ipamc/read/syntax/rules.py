@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, warning
 from ipamc.model.wording import listing, shown
+from ipamc.read.syntax.document import MAX_NODES
 
 
 def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
@@ -64,7 +65,8 @@ def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
 def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0004: a document stays within limits of nesting and size.
 
-    The limits are 100 levels of nesting; ten million mappings and lists in a document; for the aliases of a
+    The limits are 200,000 Nodes of a cluster, and as many CiliumNodes, documents of a file, and mappings in
+    one list; 100 levels of nesting; ten million mappings and lists in a document; for the aliases of a
     file a million values, where text counts as one for each 64 characters; a million unquoted scalars of a
     document that readers take differently; and 1,000 times %TAG in a file.
 
@@ -74,6 +76,11 @@ def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
     Run: write the values out, or split the document into files; then `ipamc compile CLUSTER`.
     """
     return error("IPC0004", at, problem, help=way_out)
+
+
+def too_many(at: At, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `too_much`, about more than MAX_NODES of something."""
+    return too_much(at, f"more than {MAX_NODES:,} {what}", "divide the cluster, or leave out what is no node of it")
 
 
 def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:
