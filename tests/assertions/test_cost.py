@@ -18,7 +18,10 @@ NODES = 2000
 def plan_with(*entries: dict[str, Any], hosts: bool = False) -> Plan:
     """Compile a cluster of NODES nodes in 50 racks, and give its plan tests. With `hosts` each node has a label of its own."""
     nodes = [
-        {"name": f"n{number:04}", "labels": {"rack": f"r{number % 50}", **({"host": f"{number}"} if hosts else {})}}
+        {
+            "name": f"n{number:04}",
+            "labels": {"rack": f"r{number % 50}", **({"host": f"{number}"} if hosts else {})},
+        }
         for number in range(NODES)
     ]
     documents = [

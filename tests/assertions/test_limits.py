@@ -56,7 +56,9 @@ def test_tests_of_room_place_two_million_blocks() -> None:
 def test_tests_times_nodes_are_limited(entry: fleet.Document, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of 50 tests looks at 200 nodes: by a label that is another one for each, or by what is wrong there."""
     monkeypatch.setattr(subjects, "MOST_STEPS", 5_000)
-    nodes = fleet.inventory({"name": f"n-{number}", "labels": {"host": f"h{number}"}} for number in range(200))
+    nodes = fleet.inventory(
+        {"name": f"n-{number}", "labels": {"host": f"h{number}"}} for number in range(200)
+    )
     groups = {"apart": {"each": "host", "ipv4": 28}}
     ((code, message),) = [
         each for each in refused(nodes, fleet.assertions(groups, *[entry] * 400)) if each[0] == "IPC1008"

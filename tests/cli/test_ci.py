@@ -846,17 +846,23 @@ def test_a_plan_agrees_by_labels_alone(
     (call,) = (call for call in repository.calls() if call.startswith("plan "))
     option = " --allow-deleted --allow-released" if consent else ""
     pictures = r"--write html=\S*plan.html --write svg=\S*plan.svg"
-    assert re.fullmatch(rf"plan --clusters-from \S+ --base origin/main --output markdown {pictures}{option}", call)
+    assert re.fullmatch(
+        rf"plan --clusters-from \S+ --base origin/main --output markdown {pictures}{option}", call
+    )
     assert not (tmp_path / "victim").exists()
 
 
-def test_one_plan_has_all_clusters_however_long_their_names_are(repository: Repository, tmp_path: Path) -> None:
+def test_one_plan_has_all_clusters_however_long_their_names_are(
+    repository: Repository, tmp_path: Path
+) -> None:
     """The arguments of one process would not hold them: xargs started the plan twice, and one half was lost."""
     names = [f"{'c' * 245}-{number:04}" for number in range(600)]
     ipamc = repository.tools / "ipamc"
     listed = "".join(f"{name}\n" for name in names)
     (tmp_path / "listed").write_text(listed)
-    fake = f'[ "$2" = matrix ] && exec cat {tmp_path}/listed\n[ "$1" = plan ] && exec cp "$3" {tmp_path}/seen\n'
+    fake = (
+        f'[ "$2" = matrix ] && exec cat {tmp_path}/listed\n[ "$1" = plan ] && exec cp "$3" {tmp_path}/seen\n'
+    )
     ipamc.write_text(ipamc.read_text().replace("PYTHONPATH", f"{fake}PYTHONPATH", 1))
     _, plan, _, _ = steps((repository.folder / FILES["github"]).read_text(), "plan")
     output = {"GITHUB_OUTPUT": str(tmp_path / "o"), "GITHUB_STEP_SUMMARY": str(tmp_path / "s")}

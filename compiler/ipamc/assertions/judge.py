@@ -27,9 +27,7 @@ def judged(plan: Plan, today: str, found: list[Diagnostic]) -> Iterator[tuple[As
         found.append(rules.too_much(tests[number].at, str(problem)))
 
 
-def _judgement(
-    test: Assertion, subjects: Subjects, rooms: Rooms, aparts: Aparts, today: str
-) -> Judgement:
+def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, aparts: Aparts, today: str) -> Judgement:
     match test.asserts:
         case BlocksOf() as asserts:
             return check_blocks(test, asserts, subjects)

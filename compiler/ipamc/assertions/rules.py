@@ -280,15 +280,15 @@ def too_much(at: At, problem: str) -> Diagnostic:
     """IPC1008: the tests of a cluster can be made in bounded time.
 
     A cluster has at most 1,000 tests. Their selectors take at most 5,000,000 tests of labels, and tests of
-    kind `room` place at most 2,000,000 blocks: for each kind of node that they are about, and each block
-    that such a node gets. And all tests together look at 2,000,000 groups of nodes, prefixes, CIDRs and
-    blocks that are not allowed (four times each): tests of `apart` with the same groups and prefix length look at them once.
+    kind `room` place at most 2,000,000 blocks. All together look at 2,000,000 groups of nodes, prefixes,
+    CIDRs and blocks, one that is not allowed counts four times; tests of `apart` with the same groups and
+    prefix length look once.
 
     Why: each limit is 5 to 10 seconds of work. A test beyond would hold up every compile, and CI on the
     branch of a stranger.
 
-    Run: select by labels that many nodes share, write one test in place of several of the same nodes, and
-    ask for room of fewer nodes, or of fewer kinds. Then `ipamc test CLUSTER`.
+    Run: select by labels that many nodes share, write one test for several of the same nodes, and ask for
+    room of fewer nodes. Then `ipamc test CLUSTER`.
     """
     return error(
         "IPC1008",

@@ -45,7 +45,10 @@ class Matrix(Verb):
             "ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml",
             "write the child pipeline after a merge",
         ),
-        ("ipamc ci matrix --output names --base origin/main", "one name on a line, for people and --clusters-from"),
+        (
+            "ipamc ci matrix --output names --base origin/main",
+            "one name on a line, for people and --clusters-from",
+        ),
     ),
     refused="a folder's name cannot be a cluster's, or an I/O or environment error",
 )

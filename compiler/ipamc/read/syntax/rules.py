@@ -80,7 +80,9 @@ def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
 
 def too_many(at: At, what: str) -> Diagnostic:
     """Return the finding, by the rule of `too_much`, about more than MAX_NODES of something."""
-    return too_much(at, f"more than {MAX_NODES:,} {what}", "divide the cluster, or leave out what is no node of it")
+    return too_much(
+        at, f"more than {MAX_NODES:,} {what}", "divide the cluster, or leave out what is no node of it"
+    )
 
 
 def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:

@@ -92,7 +92,7 @@ def command(report: PlanReport) -> str:
 
 
 def _order(cluster: ClusterReport) -> tuple[bool, bool, bool, str]:
-    """The worst first: refused ones, those that a person must look at, those that change."""
+    """Return what sorts the worst first: refused ones, those that a person must look at, those that change."""
     return not cluster.failed, not _stops(cluster), quiet(cluster), cluster.name
 
 
