@@ -835,4 +835,23 @@ def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.Capture
 
 def test_comments_about_different_clusters_have_different_marks() -> None:
     assert mark(PlanReport(base="", clusters=())) == "<!-- ipamc:plan -->"
-    assert mark(PlanReport(base="", clusters=(), scope=("a--b", "c"))) == "<!-- ipamc:plan a-%2Db c -->"
+    scopes = [("a--b", "c"), ("a", "b"), ("a b",), ("a",)]
+    marks = {mark(PlanReport(base="", clusters=(), scope=scope)) for scope in scopes}
+    assert len(marks) == len(scopes)
+    assert all(re.fullmatch("<!-- ipamc:plan [0-9a-f]{32} -->", found) for found in marks)
+
+
+def test_the_names_of_clusters_do_not_fill_the_comment() -> None:
+    """300 names of 250 characters fill one, and the counts come before them all; the worst cluster comes first."""
+    names = tuple(f"{'c' * 245}-{number:03}" for number in range(300))
+    clusters = [
+        ClusterReport(name=name, status=Status.NEW, said="it is new", findings=()) for name in names[:-1]
+    ]
+    clusters.append(ClusterReport(name=names[-1], status=Status.REFUSED, said="2 errors"))
+    text = plan_markdown.render(PlanReport(base="main", clusters=tuple(clusters), scope=names))
+    first, _, heading, _, worst, *_ = text.splitlines()
+    assert len(first) == len("<!-- ipamc:plan  -->") + 32
+    assert heading.startswith("### ⛔ 1 cluster refused · 0 renumbered · +0")
+    assert names[-1] in worst
+    assert len(text) <= LONGEST + 200
+    assert "<code>ipamc plan --clusters-from FILE --base main</code>" in text

@@ -14,7 +14,15 @@ from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, named_files, print_findings, tell
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option, output_option
+from ipamc.cli.options import (
+    Revision,
+    assume_option,
+    clusters_argument,
+    clusters_from_option,
+    clusters_of,
+    jobs_option,
+    output_option,
+)
 from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
@@ -69,6 +77,7 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     changed="only with --detailed-exitcode: something changes",
 )
 @clusters_argument
+@clusters_from_option
 @click.option(
     "--base",
     type=Revision(),
@@ -108,6 +117,7 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 def command(  # noqa: PLR0913 - an argument for each option
     *,
     clusters: tuple[str, ...],
+    listed: str | None,
     base: str | None,
     output: str,
     files: tuple[tuple[str, str], ...],
@@ -135,6 +145,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.workspace.neighbours import neighbours
     from ipamc.workspace.workers import run_all
 
+    clusters = clusters_of(clusters, listed)
     folders, before = _clusters(clusters, base)
     base = base or ""
     day = today()

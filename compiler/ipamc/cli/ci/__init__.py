@@ -21,6 +21,7 @@ STEPS = {
     "applied": ("ci.applied", "Let refs say what was applied last."),
     "refresh": ("ci.refresh", "Request a newer inventory, from a dump."),
     "comment": ("ci.comment", "Post a plan as a comment, or update that comment."),
+    "consent": ("ci.consent", "Print what the labels of a merge group agree to."),
     "merge": ("ci.merge", "Merge a revision, locks by rule, and compile."),
 }
 """By name: the module, and the line of `ipamc ci --help`."""

@@ -56,7 +56,10 @@ class Matrix(Verb):
             "ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml",
             "write the child pipeline after a merge",
         ),
-        ("ipamc ci matrix --output names --base origin/main", "one name on a line, for people and xargs"),
+        (
+            "ipamc ci matrix --output names --base origin/main",
+            "one name on a line, for people and --clusters-from",
+        ),
     ),
     refused="a folder's name cannot be a cluster's, or an I/O or environment error",
 )
@@ -89,8 +92,8 @@ class Matrix(Verb):
 def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, path: str) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
-    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan NAME
-    --base REV', and has_plan is true for --output github.
+    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
+    --clusters-from FILE --base REV', and has_plan is true for --output github.
 
     With a --base, the files of these clusters must be here as HEAD has them, byte for byte: commit what you
     changed before. Submodules below clusters/, and attributes with which git changes bytes there, are

@@ -62,11 +62,12 @@ class Section(Struct, frozen=True, kw_only=True):
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged.
 
-    Before them, if there are any, refused clusters, nodes whose lines vanished, and changes of mode.
+    Before them, if there are any, refused and deleted clusters, nodes whose lines vanished, and changes of mode.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
     failed = sum(cluster.status in {Status.REFUSED, Status.FAILED} for cluster in clusters)
     vanished = sum(nodes.vanished for nodes in counts)
+    gone = sum(cluster.status is Status.DELETED for cluster in clusters)
     deleted = sum(cluster.nodes for cluster in clusters)
     modes = [
         f"mode {setting.old} {ARROW} {setting.new}"
@@ -77,6 +78,7 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
     ]
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
+        f"{count(gone, 'cluster')} deleted" if gone else "",
         f"{vanished:,} vanished" if vanished else "",
         modes[0]
         if len(clusters) == 1 and modes
