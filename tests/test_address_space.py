@@ -418,7 +418,11 @@ def commit_all() -> None:
 
 
 def leave(name: str, space: str = "") -> None:
-    edit(f"clusters/{name}/cluster.yaml", "  addressSpace: fabric\n", f"  addressSpace: {space}\n" if space else "")
+    edit(
+        f"clusters/{name}/cluster.yaml",
+        "  addressSpace: fabric\n",
+        f"  addressSpace: {space}\n" if space else "",
+    )
 
 
 def grow(name: str, cidr: str) -> None:
@@ -516,7 +520,9 @@ def test_a_folder_is_renamed_meanwhile(who: str, capsys: pytest.CaptureFixture[s
     Path(f"clusters/{who}").rename(f"clusters/{who}-2")
     for file in ("cluster.yaml", "ipam.lock"):
         path = Path(f"clusters/{who}-2/{file}")
-        path.write_text(path.read_text().replace(f"name: {who}}}", f"name: {who}-2}}").replace(f'"{who}"', f'"{who}-2"'))
+        path.write_text(
+            path.read_text().replace(f"name: {who}}}", f"name: {who}-2}}").replace(f'"{who}"', f'"{who}-2"')
+        )
     assert taken(capsys) == sorted(f"{name}-2" if name == who else name for name in ("blue", "red"))
     one = "blue-2" if who == "blue" else "blue"
     assert taken(capsys, one) == [one], "in a job of its own"

@@ -155,13 +155,18 @@ def refuse_takeovers(inputs: Inputs, compilation: Compilation, base: Commit, fol
     now = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
     mine = Member(was=_read_in(base, folders.was), now=now)
     others = [
-        Member(was=_read_in(base, there), now=_read_in(Disk(), here)) for here, there in _others(base, folders)
+        Member(was=_read_in(base, there), now=_read_in(Disk(), here))
+        for here, there in _others(base, folders)
     ]
     if found := list(taken_while_leaving(mine, others)):
         within = f"{base.revision}:"
         paths = [at.path for each in found for other in each.also if (at := other.at).path.startswith(within)]
         read = git_tree.blobs(base.top, base.commit, [path.removeprefix(within) for path in paths])
-        texts = {**_texts(found), **{f"{within}{path}": text for path, text in read.items()}, **inputs.sources}
+        texts = {
+            **_texts(found),
+            **{f"{within}{path}": text for path, text in read.items()},
+            **inputs.sources,
+        }
         raise Refused((*compilation.diagnostics, *locate(found, texts)))
 
 

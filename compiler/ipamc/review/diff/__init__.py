@@ -170,7 +170,9 @@ def compare(
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     given = before.rendered.blocks if plan.operator_pools else frozenset()
     # What the base keeps back is kept for as long as it says, also where the same change shortens the quarantine.
-    was, now = (last_day(today, each.quarantine_days) for each in (before.cluster or plan.cluster, plan.cluster))
+    was, now = (
+        last_day(today, each.quarantine_days) for each in (before.cluster or plan.cluster, plan.cluster)
+    )
     days = Days(today=today, over=min(was, now), shortened=now, base=before.day)
     lines = compare_lines(before.lock.lines, plan, why, days, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
@@ -198,9 +200,13 @@ def compare(
 def _inputs(before: Cluster | None, after: Cluster) -> Iterator[Setting]:
     """Yield the changes of the Cluster by which addresses are given out that the base keeps back."""
     for name, old, new in (
-        ("addressSpace", before.address_space or NONE, after.address_space or NONE),
-        ("quarantineDays", _days(before), _days(after)),
-    ) if before else ():
+        (
+            ("addressSpace", before.address_space or NONE, after.address_space or NONE),
+            ("quarantineDays", _days(before), _days(after)),
+        )
+        if before
+        else ()
+    ):
         if old != new:
             yield Setting(name=name, old=old, new=new)
 

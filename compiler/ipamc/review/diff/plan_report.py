@@ -114,7 +114,11 @@ def _which(each: Transition) -> str:
     if each.reason is Reason.DAY_CHANGED and now:
         return f"{was.block} of {was.node} ({f'{stated(was)}, now ' if was is not now else ''}{stated(now)})"
     since = f", {stated(was)}" if was.since else ""
-    return f"{was.block} of {was.node}{since} ({now.node} has {now.block})" if now else f"{was.node} ({was.block})"
+    return (
+        f"{was.block} of {was.node}{since} ({now.node} has {now.block})"
+        if now
+        else f"{was.node} ({was.block})"
+    )
 
 
 def published_lost(cluster: ClusterReport) -> int:
