@@ -550,6 +550,92 @@ def test_a_quarantine_since_a_day_that_cannot_be(
     assert main(["plan", "--base", "HEAD", "--allow-released"]) == 1
 
 
+LEFT = '{"block":"10.0.0.64/27","pool":"a","node":"gone","quarantined":"2026-11-20"}\n'
+MOVED = '{"block":"10.0.0.96/27","pool":"a","node":"n1","quarantined":"2026-11-20","moved":true}\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "base", "now"),
+    [
+        (
+            'gone","quarantined":"2026-11-20',
+            'gone","quarantined":"2026-11-15',
+            "quarantined since 2026-11-20",
+            "quarantined since 2026-11-15",
+        ),
+        (
+            'gone","quarantined":"2026-11-20',
+            'gone","quarantined":"2026-12-20',
+            "quarantined since 2026-11-20",
+            "quarantined since 2026-12-20",
+        ),
+        ('20"}', '20","moved":true}', "quarantined since 2026-11-20", "quarantined since 2026-11-20, moved"),
+        ("gone", "n9", "quarantined since 2026-11-20", "n9 has 10.0.0.64/27 quarantined since 2026-11-20"),
+        ('64/27"', '64/28"', "quarantined since 2026-11-20", "gone has 10.0.0.64/28 quarantined since"),
+        (
+            ',"quarantined":"2026-11-20"}',
+            ',"pending":true}',
+            "quarantined since 2026-11-20",
+            "gone has 10.0.0.64/27 quarantined since 2026-11-21, pending",
+        ),
+        (',"moved":true', "", "quarantined since 2026-11-20, moved", "quarantined since 2026-11-20"),
+        (
+            '20","moved":true',
+            '21"',
+            "quarantined since 2026-11-20, moved",
+            "n1 has 10.0.0.96/27 quarantined since 2026-11-21",
+        ),
+    ],
+)
+def test_a_quarantine_that_no_verb_writes(
+    repository: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, base: str, now: str
+) -> None:
+    """Both ends, with their day, are in each format of the plan and of its findings."""
+    lock = repository / "clusters/blue/ipam.lock"
+    lock.write_text(lock.read_text() + LEFT + MOVED)
+    assert main(["compile"]) == 0
+    commit("two quarantines")
+    edit(repository, old, new, file="ipam.lock")
+    capsys.readouterr()
+    for style in ("full", "concise", "github", "gitlab", "sarif", "junit", "json"):
+        assert main(["plan", "--base", "HEAD", "blue", "--format", style]) == 1
+        err = capsys.readouterr().err
+        assert "IPC0441" in err
+        assert base in err, style
+        assert now in err, style
+    for output in ("text", "markdown", "html"):
+        assert main(["plan", "--base", "HEAD", "blue", "--output", output]) == 1
+        out = capsys.readouterr().out
+        assert "quarantined 2026-11-20" in out, output
+    (found,) = [each for each in plan_of(capsys, "--base", "HEAD")["blue"]["quarantine"] if each["before"]]
+    assert found["before"]["since"] == "2026-11-20"
+
+
+def test_a_quarantine_that_the_same_change_shortens(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pool is full without the block of who left; in two changes it is given out."""
+    edit(repository, "10.0.0.0/22", "10.0.0.0/26")
+    edit(repository, ", {name: n2}", "")
+    assert main(["compile", "blue"]) == 0
+    commit("n2 left")
+    edit(repository, "  ipam: {", "  quarantineDays: 0\n  ipam: {")
+    text = (repository / "clusters/blue/cluster.yaml").read_text()
+    edit(repository, "{name: n1}", "{name: n1}, {name: n3}")
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD"]) == 1
+    captured = capsys.readouterr()
+    assert "quarantineDays 7 → 0" in captured.out
+    assert "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held" in captured.err
+    assert main(["plan", "--base", "HEAD", "--allow-released"]) == 0
+    (repository / "clusters/blue/cluster.yaml").write_text(text)
+    assert main(["compile", "blue"]) == 0
+    commit("shorter")
+    edit(repository, "{name: n1}", "{name: n1}, {name: n3}")
+    assert main(["plan", "--base", "HEAD"]) == 0
+    assert "out of quarantine, and given out again" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("verb", ["--release", "--rename"])
 def test_a_consent_that_leaves_no_line(
     repository: Path, capsys: pytest.CaptureFixture[str], verb: str

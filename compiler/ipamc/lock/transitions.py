@@ -258,8 +258,8 @@ class _Comparison:
             return Reason.TAKEN
         if was.node != now.node and now.in_use:
             return Reason.RENAMED
-        never = was.is_former and not now.is_former and was.since > self.known.days.over
-        if never and now.since != was.since and now.state is not State.RELEASED:
+        waits = was.since > self.known.days.over and now.since != was.since
+        if waits and now.state is not State.RELEASED and _is_undone(was, now):
             return Reason.ENDED_EARLY
         if now.state is State.HELD and was.state is not State.RELEASED:
             return Reason.SETTLED if was.state is State.PENDING else Reason.RETURNED
@@ -328,6 +328,12 @@ class _Comparison:
             return now.since > was.since or (same and moved)
         over = max(days.over, days.shortened)
         return "" < days.today <= over or now.since > over or now.since >= days.base
+
+
+def _is_undone(was: Line, now: Line) -> bool:
+    """Tell whether a node gets back a block that it moved away from, or is to move to one that it held."""
+    pending = now.was_pending or now.state is State.PENDING
+    return (was.is_former and not now.is_former) or (pending and not was.was_pending)
 
 
 def _is_kept(was: Line, over: Iterable[Line]) -> bool:

@@ -14,7 +14,7 @@ from ipamc.model.lock import Line
 from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.lock_lines import Renumber
+from ipamc.review.diff.lock_lines import AddedBlock, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
@@ -166,10 +166,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
                 block.line.node,
                 str(block.line.block),
                 block.line.pool or NONE,
-                (
-                    f"{block.origin}{f', was of {block.of}' if block.of else ''}"
-                    f"{f', was in quarantine since {block.since}' if block.since else ''}"
-                ),
+                _origin(block),
             )
             for block in lines.added
         ),
@@ -316,6 +313,11 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         sign=sign,
         about=names(found.line.node for found in changes),
     )
+
+
+def _origin(block: AddedBlock) -> str:
+    since = f", was in quarantine since {block.since}" if block.since else ""
+    return f"{block.origin}{f', was of {block.of}' if block.of else ''}{since}"
 
 
 def _heir(found: Transition) -> str:
