@@ -14,6 +14,7 @@ STEPS = {
     "github": ("ci.pipelines", "Write .github/workflows/ipamc.yml."),
     "argocd": ("ci.pipelines", "Print an ApplicationSet of Argo CD."),
     "flux": ("ci.pipelines", "Print Kustomizations of Flux."),
+    "requirements": ("ci.install", "Print what a job installs, with hashes."),
     "rbac": ("ci.rbac", "Print the smallest roles for the jobs in a cluster."),
     "matrix": ("ci.matrix", "List the clusters that changed, as jobs."),
     "apply": ("ci.apply", "Apply the manifests; check the operator's status."),

@@ -19,6 +19,8 @@ GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""
 GITLAB_JOBS = 200
 """Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
+IMAGE = "python:3.13"
+"""What GitLab's jobs run in where nothing names another image: it compiles and plans."""
 LONGEST = 200
 """Characters of a target in a job's name.
 
@@ -114,6 +116,8 @@ def gitlab(
     stage: str,
     base: str,
     version: str,
+    image: str = IMAGE,
+    source: str = "",
     plan: bool = False,
     refreshed: Sequence[Job] = (),
 ) -> dict[str, object]:
@@ -123,6 +127,8 @@ def gitlab(
     """
     return {
         "version": version,
+        "image": image,
+        "source": source,
         "base": base,
         "apply": stage != "compile",
         "repair": stage == "repair",

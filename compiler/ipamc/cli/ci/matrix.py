@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from ipamc import __version__
-from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, LARGE, github, gitlab, is_name, jobs, touched
-from ipamc.cli.ci.pipelines import put, rendered
+from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, IMAGE, LARGE, github, gitlab, is_name, jobs, touched
+from ipamc.cli.ci.install import put
+from ipamc.cli.ci.pipelines import rendered
 from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
@@ -14,6 +15,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.environment import variable
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.rendered import parts_of
 from ipamc.workspace.revision import require_top
@@ -101,7 +103,16 @@ def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, pat
         text = github(planned, plan=plan)
     else:
         whole = jobs(clusters, apply=False, large=large, most=most) if refresh and stage == "repair" else ()
-        values = gitlab(planned, stage=stage, base=commit, version=__version__, plan=plan, refreshed=whole)
+        values = gitlab(
+            planned,
+            stage=stage,
+            base=commit,
+            version=__version__,
+            image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
+            source=variable("IPAMC_SOURCE"),
+            plan=plan,
+            refreshed=whole,
+        )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
     if path == "-":
