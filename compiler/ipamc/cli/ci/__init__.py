@@ -21,6 +21,8 @@ STEPS = {
     "dump": ("ci.dump", "Write what a refresh or an audit reads of a cluster."),
     "applied": ("ci.applied", "Let refs say what was applied last."),
     "refresh": ("ci.refresh", "Request a newer inventory, from a dump."),
+    "audit": ("ci.audit", "Audit a cluster from a dump; keep an issue of it."),
+    "token": ("ci.token", "Print the job's id token, for kubectl."),
     "comment": ("ci.comment", "Post a plan as a comment, or update that comment."),
     "merge": ("ci.merge", "Merge a revision, locks by rule, and compile."),
 }

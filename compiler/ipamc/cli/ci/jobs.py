@@ -120,8 +120,11 @@ def gitlab(
     source: str = "",
     plan: bool = False,
     refreshed: Sequence[Job] = (),
+    audited: Sequence[Job] = (),
+    oidc: bool = False,
+    unattended: bool = False,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline, with jobs of one stage and those that refresh.
+    """Return the values for the template of the child pipeline, with jobs of one stage and those that refresh and audit.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
@@ -132,12 +135,19 @@ def gitlab(
         "base": base,
         "apply": stage != "compile",
         "repair": stage == "repair",
-        "work": bool(planned) or plan,
+        "oidc": oidc,
+        "unattended": unattended,
+        "work": bool(planned or refreshed or audited) or plan,
         "sorts": [
             {"name": name, "base": f".{base_job}", **_listed(found)}
-            for name, base_job, found in ((stage, "job", planned), ("refresh", "refresh", refreshed))
+            for name, base_job, found in (
+                (stage, "job", planned),
+                ("refresh", "refresh", refreshed),
+                ("audit", "audit", audited),
+            )
         ],
         "refresh": bool(refreshed),
+        "audit": bool(audited),
     }
 
 

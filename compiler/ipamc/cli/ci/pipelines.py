@@ -29,6 +29,21 @@ refresh_option = click.option(
     is_flag=True,
     help="The schedule also opens a request for each cluster whose nodes are not those of git ('ipamc ci refresh').",
 )
+audit_option = click.option(
+    "--audit",
+    is_flag=True,
+    help="The schedule also audits each cluster, after its repair, and keeps an issue open while something is wrong ('ipamc ci audit').",
+)
+oidc_option = click.option(
+    "--oidc",
+    is_flag=True,
+    help="Jobs log in to clusters by an id token of the forge, which 'ipamc ci token' gives to kubectl: the kubeconfig has no secret.",
+)
+unattended_option = click.option(
+    "--unattended",
+    is_flag=True,
+    help="The schedule's jobs use environments of their own, NAME-unattended, in which nobody has to approve; they repair only clusters in which nothing waits to be applied.",
+)
 
 
 @click.command(
@@ -37,6 +52,8 @@ refresh_option = click.option(
     examples=(
         ("ipamc ci gitlab", "write or update .gitlab-ci.yml"),
         ("ipamc ci gitlab --refresh", "the same, and keep the inventories up to date"),
+        ("ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
+        ("ipamc ci gitlab --oidc --audit", "without a kubeconfig's secret, and with an audit by the schedule"),
         (
             "ipamc ci gitlab --write ci/ipamc.yml",
             "for a pipeline of your own with: include: [{local: ci/ipamc.yml}]",
@@ -45,15 +62,18 @@ refresh_option = click.option(
     refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @refresh_option
+@audit_option
+@oidc_option
+@unattended_option
 @install_options(image=True)
 @file_option
-def gitlab(*, refresh: bool, path: str | None, install: Install) -> int:
+def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     Beside it, .gitlab/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
     """
-    return _pipeline("gitlab", path or ".gitlab-ci.yml", install, {"refresh": refresh})
+    return _pipeline("gitlab", path or ".gitlab-ci.yml", install, dict(chosen))
 
 
 @click.command(
@@ -62,6 +82,8 @@ def gitlab(*, refresh: bool, path: str | None, install: Install) -> int:
     examples=(
         ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
         ("ipamc ci github --refresh", "the same, and keep the inventories up to date"),
+        ("ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
+        ("ipamc ci github --oidc --audit", "without a kubeconfig's secret, and with an audit by the schedule"),
         ("ipamc ci github --branch trunk", "apply a branch that is not called main"),
         (
             'ipamc ci github --schedule "*/15 * * * *"',
@@ -81,9 +103,17 @@ def gitlab(*, refresh: bool, path: str | None, install: Install) -> int:
     help="When the workflow repairs what is missing in the clusters or differs, in UTC.",
 )
 @refresh_option
+@audit_option
+@oidc_option
+@unattended_option
+@click.option(
+    "--server",
+    is_flag=True,
+    help="For GitHub Enterprise Server, which refuses workflows with 'queue' and has the artifacts of v3.",
+)
 @install_options(image=True)
 @file_option
-def github(*, branch: str, schedule: str, refresh: bool, path: str | None, install: Install) -> int:
+def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: bool) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
@@ -93,6 +123,10 @@ def github(*, branch: str, schedule: str, refresh: bool, path: str | None, insta
         raise click.UsageError(
             "jobs of a pull request have no secret, so pip could not log in to this --index: name one that runners read without it, or choose --wheel, --git or --image"
         )
+    if chosen["server"] and chosen["unattended"]:
+        raise click.UsageError(
+            "with --server, one run waits at most: a scheduled one would take the place of a merge, and with --unattended not apply it; omit --unattended"
+        )
     # A schedule runs on the default branch, whichever branch is applied.
     quoted = branch.replace("'", "''")
     condition = (
@@ -100,7 +134,7 @@ def github(*, branch: str, schedule: str, refresh: bool, path: str | None, insta
         f" || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
         " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
     )
-    values = {"branch": branch, "schedule": schedule, "condition": condition, "refresh": refresh}
+    values = {"branch": branch, "schedule": schedule, "condition": condition, **chosen}
     return _pipeline("github", path or ".github/workflows/ipamc.yml", install, values)
 
 
