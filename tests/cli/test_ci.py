@@ -164,7 +164,7 @@ EVENTS = {
     "pull_request": {"changes", "compile", "plan", "done"},
     "merge_group": {"changes", "compile", "plan", "done"},
     "push": {"changes", "apply", "applied", "done"},
-    "schedule": {"changes", "apply", "refresh", "done"},
+    "schedule": {"changes", "apply", "refresh", "audit", "done"},
     "workflow_dispatch": {"changes", "apply", "applied", "done"},
     "workflow_dispatch of another branch": {"merge"},
 }
@@ -186,7 +186,7 @@ def runs_for(job: dict[str, Any], event: str, ran: set[str]) -> bool:
     if "cancelled()" not in condition and not ran.issuperset(needs):
         return False
     text = re.sub("!(?!=)", " not ", condition.replace("&&", " and ").replace("||", " or ")).strip()
-    outputs = Names(has_work="true", has_plan="true")
+    outputs = Names(has_work="true", has_plan="true", has_clusters="true")
     results = {
         each: Names(result="success", outputs=outputs) if each in ran else Names(result="skipped")
         for each in needs
@@ -199,14 +199,14 @@ def runs_for(job: dict[str, Any], event: str, ran: set[str]) -> bool:
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_the_jobs_of_each_event_and_no_secret_for_what_is_not_merged(event: str) -> None:
-    jobs = workflow(written("--refresh"))["jobs"]
+    jobs = workflow(written("--refresh", "--audit"))["jobs"]
     ran: set[str] = set()
     for name, job in jobs.items():
         if runs_for(job, event, ran):
             ran.add(name)
     assert ran == EVENTS[event]
     secrets = {name for name in ran if "secrets." in str(jobs[name])}
-    assert secrets == ran & {"apply", "refresh", "merge"}
+    assert secrets == ran & {"apply", "refresh", "audit", "merge"}
     assert not secrets or event not in {"pull_request", "merge_group"}
     assert all("environment" in jobs[name] for name in secrets - {"merge"})
 
@@ -246,11 +246,11 @@ def test_a_merge_train_has_no_comment_and_no_button(repository: Repository) -> N
         assert ("commented" in said) == commented
 
 
-@pytest.mark.parametrize(("stage", "jobs"), [("apply", {".job"}), ("repair", {".job", ".refresh"})])
+@pytest.mark.parametrize(("stage", "jobs"), [("apply", {".job"}), ("repair", {".job", ".refresh", ".audit"})])
 def test_the_jobs_of_gitlab_that_need_kubectl_look_for_it(
     repository: Repository, stage: str, jobs: set[str]
 ) -> None:
-    found = child(repository, stage, *(["--refresh"] if stage == "repair" else []))
+    found = child(repository, stage, *(["--refresh", "--audit"] if stage == "repair" else []))
     needing = {
         name
         for name, job in found.items()
@@ -384,7 +384,7 @@ def test_every_dependency_is_installed_by_hash(repository: Repository, forge: st
     assert "# MISSING: the hash of ipamc itself" in text
     said = repository.run("ipamc", "ci", forge)
     assert "the hash of ipamc is missing, so the jobs fail" in said
-    assert f"'ipamc ci {forge} --sha256 HASH'" in said
+    assert "give it with --sha256 HASH, or choose --wheel, --git or --image" in said
     assert "missing" not in repository.run("ipamc", "ci", forge, "--sha256", HASH)
     given = (repository.folder / path).read_text()
     assert f"ipamc=={__version__} \\\n    --hash=sha256:{HASH}\n" in given

@@ -205,6 +205,13 @@ def is_clean(folder: str, path: str = ".") -> bool:
     return not must(folder, *status, options=options).output
 
 
+def is_ignored(folder: str, path: str) -> bool:
+    """Tell whether git leaves out a file that it does not have yet; outside of a repository it does not."""
+    return bool(root(folder)) and bool(
+        run(folder, "ls-files", "--others", "--ignored", "--exclude-standard", "--", path).output
+    )
+
+
 def take_back(folder: str, path: str = ".") -> None:
     """Reset a work tree that was clean at and below a path to HEAD: what was merged and written is gone."""
     options = git_run.neutral(folder)

@@ -19,6 +19,8 @@ GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""
 GITLAB_JOBS = 200
 """Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
+IMAGE = "python:3.13"
+"""What GitLab's jobs run in where nothing names another image: it compiles and plans."""
 LONGEST = 200
 """Characters of a target in a job's name.
 
@@ -114,24 +116,38 @@ def gitlab(
     stage: str,
     base: str,
     version: str,
+    image: str = IMAGE,
+    source: str = "",
     plan: bool = False,
     refreshed: Sequence[Job] = (),
+    audited: Sequence[Job] = (),
+    oidc: bool = False,
+    unattended: bool = False,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline, with jobs of one stage and those that refresh.
+    """Return the values for the template of the child pipeline, with jobs of one stage and those that refresh and audit.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
     return {
         "version": version,
+        "image": image,
+        "source": source,
         "base": base,
         "apply": stage != "compile",
         "repair": stage == "repair",
-        "work": bool(planned) or plan,
+        "oidc": oidc,
+        "unattended": unattended,
+        "work": bool(planned or refreshed or audited) or plan,
         "sorts": [
             {"name": name, "base": f".{base_job}", **_listed(found)}
-            for name, base_job, found in ((stage, "job", planned), ("refresh", "refresh", refreshed))
+            for name, base_job, found in (
+                (stage, "job", planned),
+                ("refresh", "refresh", refreshed),
+                ("audit", "audit", audited),
+            )
         ],
         "refresh": bool(refreshed),
+        "audit": bool(audited),
     }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from ipamc import __version__
-from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, LARGE, github, gitlab, is_name, jobs, touched
-from ipamc.cli.ci.pipelines import put, rendered
+from ipamc.cli.ci.install import put
+from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, IMAGE, LARGE, github, gitlab, is_name, jobs, touched
+from ipamc.cli.ci.pipelines import rendered
 from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
@@ -14,6 +17,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import committed, disk, git
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.environment import variable
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.shared_tests import NAMES
@@ -81,6 +85,17 @@ class Matrix(Verb):
     "--refresh", is_flag=True, help="With --output gitlab --stage repair: jobs that refresh inventories, too."
 )
 @click.option(
+    "--audit", is_flag=True, help="With --output gitlab --stage repair: jobs that audit clusters, too."
+)
+@click.option(
+    "--oidc", is_flag=True, help="With --output gitlab: jobs have an id token, for 'ipamc ci token'."
+)
+@click.option(
+    "--unattended",
+    metavar="URL",
+    help="With --stage repair: for jobs that nobody approves. Only clusters are listed that are in HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of their own.",
+)
+@click.option(
     "--large",
     type=click.IntRange(min=0),
     default=LARGE,
@@ -89,7 +104,18 @@ class Matrix(Verb):
     help="The most shards that one job applies.",
 )
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
-def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, path: str) -> int:
+def matrix(
+    *,
+    output: str,
+    base: str,
+    stage: str,
+    refresh: bool,
+    audit: bool,
+    oidc: bool,
+    unattended: str | None,
+    large: int,
+    path: str,
+) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
     A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
@@ -110,16 +136,34 @@ def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, pat
     apply = stage != "compile"
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
+    repaired = settled(names, unattended) if unattended and stage == "repair" else names
     most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
-    planned = jobs(clusters, apply=apply and stage != "refresh", large=large, most=most)
+    planned = jobs(
+        {name: clusters[name] for name in repaired},
+        apply=apply and stage != "refresh",
+        large=large,
+        most=most,
+    )
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*names, *(gone if plan else ())]))
     elif output == "github":
         text = github(planned, plan=plan)
     else:
-        whole = jobs(clusters, apply=False, large=large, most=most) if refresh and stage == "repair" else ()
-        values = gitlab(planned, stage=stage, base=commit, version=__version__, plan=plan, refreshed=whole)
+        whole = jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
+        values = gitlab(
+            planned,
+            stage=stage,
+            base=commit,
+            version=__version__,
+            image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
+            source=variable("IPAMC_SOURCE"),
+            plan=plan,
+            refreshed=whole if refresh else (),
+            audited=whole if audit else (),
+            oidc=oidc,
+            unattended=bool(unattended),
+        )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
     if path == "-":
@@ -129,6 +173,30 @@ def matrix(*, output: str, base: str, stage: str, refresh: bool, large: int, pat
     else:
         disk.replace(path, text)
     return DONE
+
+
+def settled(names: Sequence[str], url: str) -> list[str]:
+    """Return the clusters that HEAD has as they were applied last, and completely: nothing of them waits.
+
+    The others are named on stderr. Raises Trouble where the refs of the repository cannot be read.
+    """
+    from ipamc.workspace.forge import Nowhere, push_credentials
+    from ipamc.workspace.git_remote import is_local, remote
+
+    try:
+        credentials = None if is_local(url) else push_credentials()
+    except Nowhere as problem:
+        raise Trouble(f"what was applied last is not known: {problem}") from None
+    with remote(".", url, credentials) as there:
+        refs = there.refs(f"{git.APPLIED}*")
+    found = []
+    for name in names:
+        last = git.commit(".", refs.get(f"{git.APPLIED}{name}", ""))
+        if last and name not in touched(git.changed(".", last), f"{disk.CLUSTERS}/", names):
+            found.append(name)
+        else:
+            say(f"{name}: not repaired unattended, because it is not in git as it was applied last")
+    return found
 
 
 def there() -> dict[str, str]:
