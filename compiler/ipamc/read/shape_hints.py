@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -105,8 +105,9 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     """Return what to write in place of a value of the wrong type; `name` is its field, or "" for an item."""
     before = f"{name}: " if name else ""
     schema = resolve_reference(root, schema)
+    own = schema.get("items", {}).get("properties", {})
     if isinstance(value, Mapping) and (
-        known := _FIELDS.get(str(root.get("title")), {}).keys() & value.keys()
+        known := _FIELDS.get(str(root.get("title")), {}).keys() & value.keys() - own.keys()
     ):
         key = min(known)
         return unknown(key, value[key], str(root.get("title")), (), {}, root)
@@ -179,6 +180,11 @@ def _mapping(value: Any, schema: Schema) -> str:
 def _list(value: Any, items: Schema) -> str:
     """Return the list that a value was meant to be."""
     if isinstance(value, Mapping):
+        if items.get("required") == ["cidr"]:
+            pairs = (
+                [value] if "cidr" in value else [{"cidr": key, "reason": why} for key, why in value.items()]
+            )
+            return _rows({"reason": "why", **pair} for pair in pairs[:2])
         named = next(
             ((key, inner) for key, inner in value.items() if isinstance(inner, Mapping | None)), None
         )
@@ -195,6 +201,13 @@ def _list(value: Any, items: Schema) -> str:
         near = nearest(value, allowed)
         return f"[{near}]" if near else ""
     return f"[{value[:_SHOWN]}]"
+
+
+def _rows(pairs: Iterable[Mapping[str, Any]]) -> str:
+    """Return reserved CIDRs as a list of mappings, cut."""
+    fields = ("cidr", "reason")
+    rows = (", ".join(f"{field}: {_plain(pair.get(field) or field)}" for field in fields) for pair in pairs)
+    return f"[{', '.join(f'{{{row}}}' for row in rows)}]"
 
 
 def _word(value: str, name: str, schema: Schema) -> str:
