@@ -376,7 +376,7 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
         (
             "",
             [
-                'IPC0007 4:1 null: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
+                'IPC0007 4:1 no value: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
             ],
         ),
         (

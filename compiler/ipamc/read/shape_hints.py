@@ -125,9 +125,20 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     if found and found[1] in schema.get("properties", {}):
         return f"write a blank after the colon: {found[1]}: {found[2]}"
     line = example(name, schema, root)
+    if value is None and "object" in wanted and (choices := _choices(schema, root)):
+        return f"write {before}{{{choices}}}"
     if value is None and "default" in schema:
         return f"leave the field out, or {line}" if line else "leave the field out, or give it a value"
     return f"write {before}{better}" if better else line
+
+
+def _choices(schema: Schema, root: Schema) -> str:
+    """Return the one field that a mapping must have, with the words that it may be; "" for other mappings."""
+    match schema.get("required", []):
+        case [str(only)]:
+            words = resolve_reference(root, schema["properties"][only]).get("enum", [])
+            return f"{only}: {listing(words)}" if words else ""
+    return ""
 
 
 def example(name: str, schema: Schema, root: Schema) -> str:
