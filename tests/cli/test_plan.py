@@ -143,7 +143,7 @@ def test_the_base_is_what_was_committed_and_is_not_compiled_again(
     commit()
     blue = plan_of(capsys, "--base", "HEAD")["blue"]
     assert [each["node"] for each in blue["added"]] == ["n3"]
-    assert blue["flags"] == [{"name": "enable-ipv6", "old": "true", "new": "false"}]
+    assert blue["flags"] == [{"name": "enable-ipv6", "old": "true", "new": "false", "why": ""}]
 
 
 def test_a_base_whose_documents_are_not_understood_still_has_its_lock(

@@ -16,6 +16,7 @@ import msgspec
 
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
 from ipamc.model.progress import share
+from ipamc.model.wording import typed
 from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import (
     MAX_CONTAINERS,
@@ -191,7 +192,8 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
         _, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
         if rest := text[end:].lstrip(_BLANKS):
             at = lines.span(len(text) - len(rest), len(text) - len(rest) + 1)
-            way_out = "name it .yaml if it has several documents, or make it a List"
+            file = typed(path)
+            way_out = f'make them one List: jq -s \'{{apiVersion: "v1", kind: "List", items: .}}\' {file} > all.json && mv all.json {file}'
             return rules.json_syntax(at, "more than one value in a JSON file", way_out)
     except json.JSONDecodeError as known:
         at = lines.span(known.pos, known.pos + 1)

@@ -15,13 +15,12 @@ from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import AddedBlock, Renumber
+from ipamc.review.diff.misplaced import Misplaced
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
 NONE = "(none)"
 ARROW = "→"
-SHOWN = 20
-"""Names of nodes and objects in a row about the running cluster."""
 NEXT_STEP = (
     "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
 )
@@ -127,16 +126,8 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _renumbers(NEXT_STEP, lines.pending, Sign.URGENT)
     yield Section(
         title="misplaced",
-        head=("why", "nodes", "which", "to move them"),
-        rows=tuple(
-            (
-                group.why,
-                count(len({line.node for line in group.lines}), "node"),
-                names(f"{line.node} ({line.block})" for line in group.lines),
-                group.move,
-            )
-            for group in difference.misplaced
-        ),
+        head=("why, and which",),
+        rows=tuple((_misplaced(group),) for group in difference.misplaced),
         sign=Sign.URGENT,
     )
     yield from _cluster(difference)
@@ -177,23 +168,22 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _renumbers("to be renumbered, pending as before", lines.still_pending, Sign.SAME, about)
 
 
+def _misplaced(group: Misplaced) -> str:
+    them = "it" if len({line.node for line in group.lines}) == 1 else "them"
+    way_out = f"; to move {them}: {group.move}" if group.move else ""
+    return f"{group.why}: {names(f'{line.node} ({line.block})' for line in group.lines)}{way_out}"
+
+
 def _cluster(difference: Difference) -> Iterator[Section]:
     """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
     files = difference.files
     nothing = (files.written or files.removed) and not difference.flags and not difference.lines.completed
     yield Section(
         title="restarts",
-        head=("who", "why", "how"),
-        rows=tuple(
-            (
-                f"{restart.who}{f' of {names(restart.nodes, SHOWN)}' if restart.nodes else ''}",
-                restart.why,
-                restart.how,
-            )
-            for restart in difference.restarts
-        )
+        head=("what restarts, and why",),
+        rows=tuple((restart.sentence,) for restart in difference.restarts)
         or (
-            (("none", "no flag, and no block or default pool of a running node, changes", ""),)
+            (("nothing restarts: no flag changes, and no block or default pool of a running node",),)
             if nothing
             else ()
         ),
@@ -201,17 +191,8 @@ def _cluster(difference: Difference) -> Iterator[Section]:
     )
     yield Section(
         title="leave the tree and stay in the cluster",
-        head=("kind", "how many", "which", "what they do", "to remove them"),
-        rows=tuple(
-            (
-                group.kind,
-                number(len(group.names)),
-                names(group.names, SHOWN),
-                group.stays.value,
-                "ipamc ci apply CLUSTER --prune" if group.removable else "not to be removed",
-            )
-            for group in difference.leaving
-        ),
+        head=("which, and what they do",),
+        rows=tuple((group.sentence,) for group in difference.leaving),
         sign=Sign.CHANGED,
     )
 
@@ -225,8 +206,11 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     )
     yield Section(
         title="flags",
-        head=("flag", "base", "", "now"),
-        rows=tuple((flag.name, _quoted(flag.old), ARROW, _quoted(flag.new)) for flag in difference.flags),
+        head=("flag", "base", "", "now", "why"),
+        rows=tuple(
+            (flag.name, _quoted(flag.old), ARROW, _quoted(flag.new), f"({flag.why})" if flag.why else "")
+            for flag in difference.flags
+        ),
         sign=Sign.CHANGED,
     )
     yield Section(
@@ -253,9 +237,9 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     files = difference.files
     yield Section(
         title="rendered",
-        head=("files", "how many", "which"),
+        head=("files", "which"),
         rows=tuple(
-            (word, count(len(paths), "file"), names(paths))
+            (f"{count(len(paths), 'file')} {word}:", names(paths))
             for word, paths in (("written", files.written), ("removed", files.removed))
             if paths
         ),

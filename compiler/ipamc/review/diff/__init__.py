@@ -177,7 +177,7 @@ def compare(
     lines = compare_lines(before.lock.lines, plan, why, days, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
-    flags = compare_flags(trees)
+    flags = compare_flags(trees, plan.cluster)
     return Difference(
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
