@@ -329,24 +329,24 @@ def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
     )
 
 
-def elsewhere(at: At, path: str, what: str) -> Diagnostic:
-    """IPC0823: a refresh writes nodes.yaml and ciliumnodes.yaml, and no other file has what is in them.
+def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
+    """IPC0823: a refresh writes inventories and ciliumnodes.yaml, and no other file has what is in them.
 
-    A refresh writes nodes.yaml and ciliumnodes.yaml. Planned nodes may be in any file until they have
-    joined.
+    A refresh writes nodes.yaml, each other file that is one NodeInventory in YAML and nothing else, and
+    ciliumnodes.yaml. Planned nodes may be in any file until they have joined.
 
-    Why: a node in another file would be in the folder twice, which a compile refuses (IPC0106), or would
-    stay there after it left.
+    Why: a refresh writes a file as a whole, so what else is in it would be lost: a pool, for example. And a
+    node that it wrote into nodes.yaml would be in the folder twice, which a compile refuses (IPC0106).
 
-    Run: take the nodes that exist out of the other file, or delete it; then `ipamc import CLUSTER --refresh
-    dump.json`, which brings them back in nodes.yaml. Write `planned: true` for those that are still to
-    join.
+    Run: move the nodes that exist into a file that is a NodeInventory and nothing else, or take them out;
+    then `ipamc import CLUSTER --refresh dump.json`, which brings those that you took out back in
+    nodes.yaml. Write `planned: true` for those that are still to join.
     """
     return error(
         "IPC0823",
         at,
         f"{what} in a file that a refresh does not write",
-        help=f"delete {path}, or what is in it of nodes that exist: the refresh brings it back in nodes.yaml",
+        help=f"take what is in {path} of nodes that exist out of it: the refresh brings it back in {back}",
     )
 
 
@@ -399,7 +399,7 @@ def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
 
     A node without a uid was written by hand, and the dump does not have it.
 
-    Why: a refresh writes nodes.yaml from the dump, and keeps planned nodes alone. The next compile takes the
+    Why: a refresh writes an inventory from the dump, and keeps planned nodes alone. The next compile takes the
     node for one that left, and puts its block into quarantine.
 
     Run: write the node again with `planned: true` if it is still to come, then `ipamc compile CLUSTER`. A
