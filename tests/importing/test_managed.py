@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ipamc.importing.managed import OFFERINGS, offering_of
@@ -56,6 +58,17 @@ def test_the_offerings(labels: dict[str, str], provider: str, kubelet: str, name
     """`providerID` alone is of any cluster on machines of a cloud, also of one with its own control plane."""
     found = offering_of(dump_of([node("n1", labels=labels, provider=provider, kubelet=kubelet or "v1.33.4")]))
     assert (found.name if found else "") == name
+
+
+DISTRIBUTIONS = ("kubeadm", "RKE2", "k3s", "Talos", "kOps", "OpenShift", *(each.name for each in OFFERINGS))
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_the_page_by_distribution_has_each(name: str) -> None:
+    """Who searches for one finds it as a heading."""
+    page = (Path(__file__).parents[2] / "docs/start/distributions.md").read_text(encoding="utf-8")
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert [each for each in headings if name in each.removeprefix("## ").split(", ")] != []
 
 
 def test_most_nodes_tell() -> None:

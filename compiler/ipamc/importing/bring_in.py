@@ -96,7 +96,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     texts = {
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
-        NODES: inventory_text(dump, wanted, known(draft, silent=silent)),
+        NODES: inventory_text(dump, dump.nodes, wanted, known(draft, silent=silent)),
         CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
     }
     files = {path: text for path, text in texts.items() if text}

@@ -184,13 +184,13 @@ def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
     )
 
 
-def elsewhere(at: At, path: str, what: str) -> Diagnostic:
-    """IPC0823: a refresh writes nodes.yaml and ciliumnodes.yaml, and no other file has what is in them."""
+def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
+    """IPC0823: a refresh writes inventories and ciliumnodes.yaml, and no other file has what is in them."""
     return error(
         "IPC0823",
         at,
         f"{what} in a file that a refresh does not write",
-        help=f"delete {path}, or what is in it of nodes that exist: the refresh brings it back in nodes.yaml",
+        help=f"take what is in {path} of nodes that exist out of it: the refresh brings it back in {back}",
     )
 
 

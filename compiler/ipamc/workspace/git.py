@@ -116,12 +116,12 @@ def committed(folder: str, commit: str) -> int:
     return int(must(folder, "rev-list", "--max-count=1", "--timestamp", commit).text.split()[0])
 
 
-def last_change(folder: str, path: str) -> int | None:
-    """Return the second (since 1970) of the last commit of HEAD that changed a file, by its path from the top.
+def last_change(folder: str, *paths: str) -> int | None:
+    """Return the second (since 1970) of the last commit of HEAD that changed one of some files, by paths from the top.
 
     None where none did, and in a shallow clone, whose oldest commit seems to have written every file.
     """
-    found = run(folder, "rev-list", "--max-count=1", "--timestamp", "HEAD", "--", path)
+    found = run(folder, "rev-list", "--max-count=1", "--timestamp", "HEAD", "--", *paths)
     if found.code or not found.text or is_shallow(folder):
         return None
     return int(found.text.split()[0])
