@@ -1,0 +1,125 @@
+"""Pull requests to repositories of several clusters, through the jobs of the generated pipelines, and what must hold of those that pass.
+
+A request is a file of JSON lines: which repository, forge and checkout it is, and an edit on each further line. `pull_requests/` has those
+that were found, and are played with every run of the tests.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.requests import oracle
+from tests.fuzz.requests.edits import apply, chosen
+from tests.fuzz.requests.pipelines import CHECKOUTS, LABELS, Event, Outcome, github, gitlab
+from tests.fuzz.requests.repositories import DAYS, LATER, MAIN, Tree, commit_tree, git, plan, top, tree
+from tests.fuzz.requests.repositories import made as repository
+from tests.fuzz.subjects import Subject
+from tests.support.casefile import Case
+
+REQUEST = "request"
+"""The file of a subject."""
+REPOSITORIES = 40
+EVENTS = {
+    "pull_request": "github",
+    "merge_group": "github",
+    "detached": "gitlab",
+    "merged_result": "gitlab",
+    "merge_train": "gitlab",
+}
+PIPELINES = {"github": ".github/workflows/ipamc.yml", "gitlab": ".gitlab-ci.yml"}
+FIRST_DAY = datetime.datetime.fromtimestamp(DAYS["first"], datetime.UTC).date().isoformat()
+
+
+def made(chance: random.Random) -> Subject:
+    """Return a request."""
+    number = chance.randrange(REPOSITORIES)
+    header = {
+        "repository": number,
+        "event": chance.choice(("pull_request", "pull_request", "merge_group", "detached", "merged_result", "merge_train")),
+        "trunk": chance.choice((MAIN, MAIN, LATER)),
+        "checkout": chance.choice((*CHECKOUTS[:1] * 7, *CHECKOUTS[1:])),
+        "labels": [label for label in LABELS if chance.random() < 0.05],
+    }
+    return of([header, *chosen(chance, plan(number))])
+
+
+def of(rows: list[Mapping[str, Any]]) -> Subject:
+    """Return the request that these rows are."""
+    return Subject("request", _nothing(), {REQUEST: "".join(f"{json.dumps(row)}\n" for row in rows).encode()})
+
+
+@cache
+def _nothing() -> Case:
+    return Case({}, {})
+
+
+class Conflict(Exception):  # noqa: N818 - no error
+    """The forge would not merge it."""
+
+
+def examine(subject: Subject) -> str:
+    """Play a request; say what became of it."""
+    rows = [json.loads(row) for row in subject.files[REQUEST].splitlines() if row]
+    header: Mapping[str, Any] = next((row for row in rows if "do" not in row), {})
+    base, head, outcome = played(header, [row for row in rows if "do" in row])
+    if outcome is None:
+        return "conflict"
+    if base == head:
+        assert outcome.passed, f"it changes nothing: {outcome.said}"
+    assert "Traceback" not in outcome.said, outcome.said
+    if not outcome.passed:
+        return "refused"
+    found = list(oracle.broken(base, head, tuple(header.get("labels", ())), FIRST_DAY))
+    found += oracle.changed_bytes(head, outcome.folder)
+    assert not found, "all steps passed, and\n" + "\n".join(found) + f"\n{outcome.said}"
+    return "passed"
+
+
+def played(header: Mapping[str, Any], edits: list[Mapping[str, Any]]) -> tuple[Tree, Tree, Outcome | None]:
+    """Return the trunk, what the forge merges, and how the jobs ended: None where nothing can be merged."""
+    number, kind = header.get("repository", 0), header.get("event", "pull_request")
+    trunk = header.get("trunk", MAIN)
+    made = repository(number)
+    bare = top() / "bare"
+    shutil.rmtree(bare, ignore_errors=True)
+    shutil.copytree(made.bare, bare)
+    request = dict(made.trees[MAIN])
+    for edit in edits:
+        apply(request, edit)
+    commit_tree(bare, made.trees[MAIN], request, "request")
+    base, branch = (git(bare, "rev-parse", each).decode().strip() for each in (trunk, "request"))
+    git(bare, "update-ref", f"refs/heads/{MAIN}", base)
+    try:
+        merged = git(bare, "merge-tree", "--write-tree", base, branch).decode().split("\n")[0]
+    except subprocess.CalledProcessError:
+        return {}, {}, None
+    head = git(bare, "commit-tree", "-m", "merge", "-p", base, "-p", branch, merged).decode().strip()
+    git(bare, "update-ref", "refs/pull/1/merge", head)
+    after = tree(bare, head)
+    event = Event(
+        kind,
+        bare,
+        branch,
+        head,
+        base,
+        tuple(header.get("labels", ())),
+        header.get("checkout", CHECKOUTS[0]),
+        f"clusters/{min(plan(number).modes)}",
+    )
+    forge = EVENTS[kind]
+    pipeline = made.trees[MAIN][PIPELINES[forge]][1].decode()
+    return made.trees[trunk], after, (github if forge == "github" else gitlab)(event, pipeline)
+
+
+def text(path: Path) -> Subject:
+    """Read a request that is kept as a file; lines that begin with `#` say what it is about."""
+    rows = [row for row in path.read_text(encoding="utf-8").splitlines() if row and not row.startswith("#")]
+    return Subject(path.stem, _nothing(), {REQUEST: "".join(f"{row}\n" for row in rows).encode()})
