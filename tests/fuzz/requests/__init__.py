@@ -43,7 +43,9 @@ def made(chance: random.Random) -> Subject:
     number = chance.randrange(REPOSITORIES)
     header = {
         "repository": number,
-        "event": chance.choice(("pull_request", "pull_request", "merge_group", "detached", "merged_result", "merge_train")),
+        "event": chance.choice(
+            ("pull_request", "pull_request", "merge_group", "detached", "merged_result", "merge_train")
+        ),
         "trunk": chance.choice((MAIN, MAIN, LATER)),
         "checkout": chance.choice((*CHECKOUTS[:1] * 7, *CHECKOUTS[1:])),
         "labels": [label for label in LABELS if chance.random() < 0.05],
@@ -58,7 +60,7 @@ def of(rows: list[Mapping[str, Any]]) -> Subject:
 
 @cache
 def _nothing() -> Case:
-    return Case({}, {})
+    return Case("", {})
 
 
 class Conflict(Exception):  # noqa: N818 - no error

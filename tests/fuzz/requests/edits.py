@@ -218,7 +218,10 @@ def _read(work: Path) -> Tree:
             if path.is_symlink():
                 found[where] = (LINK, os.fsencode(path.readlink()))
             elif path.is_file():
-                found[where] = (PROGRAM if os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else FILE, path.read_bytes())
+                found[where] = (
+                    PROGRAM if os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else FILE,
+                    path.read_bytes(),
+                )
     return found
 
 
@@ -244,7 +247,12 @@ def chosen(chance: random.Random, plan: Plan) -> list[Edit]:
 
 COMPILE: Edit = {"do": "ipamc", "arguments": ["compile", "--jobs", "1"]}
 CONTENTS = ("cluster.yaml", "ippools.yaml", "nodes.yaml", "tests.yaml", "ipam.lock", "ipam.lock")
-RENDERED = ("kustomization.yaml", "cilium/configmap.yaml", "cilium/kustomization.yaml", "cilium/helm-values.yaml")
+RENDERED = (
+    "kustomization.yaml",
+    "cilium/configmap.yaml",
+    "cilium/kustomization.yaml",
+    "cilium/helm-values.yaml",
+)
 OBJECTS = {
     "cluster-pool": ("ciliumnodes/000/ciliumnodes.yaml", "ciliumnodes/000/kustomization.yaml"),
     "crd": ("ciliumnodes/000/ciliumnodes.yaml", "ciliumnodes/000/kustomization.yaml"),
@@ -290,7 +298,9 @@ def _inventory(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
 
 def _consent(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     node = _node(chance, plan, cluster)
-    what = chance.choice((("--renumber", node), ("--settle", node), ("--release", node), ("--release", "10.0.0.0/8")))
+    what = chance.choice(
+        (("--renumber", node), ("--settle", node), ("--release", node), ("--release", "10.0.0.0/8"))
+    )
     what = chance.choice((what, what, ("--rename", f"{node}=n9"), ("--leave", "all"), ("--reshard",)))
     return [{"do": "ipamc", "arguments": ["lock", cluster, *what]}]
 
@@ -301,13 +311,23 @@ def _new_cluster(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     edits: list[Edit] = [{"do": "copy", "path": f"clusters/{cluster}", "to": to}]
     if chance.random() < 0.7:
         edits += [
-            {"do": "replace", "path": f"{to}/cluster.yaml", "old": f"name: {cluster}", "new": f"name: {to[9:]}"},
+            {
+                "do": "replace",
+                "path": f"{to}/cluster.yaml",
+                "old": f"name: {cluster}",
+                "new": f"name: {to[9:]}",
+            },
             {"do": "remove", "path": f"{to}/rendered"},
             {"do": "remove", "path": f"{to}/ipam.lock"},
         ]
     if chance.random() < 0.5:
         edits.append(
-            {"do": "replace", "path": f"{to}/ippools.yaml", "old": f"10.{octet}.0.0", "new": chance.choice(("10.7.0.0", "10.1.0.0"))}
+            {
+                "do": "replace",
+                "path": f"{to}/ippools.yaml",
+                "old": f"10.{octet}.0.0",
+                "new": chance.choice(("10.7.0.0", "10.1.0.0")),
+            }
         )
     return edits
 
@@ -431,24 +451,46 @@ def _mode(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
 
 def _link(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     path, other = _a_file(chance, plan, cluster), chance.choice(list(plan.modes))
-    path = chance.choice((path, path, f"clusters/{cluster}", f"clusters/{cluster}/rendered", "clusters/new", "clusters/tests.yaml"))
+    path = chance.choice(
+        (
+            path,
+            path,
+            f"clusters/{cluster}",
+            f"clusters/{cluster}/rendered",
+            "clusters/new",
+            "clusters/tests.yaml",
+        )
+    )
     aside = f"aside/{path.rpartition('/')[2]}"
-    to = chance.choice(("../../" + aside, f"../{other}/{path.rpartition('/')[2]}", "/etc/hostname", "nowhere", "."))
+    to = chance.choice(
+        ("../../" + aside, f"../{other}/{path.rpartition('/')[2]}", "/etc/hostname", "nowhere", ".")
+    )
     edits: list[Edit] = [{"do": "copy", "path": path, "to": aside}] if "aside" in to else []
     return [*edits, {"do": "link", "path": path, "to": to}]
 
 
 def _submodule(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
-    folders = (f"clusters/{cluster}", f"clusters/{cluster}/rendered", f"clusters/{cluster}/more", "clusters/new", "clusters", "elsewhere")
+    folders = (
+        f"clusters/{cluster}",
+        f"clusters/{cluster}/rendered",
+        f"clusters/{cluster}/more",
+        "clusters/new",
+        "clusters",
+        "elsewhere",
+    )
     path = chance.choice((*folders, _objects(chance, plan, cluster).rpartition("/")[0]))
     said = f'[submodule "x"]\n\tpath = {path}\n\turl = ../other.git\n'
-    return [{"do": "submodule", "path": path}, {"do": "write", "path": ".gitmodules", "text": said}][chance.randrange(2) :: -1]
+    return [{"do": "submodule", "path": path}, {"do": "write", "path": ".gitmodules", "text": said}][
+        chance.randrange(2) :: -1
+    ]
 
 
 def _attributes(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     folder = chance.choice(("", "", f"clusters/{cluster}/", f"clusters/{cluster}/rendered/", "clusters/"))
     rows = "".join(f"{row}\n" for row in chance.sample(ATTRIBUTES, chance.choice((1, 1, 2))))
-    return [{"do": chance.choice(("append", "append", "write")), "path": f"{folder}.gitattributes", "text": rows}]
+    return [
+        {"do": chance.choice(("append", "append", "write")), "path": f"{folder}.gitattributes", "text": rows}
+    ]
 
 
 def _names(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
@@ -473,7 +515,13 @@ def _names(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
         f'"{name}"',
         f"a\n{name}",
     )
-    edits: list[Edit] = [{"do": chance.choice(("move", "copy", "copy")), "path": path, "to": f"{folder}/{chance.choice(others)}"}]
+    edits: list[Edit] = [
+        {
+            "do": chance.choice(("move", "copy", "copy")),
+            "path": path,
+            "to": f"{folder}/{chance.choice(others)}",
+        }
+    ]
     if chance.random() < 0.2:
         both = [unicodedata.normalize(form, f"{folder}/é.yaml") for form in ("NFC", "NFD")]
         edits = [{"do": "copy", "path": path, "to": each} for each in both]
@@ -491,10 +539,18 @@ def _foreign(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
                 {"do": "write", "path": f"{rendered}/cilium/.extra.yaml", "text": SECRET},
                 {"do": "write", "path": f"{rendered}/nodes/fff/nodes.yaml", "text": OTHER_NODE},
                 {"do": "write", "path": f"{rendered}/.gitignore", "text": "*\n"},
-                {"do": "write", "path": f"{rendered}/ciliumnodes/000/Kustomization", "text": "resources: []\n"},
+                {
+                    "do": "write",
+                    "path": f"{rendered}/ciliumnodes/000/Kustomization",
+                    "text": "resources: []\n",
+                },
                 {"do": "append", "path": path, "text": f"---\n{OTHER_NODE}"},
                 {"do": "append", "path": path, "text": "# a comment\n"},
-                {"do": "append", "path": f"{rendered}/kustomization.yaml", "text": chance.choice(KUSTOMIZATION)},
+                {
+                    "do": "append",
+                    "path": f"{rendered}/kustomization.yaml",
+                    "text": chance.choice(KUSTOMIZATION),
+                },
                 {"do": "replace", "path": path, "old": "name: n1", "new": "name: n2"},
                 {"do": "replace", "path": path, "old": "---\n", "new": "---\n---\n"},
                 {"do": "remove", "path": path},

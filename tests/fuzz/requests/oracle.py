@@ -71,7 +71,9 @@ class Cluster:
         return [
             document
             for path, (mode, text) in self.files.items()
-            if mode in {FILE, PROGRAM} and not path.startswith("rendered/") and re.search(r"\.(ya?ml|json)$", path, re.IGNORECASE)
+            if mode in {FILE, PROGRAM}
+            and not path.startswith("rendered/")
+            and re.search(r"\.(ya?ml|json)$", path, re.IGNORECASE)
             for document in documents(text)
         ]
 
@@ -84,7 +86,12 @@ class Cluster:
     @cached_property
     def nodes(self) -> dict[str, bool]:
         """Tell of each node of the inventories whether it is only planned."""
-        listed = [each for document in self.inputs if document.get("kind") == "NodeInventory" for each in document["nodes"] or ()]
+        listed = [
+            each
+            for document in self.inputs
+            if document.get("kind") == "NodeInventory"
+            for each in document["nodes"] or ()
+        ]
         return {str(each["name"]): bool(each.get("planned")) for each in listed if "name" in each}
 
     @cached_property
@@ -112,7 +119,11 @@ def _line(found: dict[str, Any]) -> Line:
 def documents(text: bytes) -> list[dict[str, Any]]:
     """Read YAML; what is none has no documents."""
     with suppress(yaml.YAMLError, UnicodeError, ValueError):
-        return [each for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if isinstance(each, dict)]
+        return [
+            each
+            for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            if isinstance(each, dict)
+        ]
     return []
 
 
@@ -167,7 +178,12 @@ def _kept(before: Cluster, after: Cluster, first_day: str, *, early: bool) -> It
             renamed = line.node not in after.nodes and same and same.node not in held_before
             if others and not renamed:
                 yield f"{named}: is {others[0].node}'s now"
-            if same and same.node == line.node and same.state == "quarantined" and not first_day <= same.since <= TODAY_TEXT:
+            if (
+                same
+                and same.node == line.node
+                and same.state == "quarantined"
+                and not first_day <= same.since <= TODAY_TEXT
+            ):
                 yield f"{named}: in quarantine since {same.since}"
             if line.node in after.nodes and line.node not in holding:
                 yield f"{named}: its node is there, and holds nothing"
@@ -185,7 +201,10 @@ def _is_over(since: str, days: object) -> bool:
 
 
 def _one_node_an_address(cluster: Cluster) -> Iterator[str]:
-    lines = sorted(cluster.lines, key=lambda line: (line.network.version, line.network.network_address, line.network.prefixlen))
+    lines = sorted(
+        cluster.lines,
+        key=lambda line: (line.network.version, line.network.network_address, line.network.prefixlen),
+    )
     for line, other in zip(lines, lines[1:], strict=False):
         if line.network.overlaps(other.network):
             yield f"{cluster.name}: {line.network} of {line.node} and {other.network} of {other.node} overlap"

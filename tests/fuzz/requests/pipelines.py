@@ -1,6 +1,7 @@
 """The jobs of a pull request, run as the generated pipeline has them: its file is read anew, and each step is a script for bash.
 
-Stand-ins: the checkout of a forge's runner, `pip`, which has nothing to install here, and `ipamc ci comment`, which wants a forge.
+Stand-ins: the checkout of a forge's runner, which jobs share where they ask for the same, the step that installs ipamc, and `ipamc ci
+comment`, which wants a forge.
 """
 
 from __future__ import annotations
@@ -64,19 +65,28 @@ class Jobs:
     said: list[str] = field(default_factory=list)
     folder: Path = field(default_factory=top)
     """The last checkout."""
-    folders: int = 0
+    folders: dict[int, Path] = field(default_factory=dict)
+    """By the depth that was asked for."""
 
     def fresh(self, revision: str, *, depth: int) -> Path:
         """Check a commit out, as a runner does: fetch, then checkout. Depth 0: the whole history and all branches."""
         event = self.event
-        self.folders += 1
-        folder = top() / "jobs" / str(self.folders)
+        folder = top() / "jobs" / str(len(self.folders))
         folder.mkdir(parents=True)
         git(folder, "init", "--quiet", "--template=")
         git(folder, "remote", "add", "origin", f"file://{event.bare}")
         depth = 1 if event.checkout == "shallow" else depth
         branches = () if depth else ("+refs/heads/*:refs/remotes/origin/*",)
-        git(folder, "fetch", "--quiet", "--no-tags", *(("--depth=1",) if depth else ()), "origin", *branches, revision)
+        git(
+            folder,
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            *(("--depth=1",) if depth else ()),
+            "origin",
+            *branches,
+            revision,
+        )
         if event.checkout == "worktree":
             beside = folder.with_name(f"{folder.name}-tree")
             git(folder, "worktree", "add", "--quiet", "--detach", str(beside), revision)
@@ -109,7 +119,6 @@ def _environment() -> dict[str, str]:
         programs.mkdir()
         real = forking.serve() / "ipamc"
         _program(programs / "ipamc", f'[ "$1 $2" = "ci comment" ] || exec {real} "$@"\n')
-        _program(programs / "pip", "exit 0\n")
     found = {name: value for name, value in environment().items() if not name.startswith("GIT_")}
     kept = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": str(top().parent)}
     return {**found, **kept, "PATH": f"{programs}:{found['PATH']}"}
@@ -133,7 +142,9 @@ def github(event: Event, text: str) -> Outcome:
         given = _github(event, jobs)
         needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
         condition = job.get("if", "")
-        given["needs"] = {need: {"result": jobs.results[need], "outputs": jobs.outputs.get(need, {})} for need in needs}
+        given["needs"] = {
+            need: {"result": jobs.results[need], "outputs": jobs.outputs.get(need, {})} for need in needs
+        }
         fine = all(jobs.results[need] == "success" for need in needs)
         asks = re.search(r"\b(always|cancelled|failure|success)\(", condition)
         if not (fine or asks) or (condition and not evaluated(condition, given)):
@@ -182,9 +193,12 @@ def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: 
     for step in job["steps"]:
         if "uses" in step:
             if step["uses"].startswith("actions/checkout@"):
-                folder = jobs.fresh(jobs.event.merged, depth=int(step["with"].get("fetch-depth", "1")))
+                depth = int(step["with"].get("fetch-depth", "1"))
+                if depth not in jobs.folders:
+                    jobs.folders[depth] = jobs.fresh(jobs.event.merged, depth=depth)
+                folder = jobs.folders[depth]
             continue
-        if "if" in step and not evaluated(step["if"], given):
+        if step["run"].startswith("pip install ") or ("if" in step and not evaluated(step["if"], given)):
             continue
         files = {each: temp / each for each in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
         for path in files.values():
@@ -226,7 +240,18 @@ def filled(text: str, given: Mapping[str, Any]) -> Any:
 
 
 _TOKEN = re.compile(r"\s*('(?:[^']|'')*'|[A-Za-z_][\w.*-]*|&&|\|\||==|!=|!|\(|\)|,|\d+)")
-_WORDS = {"&&": " and ", "||": " or ", "!": " not ", "==": "==", "!=": "!=", "(": "(", ")": ")", ",": ",", "true": "True", "false": "False"}
+_WORDS = {
+    "&&": " and ",
+    "||": " or ",
+    "!": " not ",
+    "==": "==",
+    "!=": "!=",
+    "(": "(",
+    ")": ")",
+    ",": ",",
+    "true": "True",
+    "false": "False",
+}
 
 
 def evaluated(text: str, given: Mapping[str, Any]) -> Any:
@@ -255,7 +280,9 @@ def evaluated(text: str, given: Mapping[str, Any]) -> Any:
         "call_join": lambda values, between: between.join(map(str, values)),
         "call_fromJSON": json.loads,
         "call_toJSON": json.dumps,
-        "call_format": lambda pattern, *values: re.sub(r"\{(\d)\}", lambda at: str(values[int(at[1])]), pattern),
+        "call_format": lambda pattern, *values: re.sub(
+            r"\{(\d)\}", lambda at: str(values[int(at[1])]), pattern
+        ),
     }
     return eval(said, {"__builtins__": {}}, functions)  # noqa: S307 - a pipeline of ours, cut into tokens
 
@@ -309,14 +336,18 @@ def _gitlab(jobs: Jobs, text: str, given: Mapping[str, str]) -> Path:
         job = _extended(pipeline, job)
         variables = {**given, **{each: str(value) for each, value in pipeline.get("variables", {}).items()}}
         variables |= {each: str(value) for each, value in job.get("variables", {}).items()}
-        rule = next((rule for rule in job.get("rules", [{}]) if _holds(rule.get("if", ""), variables)), {"when": "never"})
+        rule = next(
+            (rule for rule in job.get("rules", [{}]) if _holds(rule.get("if", ""), variables)),
+            {"when": "never"},
+        )
         if rule.get("when") in {"never", "manual"} or "trigger" in job:
             continue
         variables |= {each: str(value) for each, value in rule.get("variables", {}).items()}
         for row in _rows(job.get("parallel", {}).get("matrix", [{}])):
             lines = [*_lines(job.get("before_script", [])), *_lines(job["script"])]
             if "image" in job:
-                folder = jobs.fresh(variables["CI_COMMIT_SHA"], depth=0 if variables.get("GIT_DEPTH") == "0" else 1)
+                depth = 0 if variables.get("GIT_DEPTH") == "0" else 1
+                folder = jobs.folders[len(jobs.folders)] = jobs.fresh(variables["CI_COMMIT_SHA"], depth=depth)
             expanded = {each: _expanded(value, variables) for each, value in {**variables, **row}.items()}
             passed = jobs.bash(name, "\n".join(lines), folder, expanded)
             if not passed and not job.get("allow_failure"):
@@ -339,7 +370,11 @@ def _extended(pipeline: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, 
     if "extends" not in job:
         return dict(job)
     above = _extended(pipeline, pipeline[job["extends"]])
-    both = {name for name in above.keys() & job.keys() if isinstance(above[name], dict) and isinstance(job[name], dict)}
+    both = {
+        name
+        for name in above.keys() & job.keys()
+        if isinstance(above[name], dict) and isinstance(job[name], dict)
+    }
     return {**above, **job, **{name: {**above[name], **job[name]} for name in both}}
 
 
@@ -361,5 +396,8 @@ def _holds(condition: str, variables: Mapping[str, str]) -> bool:
         return variables.get(text[1:], "") if text.startswith("$") else text.strip("\"'")
 
     with suppress(ValueError):
-        return all(any(term(part) for part in each.split("||")) for each in condition.split("&&")) or not condition
+        return (
+            all(any(term(part) for part in each.split("||")) for each in condition.split("&&"))
+            or not condition
+        )
     return False

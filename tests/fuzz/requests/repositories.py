@@ -128,7 +128,9 @@ def top() -> Path:
 
 def environment(at: int = TODAY) -> dict[str, str]:
     """Return an environment in which a commit is the same every time."""
-    author = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    author = {
+        f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
     dates = {f"GIT_{who}_DATE": f"{at} +0000" for who in ("AUTHOR", "COMMITTER")}
     return {
         **author,
@@ -177,7 +179,9 @@ def made(number: int) -> Repository:
         folder.mkdir(parents=True)
         ipam, version, size = MODES[mode]
         space = "  addressSpace: site\n" if what.shared else ""
-        (folder / "cluster.yaml").write_text(CLUSTER.format(name=name, version=version, ipam=ipam, space=space))
+        (folder / "cluster.yaml").write_text(
+            CLUSTER.format(name=name, version=version, ipam=ipam, space=space)
+        )
         (folder / "ippools.yaml").write_text(POOL.format(cidr=f"10.{what.number(name)}.0.0/22", size=size))
         (folder / "nodes.yaml").write_text(inventory(name, what.nodes[name]))
         (folder / "tests.yaml").write_text(TESTS)
@@ -208,7 +212,9 @@ def made(number: int) -> Repository:
 
 def tree(folder: Path, revision: str) -> Tree:
     """Read a commit from its objects alone: no attribute and no setting of git changes a byte."""
-    entries = [entry.partition(b"\t") for entry in git(folder, "ls-tree", "-rz", revision).split(b"\0") if entry]
+    entries = [
+        entry.partition(b"\t") for entry in git(folder, "ls-tree", "-rz", revision).split(b"\0") if entry
+    ]
     rows = [(*head.decode().split(" "), os.fsdecode(path)) for head, _, path in entries]
     asked = "".join(f"{name}\n" for _, kind, name, _ in rows if kind == "blob")
     answer, at = git(folder, "cat-file", "--batch", stdin=asked.encode()), 0
