@@ -21,12 +21,12 @@ import ipamc.workspace.unfinished
 import ipamc.workspace.workers
 from tests.cli.test_import import OBJECTS
 from tests.crash import places, runs
+from tests.crash.pieces import ALL, mine
 from tests.crash.places import EDGE, LAB, VERBS
 from tests.crash.runs import Forks
 from tests.crash.test_crash import Stage
 from tests.support import dumps, in_process, told
 
-ALL = os.environ.get("IPAMC_CRASH") == "all"
 SIGNALS = {"SIGINT": (130, "interrupted"), "SIGTERM": (143, "stopped by SIGTERM")}
 FEW = 12
 
@@ -54,7 +54,7 @@ def forks(top: Path) -> Iterator[Forks]:
 
 def chosen(number: int) -> list[int]:
     few = sorted({each * (number - 1) // (FEW - 1) for each in range(FEW)})
-    return list(range(number)) if ALL or number <= FEW else few
+    return mine(range(number)) if ALL else list(range(number)) if number <= FEW else few
 
 
 @pytest.mark.parametrize("signal", SIGNALS)

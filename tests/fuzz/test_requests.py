@@ -25,6 +25,7 @@ def test_a_request_that_was_found(path: Path) -> None:
 
 
 LOCK, NODES = "clusters/blue/ipam.lock", "clusters/blue/nodes.yaml"
+CLUSTER = "clusters/blue/cluster.yaml"
 OBJECTS = "clusters/blue/rendered/ciliumnodes/000/ciliumnodes.yaml"
 REPOSITORY = 7
 """Three clusters in cluster-pool mode. Of blue n1 is in quarantine and n2 holds a block; red's n1 is to be renumbered."""
@@ -39,14 +40,9 @@ LINES: dict[str, tuple[list[Mapping[str, Any]], str]] = {
     ),
     "ended early": (
         [
-            {
-                "do": "replace",
-                "path": "clusters/blue/cluster.yaml",
-                "old": "spec:\n",
-                "new": "spec:\n  quarantineDays: never\n",
-            }
-        ]
-        + [{"do": "line", "path": LOCK, "at": 0, "fields": {"node": "n2", "quarantined": None}}],
+            {"do": "replace", "path": CLUSTER, "old": "spec:\n", "new": "spec:\n  quarantineDays: never\n"},
+            {"do": "line", "path": LOCK, "at": 0, "fields": {"node": "n2", "quarantined": None}},
+        ],
         "blue: 10.2.0.0/27 of n1, quarantined since 2026-11-06: is n2's now",
     ),
     "of another day": (

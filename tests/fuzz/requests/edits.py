@@ -52,7 +52,7 @@ KUSTOMIZATION = (
     "images: []\n",
     "namePrefix: x-\n",
 )
-SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: extra}\n"
+EXTRA = "apiVersion: v1\nkind: Secret\nmetadata: {name: extra}\n"
 OTHER_NODE = """\
 apiVersion: cilium.io/v2
 kind: CiliumNode
@@ -485,7 +485,7 @@ def _submodule(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     ]
 
 
-def _attributes(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
+def _attributes(chance: random.Random, _: Plan, cluster: str) -> list[Edit]:
     folder = chance.choice(("", "", f"clusters/{cluster}/", f"clusters/{cluster}/rendered/", "clusters/"))
     rows = "".join(f"{row}\n" for row in chance.sample(ATTRIBUTES, chance.choice((1, 1, 2))))
     return [
@@ -509,7 +509,7 @@ def _names(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
         f"\u200b{name}",
         name.replace(".yaml", ".yml"),
         name.replace(".yaml", ".json"),
-        name.replace("ipam", "ıpam"),
+        name.replace("ipam", "\u0131pam"),
         f"in/{name}",
         f"\udcff{name}",
         f'"{name}"',
@@ -535,8 +535,8 @@ def _foreign(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     return [
         chance.choice(
             (
-                {"do": "write", "path": f"{rendered}/extra.yaml", "text": SECRET},
-                {"do": "write", "path": f"{rendered}/cilium/.extra.yaml", "text": SECRET},
+                {"do": "write", "path": f"{rendered}/extra.yaml", "text": EXTRA},
+                {"do": "write", "path": f"{rendered}/cilium/.extra.yaml", "text": EXTRA},
                 {"do": "write", "path": f"{rendered}/nodes/fff/nodes.yaml", "text": OTHER_NODE},
                 {"do": "write", "path": f"{rendered}/.gitignore", "text": "*\n"},
                 {

@@ -7,6 +7,7 @@ with another block, or a cluster that is told something else than its lock.
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import os
 import re
@@ -205,7 +206,7 @@ def _one_node_an_address(cluster: Cluster) -> Iterator[str]:
         cluster.lines,
         key=lambda line: (line.network.version, line.network.network_address, line.network.prefixlen),
     )
-    for line, other in zip(lines, lines[1:], strict=False):
+    for line, other in itertools.pairwise(lines):
         if line.network.overlaps(other.network):
             yield f"{cluster.name}: {line.network} of {line.node} and {other.network} of {other.node} overlap"
 

@@ -6,6 +6,7 @@ comment`, which wants a forge.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -225,7 +226,7 @@ def _outputs(text: str) -> dict[str, str]:
     for row in rows:
         name, mark, end = row.partition("<<")
         if mark and "=" not in name:
-            found[name] = "\n".join(iter(lambda end=end: next(rows), end))  # type: ignore[misc]
+            found[name] = "\n".join(itertools.takewhile(end.__ne__, rows))
         else:
             name, _, value = row.partition("=")
             found[name] = value
@@ -330,10 +331,10 @@ def gitlab(event: Event, text: str) -> Outcome:
 def _gitlab(jobs: Jobs, text: str, given: Mapping[str, str]) -> Path:
     pipeline = yaml.safe_load(text)
     folder = top()
-    for name, job in pipeline.items():
-        if name.startswith(".") or name == "variables" or not isinstance(job, dict):
+    for name, written in pipeline.items():
+        if name.startswith(".") or name == "variables" or not isinstance(written, dict):
             continue
-        job = _extended(pipeline, job)
+        job = _extended(pipeline, written)
         variables = {**given, **{each: str(value) for each, value in pipeline.get("variables", {}).items()}}
         variables |= {each: str(value) for each, value in job.get("variables", {}).items()}
         rule = next(
