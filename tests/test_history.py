@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, seed, settings
@@ -27,6 +28,18 @@ HISTORIES = int(os.environ.get("IPAMC_HISTORIES", "40"))
 SOAK = "IPAMC_HISTORIES" in os.environ
 SEED, MODE = int(os.environ.get("IPAMC_SOAK_SEED") or 0), os.environ.get("IPAMC_SOAK_MODE", "")
 PLAYED = (MODE,) if MODE else MODES
+
+
+FIGURES: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures() -> Iterator[None]:
+    """Print the figures of a soak, which can be added up."""
+    yield
+    if SOAK:
+        of = ", ".join(f"{number:,} steps of {name}" for name, number in FIGURES.items())
+        print(f"\nMODE={MODE or 'all'} SEED={SEED or 'any'} HISTORIES={HISTORIES}: {of}")  # noqa: T201 - what a soak is for
 
 
 @pytest.mark.parametrize("mode", PLAYED)
@@ -56,8 +69,8 @@ def histories_of(machine: type[History], mode: str, number: int) -> Counter[str]
             suppress_health_check=list(HealthCheck),
         ),
     )
-    named = f"{machine.__name__}, MODE={mode} SEED={SEED or 'any'} HISTORIES={number}"
-    print(f"\n{named}: {steps['steps']:,} steps: {dict(steps.most_common())}")  # noqa: T201 - what a soak is watched for
+    FIGURES[machine.__name__] += steps["steps"]
+    print(f"\n{machine.__name__}, {mode}: {steps['steps']:,} steps: {dict(steps.most_common())}")  # noqa: T201 - what a soak is watched for
     return steps
 
 
