@@ -7,8 +7,8 @@ disturbed run is a process of its own.
 from __future__ import annotations
 
 import contextlib
-import json
 import functools
+import json
 import os
 import shutil
 import subprocess

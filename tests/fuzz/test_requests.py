@@ -69,6 +69,14 @@ LINES: dict[str, tuple[list[Mapping[str, Any]], str]] = {
         "blue: rendered/x.yaml has a Secret",
     ),
     "gone": ([{"do": "remove", "path": "clusters/blue"}], "blue: the cluster is gone, or its lock"),
+    "cut off": (
+        [{"do": "replace", "path": LOCK, "old": '{"block"', "new": '{"bloc'}],
+        "blue: the lock cannot be read",
+    ),
+    "a field twice": (
+        [{"do": "replace", "path": LOCK, "old": '"node":"n2"', "new": '"node":"n2","node":"n2"'}],
+        "blue: the lock cannot be read",
+    ),
     "link": ([{"do": "link", "path": NODES, "to": "x"}], f"{NODES}: a link below clusters/"),
     "submodule": (
         [{"do": "submodule", "path": "clusters/blue/x"}],

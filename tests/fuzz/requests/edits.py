@@ -301,8 +301,8 @@ def _consent(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     what = chance.choice(
         (("--renumber", node), ("--settle", node), ("--release", node), ("--release", "10.0.0.0/8"))
     )
-    what = chance.choice((what, what, ("--rename", f"{node}=n9"), ("--leave", "all"), ("--reshard",)))
-    return [{"do": "ipamc", "arguments": ["lock", cluster, *what]}]
+    other = chance.choice((("--rename", f"{node}=n9"), ("--leave", "all"), ("--reshard",)))
+    return [{"do": "ipamc", "arguments": ["lock", cluster, *(what if chance.random() < 0.7 else other)]}]
 
 
 def _new_cluster(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
@@ -480,9 +480,11 @@ def _submodule(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
     )
     path = chance.choice((*folders, _objects(chance, plan, cluster).rpartition("/")[0]))
     said = f'[submodule "x"]\n\tpath = {path}\n\turl = ../other.git\n'
-    return [{"do": "submodule", "path": path}, {"do": "write", "path": ".gitmodules", "text": said}][
-        chance.randrange(2) :: -1
+    edits: list[Edit] = [
+        {"do": "write", "path": ".gitmodules", "text": said},
+        {"do": "submodule", "path": path},
     ]
+    return edits[chance.randrange(2) :]
 
 
 def _attributes(chance: random.Random, _: Plan, cluster: str) -> list[Edit]:

@@ -107,7 +107,8 @@ class Cluster:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    assert len({name for name, _ in pairs}) == len(pairs), f"a field twice in a line of a lock: {pairs}"
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a field twice")
     return dict(pairs)
 
 
@@ -146,12 +147,22 @@ def broken(base: Tree, head: Tree, labels: tuple[str, ...], first_day: str) -> I
     for name in before.keys() - after.keys():
         if "ipamc/delete-cluster" not in labels:
             yield f"{name}: the cluster is gone, or its lock"
-    for name, cluster in after.items():
+    readable = {name: cluster for name, cluster in after.items() if _reads(cluster)}
+    yield from (f"{name}: the lock cannot be read" for name in after.keys() - readable.keys())
+    for name, cluster in readable.items():
         if name in before:
             yield from _kept(before[name], cluster, first_day, early="ipamc/release" in labels)
         yield from _one_node_an_address(cluster)
         yield from _rendered_is_the_lock(cluster)
-    yield from _one_cluster_an_address(after)
+    yield from _one_cluster_an_address(readable)
+
+
+def _reads(cluster: Cluster) -> bool:
+    """Tell whether every line of the lock is one."""
+    try:
+        return len(cluster.lines) >= 0
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return False
 
 
 def _no_links(base: Tree, head: Tree) -> Iterator[str]:

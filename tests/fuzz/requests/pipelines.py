@@ -328,6 +328,9 @@ def gitlab(event: Event, text: str) -> Outcome:
     return Outcome(passed, "\n".join([str(jobs.results), *jobs.said]), folder)
 
 
+NEVER: dict[str, Any] = {"when": "never"}
+
+
 def _gitlab(jobs: Jobs, text: str, given: Mapping[str, str]) -> Path:
     pipeline = yaml.safe_load(text)
     folder = top()
@@ -339,7 +342,7 @@ def _gitlab(jobs: Jobs, text: str, given: Mapping[str, str]) -> Path:
         variables |= {each: str(value) for each, value in job.get("variables", {}).items()}
         rule = next(
             (rule for rule in job.get("rules", [{}]) if _holds(rule.get("if", ""), variables)),
-            {"when": "never"},
+            NEVER,
         )
         if rule.get("when") in {"never", "manual"} or "trigger" in job:
             continue
