@@ -1,7 +1,7 @@
 """Pull requests to repositories of several clusters, through the jobs of the generated pipelines, and what must hold of those that pass.
 
-A request is a file of JSON lines: which repository, forge and checkout it is, and an edit on each further line. `pull_requests/` has those
-that were found, and are played with every run of the tests.
+A subject is a file of JSON lines: which repository, forge and checkout it is, and an edit on each further line; `next` begins another request.
+`pull_requests/` has those that were found, and are played with every run of the tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from tests.fuzz.requests import oracle
 from tests.fuzz.requests.edits import apply, chosen
 from tests.fuzz.requests.pipelines import CHECKOUTS, LABELS, Event, Outcome, github, gitlab
-from tests.fuzz.requests.repositories import DAYS, LATER, MAIN, Tree, commit_tree, git, plan, top, tree
+from tests.fuzz.requests.repositories import DAYS, LATER, MAIN, commit_tree, git, plan, top, tree
 from tests.fuzz.requests.repositories import made as repository
 from tests.fuzz.subjects import Subject
 from tests.support.casefile import Case
@@ -35,6 +35,8 @@ EVENTS = {
     "merge_train": "gitlab",
 }
 PIPELINES = {"github": ".github/workflows/ipamc.yml", "gitlab": ".gitlab-ci.yml"}
+NEXT = {"do": "next"}
+"""The edits behind it are another request, after the one before was merged, or was not."""
 FIRST_DAY = datetime.datetime.fromtimestamp(DAYS["first"], datetime.UTC).date().isoformat()
 
 
@@ -50,7 +52,10 @@ def made(chance: random.Random) -> Subject:
         "checkout": chance.choice((*CHECKOUTS[:1] * 7, *CHECKOUTS[1:])),
         "labels": [label for label in LABELS if chance.random() < 0.05],
     }
-    return of([header, *chosen(chance, plan(number))])
+    edits = chosen(chance, plan(number))
+    while chance.random() < 0.2:
+        edits += [NEXT, *chosen(chance, plan(number))]
+    return of([header, *edits])
 
 
 def of(rows: list[Mapping[str, Any]]) -> Subject:
@@ -63,62 +68,72 @@ def _nothing() -> Case:
     return Case("", {})
 
 
-class Conflict(Exception):  # noqa: N818 - no error
-    """The forge would not merge it."""
-
-
 def examine(subject: Subject) -> str:
-    """Play a request; say what became of it."""
+    """Play the requests of a subject, one after the other; say what became of the last one."""
     rows = [json.loads(row) for row in subject.files[REQUEST].splitlines() if row]
     header: Mapping[str, Any] = next((row for row in rows if "do" not in row), {})
-    base, head, outcome = played(header, [row for row in rows if "do" in row])
+    number, trunk = header.get("repository", 0), header.get("trunk", MAIN)
+    bare = top() / "bare"
+    shutil.rmtree(bare, ignore_errors=True)
+    shutil.copytree(repository(number).bare, bare)
+    became = "nothing"
+    for edits in _requests([row for row in rows if "do" in row]):
+        became = _one(header, bare, edits, trunk)
+        trunk = MAIN
+    return became
+
+
+def _requests(rows: list[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    found: list[list[Mapping[str, Any]]] = [[]]
+    for row in rows:
+        if row == NEXT:
+            found.append([])
+        else:
+            found[-1].append(row)
+    return found
+
+
+def _one(header: Mapping[str, Any], bare: Path, edits: list[Mapping[str, Any]], trunk: str) -> str:
+    """Play a request that begins at `main` and meets `trunk`; merge it where it passes."""
+    head, outcome = played(header, bare, edits, trunk)
     if outcome is None:
         return "conflict"
-    if base == head and header.get("checkout", CHECKOUTS[0]) == CHECKOUTS[0]:
+    base, after = tree(bare, MAIN), tree(bare, head)
+    if base == after and header.get("checkout", CHECKOUTS[0]) == CHECKOUTS[0]:
         assert outcome.passed, f"it changes nothing: {outcome.said}"
     assert "Traceback" not in outcome.said, outcome.said
     if not outcome.passed:
         return "refused"
-    found = list(oracle.broken(base, head, tuple(header.get("labels", ())), FIRST_DAY))
-    found += oracle.changed_bytes(head, outcome.folder)
+    found = list(oracle.broken(base, after, tuple(header.get("labels", ())), FIRST_DAY))
+    found += oracle.changed_bytes(after, outcome.folder)
     assert not found, "all steps passed, and\n" + "\n".join(found) + f"\n{outcome.said}"
+    git(bare, "update-ref", f"refs/heads/{MAIN}", head)
     return "passed"
 
 
-def played(header: Mapping[str, Any], edits: list[Mapping[str, Any]]) -> tuple[Tree, Tree, Outcome | None]:
-    """Return the trunk, what the forge merges, and how the jobs ended: None where nothing can be merged."""
-    number, kind = header.get("repository", 0), header.get("event", "pull_request")
-    trunk = header.get("trunk", MAIN)
-    made = repository(number)
-    bare = top() / "bare"
-    shutil.rmtree(bare, ignore_errors=True)
-    shutil.copytree(made.bare, bare)
-    request = dict(made.trees[MAIN])
+def played(
+    header: Mapping[str, Any], bare: Path, edits: list[Mapping[str, Any]], trunk: str
+) -> tuple[str, Outcome | None]:
+    """Return the commit that the forge merges, and how the jobs ended: None where it cannot be merged."""
+    kind = header.get("event", "pull_request")
+    before = tree(bare, MAIN)
+    after = dict(before)
     for edit in edits:
-        apply(request, edit)
-    commit_tree(bare, made.trees[MAIN], request, "request")
+        apply(after, edit)
+    commit_tree(bare, before, after, "request")
     base, branch = (git(bare, "rev-parse", each).decode().strip() for each in (trunk, "request"))
     git(bare, "update-ref", f"refs/heads/{MAIN}", base)
     try:
         merged = git(bare, "merge-tree", "--write-tree", base, branch).decode().split("\n")[0]
     except subprocess.CalledProcessError:
-        return {}, {}, None
+        return "", None
     head = git(bare, "commit-tree", "-m", "merge", "-p", base, "-p", branch, merged).decode().strip()
     git(bare, "update-ref", "refs/pull/1/merge", head)
-    after = tree(bare, head)
-    event = Event(
-        kind,
-        bare,
-        branch,
-        head,
-        base,
-        tuple(header.get("labels", ())),
-        header.get("checkout", CHECKOUTS[0]),
-        f"clusters/{min(plan(number).modes)}",
-    )
-    forge = EVENTS[kind]
-    pipeline = made.trees[MAIN][PIPELINES[forge]][1].decode()
-    return made.trees[trunk], after, (github if forge == "github" else gitlab)(event, pipeline)
+    without = f"clusters/{min(plan(header.get('repository', 0)).modes)}"
+    labels, checkout = tuple(header.get("labels", ())), header.get("checkout", CHECKOUTS[0])
+    event = Event(kind, bare, branch, head, base, labels, checkout, without)
+    pipeline = before[PIPELINES[EVENTS[kind]]][1].decode()
+    return head, (github if EVENTS[kind] == "github" else gitlab)(event, pipeline)
 
 
 def text(path: Path) -> Subject:
