@@ -75,11 +75,12 @@ FUZZ_SEED ?= $(shell date +%s)
 fuzz: .venv/.made-for-tests
 	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) FUZZ_KIND=$(FUZZ_KIND) FUZZ_AGAIN=$(FUZZ_AGAIN) $(BIN)/python -m pytest -s tests/fuzz
 
-# One of N pieces: CRASH_PART=3/20. The figures of all pieces add up.
+# One of N pieces: CRASH_PART=3/20. The figures of all pieces add up. CRASH_ONLY=killed: some tests alone, by pytest's -k.
 CRASH_PART ?= 1/1
+CRASH_ONLY ?= test
 
 crash: .venv/.made-for-tests
-	IPAMC_CRASH=all CRASH_PART=$(CRASH_PART) $(BIN)/python -m pytest -s tests/crash
+	IPAMC_CRASH=all CRASH_PART=$(CRASH_PART) $(BIN)/python -m pytest -s -k '$(CRASH_ONLY)' tests/crash
 
 # Without MODE all of them, two at once; hypothesis chooses the histories from SEED.
 HISTORIES ?= 20000

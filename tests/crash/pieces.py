@@ -12,6 +12,6 @@ PART, PARTS = (int(number) for number in (os.environ.get("CRASH_PART") or "1/1")
 FIGURES: Counter[str] = Counter({"kills": 0, "refusals of the disk": 0, "pairs": 0})
 
 
-def mine(events: Iterable[int], turn: int = 0) -> list[int]:
-    """Return the events of this piece; `turn` lets short lists of events not all fall into the first one."""
-    return [at for at in events if (at + turn) % PARTS == PART - 1]
+def mine(events: Iterable[int]) -> list[int]:
+    """Return the events of this piece."""
+    return [at for at in events if at % PARTS == PART - 1]

@@ -226,7 +226,7 @@ def outside(top: Path, verb: Verb) -> dict[str, bytes]:
 
 def programs(top: Path) -> dict[str, str]:
     """Return the variables that name the stand-in for kubectl."""
-    words = [sys.executable, str(Path(__file__).with_name("kubectl.py")), str(top / CLUSTERS)]
+    words = [sys.executable, "-IS", str(Path(__file__).with_name("kubectl.py")), str(top / CLUSTERS)]
     return {"KUBECTL": shlex.join(words), "KUSTOMIZE": shlex.join(words), "IPAMC_WAIT": "0"}
 
 
