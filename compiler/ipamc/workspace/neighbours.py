@@ -23,6 +23,7 @@ from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
+    from ipamc.model.cluster import Cluster
     from ipamc.pipeline import Compilation, Inputs
 
 
@@ -146,8 +147,12 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
         raise Refused((*compilation.diagnostics, *locate(found, {**_texts(found), **inputs.sources})))
 
 
-def refuse_takeovers(inputs: Inputs, compilation: Compilation, base: Commit, folders: Folders) -> None:
+def refuse_takeovers(
+    inputs: Inputs, compilation: Compilation, before: Cluster | None, base: Commit, folders: Folders
+) -> None:
     """Raise Refused where a cluster left an address space since a commit, and got addresses of a member."""
+    if before is None or before.address_space in {"", compilation.plan.cluster.address_space}:
+        return
     from ipamc.address_space import Member, held_lines, prefixes_of, taken_while_leaving
     from ipamc.read.locate import locate
 
