@@ -134,7 +134,7 @@ def _refuse_one_name(paths: Iterable[str]) -> None:
     waiting = set(paths)
     known: dict[str, str] = {}
     while waiting:  # the files, then the folders that they are in, and so on
-        for path in waiting:
+        for path in sorted(waiting):
             one = known.setdefault(unicodedata.normalize("NFC", path).casefold(), path)
             if one != path:
                 first, second = sorted((one, path))
