@@ -895,7 +895,10 @@ def test_one_plan_has_all_clusters_however_long_their_names_are(
     )
     ipamc.write_text(ipamc.read_text().replace("PYTHONPATH", f"{fake}PYTHONPATH", 1))
     _, plan, _, _ = steps((repository.folder / FILES["github"]).read_text(), "plan")
-    output = {"GITHUB_OUTPUT": str(tmp_path / "o"), "GITHUB_STEP_SUMMARY": str(tmp_path / "s")}
+    output: dict[str, Any] = {
+        "GITHUB_OUTPUT": str(tmp_path / "o"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "s"),
+    }
     repository.run(*bash(plan), RUNNER_TEMP=str(tmp_path), BASE="HEAD^1", **output)
     assert (tmp_path / "seen").read_text() == listed
     assert len([call for call in repository.calls() if call.startswith("plan ")]) == 1

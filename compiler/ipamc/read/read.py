@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import chain
 from typing import TypeVar
 
@@ -83,8 +83,9 @@ class Assembly(Struct):
 
     def _refuse_many(self, value: Value) -> None:
         """Raise Enough, with a finding, for more than MAX_NODES values of a kind, or of names that are there already."""
-        several = (self.nodes, self.planned, self.cilium_nodes, self.pools, self.excluded)
-        if max(map(len, several)) > MAX_NODES or self.entries - sum(map(len, several)) > MAX_NODES:
+        several: tuple[Sized, ...] = (self.nodes, self.planned, self.cilium_nodes, self.pools, self.excluded)
+        numbers = [len(some) for some in several]
+        if max(numbers) > MAX_NODES or self.entries - sum(numbers) > MAX_NODES:
             what = {Node: "nodes", CiliumNode: "CiliumNodes", Pool: "pools"}.get(type(value), "entries")
             self.found.append(too_many(value.at, what))
             raise Enough
