@@ -196,18 +196,7 @@ def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Itera
 
 
 def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
-    """IPC0701: clusters of one address space share no address.
-
-    Ranges of pools count, and blocks that a lock has outside of them: held, pending and quarantined.
-    Excluded CIDRs do not count. Both clusters are refused until one of them has changed.
-
-    Why: clusters that name one `addressSpace` reach each other's pods, in a mesh or over a BGP fabric: an
-    address that is in two of them belongs to two pods, and packets go to either.
-
-    Run: `ipamc suggest pool CLUSTER --size 20` finds space that no cluster has. Clusters that overlap
-    already take `addressSpace` away, move nodes (`ipamc lock CLUSTER --renumber CIDR`), and name it again
-    once the old blocks are released.
-    """
+    """IPC0701: clusters of one address space share no address."""
     met: dict[tuple[Prefix, str], list[Prefix]] = {}
     for prefix, cluster, other in _overlaps(mine, [found for found in others if found.space == mine.space]):
         met.setdefault((prefix, cluster), []).append(other)
@@ -262,17 +251,7 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
 
 
 def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterator[Diagnostic]:
-    """IPC0702: every cluster that may be of the same address space can be read.
-
-    A cluster's addresses are in its Cluster, its pools and its lock. Where even the Cluster cannot be read,
-    this counts for every address space. Its nodes do not matter here.
-
-    Why: where these cannot be read, nobody can tell whether it overlaps. A block that goes to a node here
-    may be a pod's there.
-
-    Run: `ipamc compile OTHER --check` shows all of its findings, OTHER being the cluster that the message
-    names; correct them there. A folder that is no cluster any more is deleted: `git rm -r clusters/OTHER`.
-    """
+    """IPC0702: every cluster that may be of the same address space can be read."""
     for other in others:
         if other.space in {"", mine.space}:
             yield error(
@@ -285,17 +264,7 @@ def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterat
 
 
 def taken_while_leaving(mine: Member, others: Sequence[Member]) -> Iterator[Diagnostic]:
-    """IPC0703: a cluster does not leave an address space in the change in which it gets addresses of a member.
-
-    Another space counts as well. The members are the clusters of the space that it left, as they are after the
-    change; of one that is gone, what it had. What overlapped in the base already is let be.
-
-    Why: a cluster of another space, or of none, is not compared with the members (IPC0701). Where they still
-    reach each other, an address belongs to two pods; and a reviewer sees a range that is free to take.
-
-    Run: use a range that no member has: `ipamc suggest pool CLUSTER --size 20`. If the cluster has left the mesh,
-    or the fabric, merge that alone; take the range in another change.
-    """
+    """IPC0703: a cluster does not leave an address space in the change in which it gets addresses of a member."""
     if mine.was is None or mine.now is None or mine.now.space == mine.was.space:
         return
     for other in others:
