@@ -259,7 +259,8 @@ class _Comparison:
         if was.node != now.node and now.in_use:
             return Reason.RENAMED
         waits = was.since > self.known.days.over and now.since != was.since
-        if waits and now.state is not State.RELEASED and _is_undone(was, now):
+        undone = waits and now.state is not State.RELEASED and _is_undone(was, now)
+        if undone and not self.known.followed(was, [now]):
             return Reason.ENDED_EARLY
         if now.state is State.HELD and was.state is not State.RELEASED:
             return Reason.SETTLED if was.state is State.PENDING else Reason.RETURNED

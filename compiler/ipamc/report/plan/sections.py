@@ -14,7 +14,7 @@ from ipamc.model.lock import Line
 from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.lock_lines import AddedBlock, Renumber
+from ipamc.review.diff.lock_lines import Renumber
 from ipamc.review.diff.misplaced import Misplaced
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
@@ -24,8 +24,6 @@ ARROW = "→"
 NEXT_STEP = (
     "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
 )
-
-
 _UNLAWFUL = {
     Reason.VANISHED: "vanished from the lock: the base has these lines, and no line covers any of their addresses now",
     Reason.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, and none keeps the block",
@@ -134,8 +132,8 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield from _configuration(difference)
     yield _former("quarantined", lines.of(Reason.LEFT))
     yield _former("released", tuple(each for each in lines.released if each.reason is not Reason.ENDED_EARLY))
-    given = tuple(each for each in lines.of(Reason.RE_USED) if each.is_about_quarantine)
-    yield _former("out of quarantine, and given out again", given)
+    again = tuple(each for each in lines.of(Reason.RE_USED) if each.is_about_quarantine)
+    yield _former("out of quarantine, and given out again", again)
     yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
     resized = lines.of(Reason.RESIZED)
     yield Section(
@@ -157,7 +155,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
                 block.line.node,
                 str(block.line.block),
                 block.line.pool or NONE,
-                _origin(block),
+                block.why,
             )
             for block in lines.added
         ),
@@ -286,7 +284,7 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
             found.line.pool or NONE,
             state(found.before) if found.before else NONE,
             ARROW,
-            _heir(found) if found.to else state(found.after) if found.after else "no line has its addresses",
+            _now(found),
         )
         for found in changes
     )
@@ -299,14 +297,11 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
     )
 
 
-def _origin(block: AddedBlock) -> str:
-    since = f", was in quarantine since {block.since}" if block.since else ""
-    return f"{block.origin}{f', was of {block.of}' if block.of else ''}{since}"
-
-
-def _heir(found: Transition) -> str:
-    has = found.other.block if found.other else found.line.block
-    return f"node {found.to} has {'its addresses' if has.contains(found.line.block) else has}"
+def _now(found: Transition) -> str:
+    if found.after or not found.other:
+        return state(found.after) if found.after else "no line has its addresses"
+    whole = found.other.block.contains(found.line.block)
+    return f"node {found.to} has {'its addresses' if whole else found.other.block}"
 
 
 def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:

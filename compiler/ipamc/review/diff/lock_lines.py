@@ -35,6 +35,12 @@ class AddedBlock(Struct, frozen=True, kw_only=True):
     since: str = ""
     """The day since which its node's own line of the block was in quarantine in the base."""
 
+    @property
+    def why(self) -> str:
+        """Return where the block comes from."""
+        since = f", was in quarantine since {self.since}" if self.since else ""
+        return f"{self.origin}{f', was of {self.of}' if self.of else ''}{since}"
+
 
 class Renumber(Struct, frozen=True, kw_only=True):
     """A node whose block changes, or is to change."""
