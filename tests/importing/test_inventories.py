@@ -46,9 +46,7 @@ B = f"{HEAD}- {{name: n5, labels: {{rack: b}}, planned: true}}\n"
 def test_a_node_stays_in_its_file() -> None:
     """Of the racks a and b a node of a has joined: b is not written, and what is new is in nodes.yaml."""
     sources = sources_of(a=A, b=B)
-    files = refresh(
-        cluster_of(sources), FOLDER, dump_of(there("n1", "n3", "n9")), Past(), sources=sources
-    )
+    files = refresh(cluster_of(sources), FOLDER, dump_of(there("n1", "n3", "n9")), Past(), sources=sources)
     assert {name: names(text) for name, text in files.items() if name != "ciliumnodes.yaml"} == {
         "nodes.yaml": ["n1", "n9"],
         "nodes-a.yaml": ["n3", "n4"],

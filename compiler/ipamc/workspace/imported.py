@@ -40,7 +40,9 @@ def past_of(folder: str, inventories: Sequence[str]) -> Past:
     top = git.root(folder)
     if top is None:
         return Past()
-    second = git.last_change(top, *(f"{below(top, folder)}{path.removeprefix(folder)}" for path in inventories))
+    second = git.last_change(
+        top, *(f"{below(top, folder)}{path.removeprefix(folder)}" for path in inventories)
+    )
     if second is None:
         return Past()
     return Past(committed=utc(second), limit=utc(second - SLACK))
