@@ -360,6 +360,21 @@ def test_a_dump_that_is_older_than_the_inventory(home: Home) -> None:
     assert "IPC0822" in home.run("import", "lab", "--refresh", "dump.json", code=1)
 
 
+@pytest.mark.parametrize(("planned", "code"), [("", 1), (", planned: true", 0)])
+def test_a_dump_that_is_older_than_the_inventory_of_a_rack(home: Home, planned: str, code: int) -> None:
+    """A rack whose nodes are all still to come tells nothing of what the cluster was."""
+    home.git("init", "-q")
+    home.run("import", "lab", "dump.json")
+    home.git("add", "clusters")
+    home.git("commit", "-qm", "import", when="2026-11-22T12:05:00Z")
+    rack = f"apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes:\n- {{name: n8, uid: u8{planned}}}\n"
+    (home.folder / "clusters" / "lab" / "nodes-rack.yaml").write_text(rack)
+    home.git("add", "clusters")
+    home.git("commit", "-qm", "a rack", when="2026-11-22T13:00:00Z")
+    assert ("IPC0822" in home.run("import", "lab", "--refresh", "dump.json", code=code)) is bool(code)
+    assert home.file("nodes-rack.yaml") == rack
+
+
 def test_mistakes_of_the_command_line(home: Home) -> None:
     assert "there is no file nothing.json" in home.run("import", "lab", "nothing.json", code=1).lower()
     assert "cannot be the name of a cluster" in home.run("import", "Lab_2", "dump.json", code=64)
