@@ -611,6 +611,15 @@ def test_a_quarantine_that_no_verb_writes(
     assert found["before"]["since"] == "2026-11-20"
 
 
+def test_a_held_block_that_is_released_by_hand(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """n2 is still there, and moves: its old block is free at once, which is a release as well as a renumber."""
+    edit(repository, '"node":"n2"', '"node":"n2","released":true', file="ipam.lock")
+    assert main(["plan", "--base", "HEAD", "--fail-on", "release"]) == 1
+    captured = capsys.readouterr()
+    assert "- n2 10.0.0.32/27 a held → released\n" in captured.out
+    assert "refused: blue: 1 block released (--fail-on release): 10.0.0.32/27\n" in captured.err
+
+
 def test_a_quarantine_that_the_same_change_shortens(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
