@@ -41,7 +41,9 @@ ATTRIBUTES = (
     "*.lock merge=union",
     "clusters/** -diff -merge",
     "*.yaml export-ignore",
-    "nodes.yaml eol=cr",
+    "nodes.yaml text eol=crlf",
+    "*.yaml text eol=crlf",
+    "ippools.yaml working-tree-encoding=UTF-16LE-BOM",
     "[attr]ours text eol=crlf",
     "* ours",
     "*.yaml !text !eol",
@@ -548,6 +550,7 @@ def _foreign(chance: random.Random, plan: Plan, cluster: str) -> list[Edit]:
                 },
                 {"do": "append", "path": path, "text": f"---\n{OTHER_NODE}"},
                 {"do": "append", "path": path, "text": "# a comment\n"},
+                {"do": "append", "path": f"clusters/{cluster}/nodes.yaml", "text": "# $Id$ $Format:%H$\n"},
                 {
                     "do": "append",
                     "path": f"{rendered}/kustomization.yaml",

@@ -6,6 +6,7 @@ comment`, which wants a forge.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
@@ -137,7 +138,7 @@ def github(event: Event, text: str) -> Outcome:
     """Run the jobs of a workflow for an event."""
     jobs = Jobs(event)
     shutil.rmtree(top() / "jobs", ignore_errors=True)
-    workflow = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - everything is text
+    workflow = _workflow(text)
     assert event.kind in workflow["on"], f"no job for {event.kind}"
     for name, job in workflow["jobs"].items():
         given = _github(event, jobs)
@@ -161,6 +162,11 @@ def github(event: Event, text: str) -> Outcome:
         jobs.results[name] = "success" if passed else "failure"
     assert "compile" in jobs.results
     return Outcome(jobs.results["done"] == "success", "\n".join([str(jobs.results), *jobs.said]), jobs.folder)
+
+
+@functools.cache
+def _workflow(text: str) -> Any:
+    return yaml.load(text, yaml.BaseLoader)  # noqa: S506 - everything is text
 
 
 def _github(event: Event, jobs: Jobs) -> dict[str, Any]:
@@ -328,11 +334,16 @@ def gitlab(event: Event, text: str) -> Outcome:
     return Outcome(passed, "\n".join([str(jobs.results), *jobs.said]), folder)
 
 
+@functools.cache
+def _pipeline(text: str) -> Any:
+    return yaml.safe_load(text)
+
+
 NEVER: dict[str, Any] = {"when": "never"}
 
 
 def _gitlab(jobs: Jobs, text: str, given: Mapping[str, str]) -> Path:
-    pipeline = yaml.safe_load(text)
+    pipeline = _pipeline(text)
     folder = top()
     for name, written in pipeline.items():
         if name.startswith(".") or name == "variables" or not isinstance(written, dict):
