@@ -236,9 +236,7 @@ def test_a_merge_train_has_no_comment_and_no_button(repository: Repository) -> N
         assert ("commented" in said) == commented
 
 
-@pytest.mark.parametrize(
-    ("stage", "jobs"), [("apply", {".job"}), ("repair", {".job", ".refresh", ".audit"})]
-)
+@pytest.mark.parametrize(("stage", "jobs"), [("apply", {".job"}), ("repair", {".job", ".refresh", ".audit"})])
 def test_the_jobs_of_gitlab_that_need_kubectl_look_for_it(
     repository: Repository, stage: str, jobs: set[str]
 ) -> None:

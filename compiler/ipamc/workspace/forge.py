@@ -219,12 +219,16 @@ def id_token(audience: str) -> str:
     """
     if not on_github():
         if not (token := variable("IPAMC_ID_TOKEN")):
-            raise Nowhere("there is no IPAMC_ID_TOKEN: the job needs id_tokens, as 'ipamc ci gitlab --oidc' writes")
+            raise Nowhere(
+                "there is no IPAMC_ID_TOKEN: the job needs id_tokens, as 'ipamc ci gitlab --oidc' writes"
+            )
         return checked_token("IPAMC_ID_TOKEN", token)
     name = "ACTIONS_ID_TOKEN_REQUEST_URL"
     token = variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
     if not (token and variable(name)):
-        raise Nowhere("this job may have no id token: it needs the permission id-token: write, as 'ipamc ci github --oidc' writes")
+        raise Nowhere(
+            "this job may have no id token: it needs the permission id-token: write, as 'ipamc ci github --oidc' writes"
+        )
     root, _, given = variable(name).partition("?")
     api = Api(
         url=api_url(name, root),

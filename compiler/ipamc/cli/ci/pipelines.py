@@ -53,7 +53,10 @@ unattended_option = click.option(
         ("ipamc ci gitlab", "write or update .gitlab-ci.yml"),
         ("ipamc ci gitlab --refresh", "the same, and keep the inventories up to date"),
         ("ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
-        ("ipamc ci gitlab --oidc --audit", "without a kubeconfig's secret, and with an audit by the schedule"),
+        (
+            "ipamc ci gitlab --oidc --audit",
+            "without a kubeconfig's secret, and with an audit by the schedule",
+        ),
         (
             "ipamc ci gitlab --write ci/ipamc.yml",
             "for a pipeline of your own with: include: [{local: ci/ipamc.yml}]",
@@ -83,7 +86,10 @@ def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
         ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
         ("ipamc ci github --refresh", "the same, and keep the inventories up to date"),
         ("ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
-        ("ipamc ci github --oidc --audit", "without a kubeconfig's secret, and with an audit by the schedule"),
+        (
+            "ipamc ci github --oidc --audit",
+            "without a kubeconfig's secret, and with an audit by the schedule",
+        ),
         ("ipamc ci github --branch trunk", "apply a branch that is not called main"),
         (
             'ipamc ci github --schedule "*/15 * * * *"',

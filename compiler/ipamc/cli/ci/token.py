@@ -13,8 +13,14 @@ from ipamc.workspace.trouble import Trouble
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc ci token", "what kubectl runs, for a user of the kubeconfig with: exec: {command: ipamc, ...}"),
-        ("ipamc ci token --audience lab", "for a cluster that trusts tokens for this audience alone; on GitHub"),
+        (
+            "ipamc ci token",
+            "what kubectl runs, for a user of the kubeconfig with: exec: {command: ipamc, ...}",
+        ),
+        (
+            "ipamc ci token --audience lab",
+            "for a cluster that trusts tokens for this audience alone; on GitHub",
+        ),
     ),
     refused="this job may have no id token, or an I/O or environment error",
 )
