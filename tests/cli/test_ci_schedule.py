@@ -71,7 +71,7 @@ def forge() -> Iterator[tuple[str, type[Forge]]]:
         yield url, handler
 
 
-def variables(name: str, url: str) -> dict[str, str]:
+def variables(name: str, url: str) -> dict[str, Any]:
     """Return what the jobs of a forge have."""
     if name == "github":
         on = {"GITHUB_ACTIONS": "true", "GITHUB_API_URL": url, "GITHUB_REPOSITORY": "o/r"}
@@ -172,7 +172,10 @@ def test_the_audit_comes_after_the_repair_with_rights_of_its_own(repository: Rep
 def test_github_is_asked_for_a_token_for_the_audience(
     repository: Repository, forge: tuple[str, type[Forge]]
 ) -> None:
-    on = {"GITHUB_ACTIONS": "true", "ACTIONS_ID_TOKEN_REQUEST_URL": f"{forge[0]}/token?api-version=2.0"}
+    on: dict[str, Any] = {
+        "GITHUB_ACTIONS": "true",
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{forge[0]}/token?api-version=2.0",
+    }
     on |= {"ACTIONS_ID_TOKEN_REQUEST_TOKEN": "asker"}
     found = json.loads(repository.run("ipamc", "ci", "token", "--audience", "lab", **on))
     assert found == {

@@ -128,7 +128,7 @@ def gitlab(
     version: str,
     plan: bool = False,
     more: Mapping[str, Sequence[Job]] | None = None,
-    child: Child = Child(),
+    child: Child | None = None,
 ) -> dict[str, object]:
     """Return the values for the template of the child pipeline, with jobs of one stage, and `more` that refresh or audit.
 
@@ -136,7 +136,7 @@ def gitlab(
     """
     beside = {name: found for name, found in (more or {}).items() if found}
     return {
-        **structs.asdict(child),
+        **structs.asdict(child or Child()),
         "version": version,
         "base": base,
         "apply": stage != "compile",
