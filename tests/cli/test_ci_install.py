@@ -10,6 +10,7 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,7 +192,7 @@ def test_an_image_with_another_ipamc_fails_with_one_line(repository: Repository,
     repository.run("ipamc", "ci", "github", "--image", IMAGE)
     found = workflow((repository.folder / FILES["github"]).read_text())
     script = found["jobs"]["plan"]["steps"][1]["run"]
-    variables = {"GITHUB_ENV": str(tmp_path / "env"), "RUNNER_TEMP": "/t"}
+    variables: dict[str, Any] = {"GITHUB_ENV": str(tmp_path / "env"), "RUNNER_TEMP": "/t"}
     repository.run(*bash(script), **variables, IPAMC_VERSION=__version__)
     assert (tmp_path / "env").read_text() == "IPAMC_TEMP=/t\n"
     said = repository.run(*bash(script), **variables, IPAMC_VERSION="9.9", code=1)

@@ -60,14 +60,14 @@ class Issues(Struct, frozen=True, kw_only=True):
                 asked |= {"author_id": str(mine), "order_by": "created_at"}
             found = self.api.ask("GET", f"{self.path}?{query(**asked)}", list[Issue])
             for issue in found:
-                author = issue.user or issue.author or Author()
+                author = (issue.user if self.github else issue.author) or Author()
                 if issue.text.startswith(mark) and mine in {author.login, author.id}:
                     return issue
             if len(found) < PAGE:
                 return None
         raise Trouble(f"there are more than {PAGES * PAGE:,} open issues")
 
-    def open(self, title: str, text: str) -> Issue:
+    def create(self, title: str, text: str) -> Issue:
         """Open an issue."""
         return self.api.ask("POST", self.path, Issue, {"title": title, self._text: text})
 

@@ -115,7 +115,7 @@ def _tell(cluster: str, lines: Sequence[str]) -> bool:
             return True
         if before:
             issues.replace(before, text)
-        issue = before or issues.open(f"ipamc audit: {cluster}", text)
+        issue = before or issues.create(f"ipamc audit: {cluster}", text)
     except (Nowhere, Trouble) as problem:
         say(f"{cluster}: no issue: {problem}")
         return False

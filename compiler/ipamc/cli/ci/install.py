@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -23,6 +22,7 @@ from ipamc.cli.options import write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.web import plain_url
 
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""
@@ -38,7 +38,6 @@ Command = Callable[..., int]
 
 _WHEEL = f"ipamc-{__version__}-py3-none-any.whl"
 _PATH = re.compile(r"[A-Za-z0-9_+./-]+").fullmatch
-_URL = re.compile(r"[!-&(-~]+").fullmatch
 _COMMIT = re.compile(r"(?:git\+)?(.+)@([0-9a-f]{40})").fullmatch
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._:/-]*@sha256:[0-9a-f]{64}").fullmatch
 _VARIABLES = re.compile(r"(?:[A-Za-z0-9_.-]+:)?\$\{[A-Z][A-Z0-9_]*\}").fullmatch
@@ -87,18 +86,8 @@ def _hashes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
     return value
 
 
-def _location(text: str, schemes: Sequence[str]) -> urllib.parse.SplitResult | None:
-    """Return the parts of a URL that pip and git read without a secret in it; None where it is none."""
-    try:
-        found = urllib.parse.urlsplit(text)
-        sound = bool(found.hostname or found.scheme == "file") and found.port != 0
-    except ValueError:
-        return None
-    return found if sound and _URL(text) and found.scheme in schemes and not found.fragment else None
-
-
 def _index(ctx: click.Context, param: click.Parameter, value: str | None) -> str:  # noqa: ARG001 - click's signature
-    found = _location(value, ("https", "http")) if value else None
+    found = plain_url(value, ("https", "http")) if value else None
     if value and (found is None or found.query):
         raise click.BadParameter(f"{value!r} is not the URL of an index, such as https://example.org/simple")
     user, at, _ = found.netloc.rpartition("@") if found else ("", "", "")
@@ -117,7 +106,7 @@ def _commit(ctx: click.Context, param: click.Parameter, value: str | None) -> st
         raise click.BadParameter(
             f"{value!r} names no commit: a branch or a tag can be moved, so give URL@ and the 40 digits that 'git rev-parse HEAD' prints"
         )
-    found = _location(parts[1], ("https", "ssh", "file"))
+    found = plain_url(parts[1], ("https", "ssh", "file"))
     if found is None or "@" in found.netloc.removeprefix("git@"):
         raise click.BadParameter(
             f"{parts[1]!r} is not the URL of a repository without a password, such as https://example.org/ipamc.git"
@@ -209,7 +198,7 @@ def chosen(wheel: str, source: str, index: str, hashes: tuple[str, ...], image: 
 def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return what pip installs, and its hashes."""
     if "://" in wheel:
-        url = _location(wheel, ("https", "http"))
+        url = plain_url(wheel, ("https", "http"))
         if url is None or "@" in url.netloc:
             raise click.UsageError(f"--wheel {wheel}: not a URL of https without a user and a password")
         if not hashes:

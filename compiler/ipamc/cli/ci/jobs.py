@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.parts import FIRST
@@ -110,44 +110,47 @@ def github(planned: Sequence[Job], *, plan: bool) -> str:
     return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
+class Child(Struct, frozen=True, kw_only=True):
+    """What the jobs of GitLab's child pipeline have in common, as its parent says."""
+
+    image: str = IMAGE
+    source: str = ""
+    """The commit that ipamc is built from; "" where it is not."""
+    oidc: bool = False
+    unattended: bool = False
+
+
 def gitlab(
     planned: Sequence[Job],
     *,
     stage: str,
     base: str,
     version: str,
-    image: str = IMAGE,
-    source: str = "",
     plan: bool = False,
-    refreshed: Sequence[Job] = (),
-    audited: Sequence[Job] = (),
-    oidc: bool = False,
-    unattended: bool = False,
+    more: Mapping[str, Sequence[Job]] | None = None,
+    child: Child | None = None,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline, with jobs of one stage and those that refresh and audit.
+    """Return the values for the template of the child pipeline, with jobs of one stage, and `more` that refresh or audit.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
+    beside = {name: found for name, found in (more or {}).items() if found}
     return {
+        **structs.asdict(child or Child()),
         "version": version,
-        "image": image,
-        "source": source,
         "base": base,
         "apply": stage != "compile",
         "repair": stage == "repair",
-        "oidc": oidc,
-        "unattended": unattended,
-        "work": bool(planned or refreshed or audited) or plan,
+        "work": bool(planned or beside) or plan,
         "sorts": [
             {"name": name, "base": f".{base_job}", **_listed(found)}
             for name, base_job, found in (
                 (stage, "job", planned),
-                ("refresh", "refresh", refreshed),
-                ("audit", "audit", audited),
+                *((name, name, found) for name, found in beside.items()),
             )
         ],
-        "refresh": bool(refreshed),
-        "audit": bool(audited),
+        "refresh": "refresh" in beside,
+        "audit": "audit" in beside,
     }
 
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from ipamc import __version__
 from ipamc.cli.ci.install import put
-from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, IMAGE, LARGE, github, gitlab, is_name, jobs, touched
+from ipamc.cli.ci.jobs import (
+    GITHUB_JOBS,
+    GITLAB_JOBS,
+    IMAGE,
+    LARGE,
+    Child,
+    github,
+    gitlab,
+    is_name,
+    jobs,
+    touched,
+)
 from ipamc.cli.ci.pipelines import rendered
 from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
@@ -104,18 +116,7 @@ class Matrix(Verb):
     help="The most shards that one job applies.",
 )
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
-def matrix(
-    *,
-    output: str,
-    base: str,
-    stage: str,
-    refresh: bool,
-    audit: bool,
-    oidc: bool,
-    unattended: str | None,
-    large: int,
-    path: str,
-) -> int:
+def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked: Any) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
     A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
@@ -136,7 +137,7 @@ def matrix(
     apply = stage != "compile"
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
-    repaired = settled(names, unattended) if unattended and stage == "repair" else names
+    repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
     planned = jobs(
         {name: clusters[name] for name in repaired},
@@ -146,7 +147,7 @@ def matrix(
     )
     plan = not apply and bool(names or gone)
     if output == "names":
-        text = "".join(f"{name}\n" for name in sorted([*names, *(gone if plan else ())]))
+        text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
         text = github(planned, plan=plan)
     else:
@@ -156,13 +157,14 @@ def matrix(
             stage=stage,
             base=commit,
             version=__version__,
-            image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
-            source=variable("IPAMC_SOURCE"),
             plan=plan,
-            refreshed=whole if refresh else (),
-            audited=whole if audit else (),
-            oidc=oidc,
-            unattended=bool(unattended),
+            more={name: whole for name in ("refresh", "audit") if asked[name]},
+            child=Child(
+                image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
+                source=variable("IPAMC_SOURCE"),
+                oidc=asked["oidc"],
+                unattended=bool(asked["unattended"]),
+            ),
         )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
