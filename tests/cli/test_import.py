@@ -320,7 +320,11 @@ def test_a_refresh_writes_the_inventory_alone(home: Home) -> None:
     lock = home.file("ipam.lock")
     home.dump("later.json", *OBJECTS, dumps.node("n3"), dumps.cilium_node("n3", "10.0.9.0/24"))
     said = home.run("import", "lab", "--refresh", "later.json")
-    assert said == "clusters/lab/ciliumnodes.yaml: written\nclusters/lab/nodes.yaml: written\n"
+    assert said == (
+        "clusters/lab/ciliumnodes.yaml: written\nclusters/lab/nodes.yaml: written\n"
+        "lab: 1 node joined (n3), 0 nodes left, 0 nodes changed\n"
+        "next: ipamc compile lab, then read what it does: ipamc plan lab\n"
+    )
     assert home.file("ipam.lock") == lock
     assert "1 block added (1 adopted)" in home.run("compile", "lab")
 

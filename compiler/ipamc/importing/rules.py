@@ -231,8 +231,9 @@ def provider_gives(at: At, managed: Offering) -> Diagnostic:
     """IPC0829: in kubernetes mode ipamc gives the blocks, and no managed control plane.
 
     GKE, AKS and others set the podCIDRs of Nodes themselves, and nobody reaches the flags of their
-    kube-controller-manager. The nodes keep their blocks in pools that are disabled, so that ipamc gives
-    no block to a node that waits (`unmatchedNodes: skip`).
+    kube-controller-manager. The nodes keep their blocks, and the provider goes on to give them out of
+    these ranges. `disabled: true` of their pools means that ipamc gives none of them to a node that waits
+    (`unmatchedNodes: skip`).
 
     Why: podCIDRs are immutable. A block of the lock that the provider did not give would never reach its
     node.
@@ -266,7 +267,7 @@ def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Dia
         f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}",
         help=f"{managed.name} gives it: refresh then"
         if managed and managed.sets_pod_cidrs
-        else "the next compile places them; if the operator still gives blocks, refresh first",
+        else "the lock gives them blocks, which an apply brings; if the operator still gives blocks, refresh first",
     )
 
 

@@ -20,8 +20,8 @@ def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 -
     """IPC0930: cilium-config and the operator's arguments are as they are rendered.
 
     What git changed since the last apply, and is not rolled out yet, is a note. So is an operator that has
-    not become a bystander yet, as long as it gave every block of the lock itself: roll out its argument
-    before the next node joins.
+    not become a bystander yet, as long as it gave every block of the lock itself, but for nodes that wait as
+    they did at the import: roll out its argument before the next node joins.
 
     Why: the blocks of the lock were chosen for these flags. With others the operator hands out blocks by
     itself, agents wait for another family, or take their blocks from other objects.
@@ -105,9 +105,13 @@ def _same(one: str, other: str) -> bool:
 
 
 def _gave_every_block(scene: Scene) -> bool:
-    """Tell whether CiliumNodes of the input show every block that the lock has: ipamc chose none of them."""
+    """Tell whether CiliumNodes of the input show every block that the lock has, but for nodes that wait since the import."""
     shown = {(seen.name, block) for seen in scene.cluster.cilium_nodes for block in seen.blocks}
-    held = [(line.node, line.block) for line in scene.lock.lines if line.in_use]
+    held = [
+        (line.node, line.block)
+        for line in scene.lock.lines
+        if line.in_use and not scene.waits_since_import(line.node)
+    ]
     return bool(held) and all(entry in shown for entry in held)
 
 

@@ -81,7 +81,8 @@ def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
     if there is None:
         if kind == NODE:
             return  # it is never created
-        if scene.applied is None or before is not None:
+        waits = kind == CILIUM_NODE and scene.waits_since_import(name.partition(" ")[2])
+        if before is not None or (scene.applied is None and not waits):
             found.missing.append(name)
         else:
             found.pending[name] = []
@@ -118,7 +119,7 @@ def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
     """IPC0940: what git has is applied.
 
     The cluster has these objects as they were applied last, and git has them otherwise since, or has new
-    ones. That is how it is between a merge and its apply.
+    ones. That is how it is between a merge and its apply, and for a node that waits since the import.
 
     Why: a note, because nothing is wrong yet; but until they are applied, a new node waits for its block,
     and a node that was moved keeps its old one.
