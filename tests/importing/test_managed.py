@@ -85,6 +85,7 @@ def test_gke_gives_the_blocks() -> None:
     assert (
         found.message == "this is GKE, whose control plane gives Nodes their podCIDRs: ipamc gives none here"
     )
+    assert "# GKE gives its blocks, and ipamc gives none" in came.files["ippools.yaml"]
     (waits,) = [found for found in came.findings if found.code == "IPC0818"]
     assert waits.help == "GKE gives it: refresh then"
     first = compiled(came.files)

@@ -273,7 +273,8 @@ def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
     """Write the inventory of a cluster again."""
-    from ipamc.importing.refresh import inventories, never_seen, refresh
+    from ipamc.importing.refresh import changes, inventories, never_seen, refresh
+    from ipamc.model.diagnostics import count, names
     from ipamc.read.locate import locate
     from ipamc.read.read import read
     from ipamc.workspace.imported import past_of, update
@@ -294,8 +295,20 @@ def _refresh(
         except Refused as refused:
             raise Refused(locate(refused.diagnostics, inputs.sources)) from None
         print_findings([*warnings, *locate(never_seen(there, folder, dump), inputs.sources)], style)
+        difference = changes(there, dump, labels)
     with accounted(lambda: refreshed_so_far(folder, texts)):
         changed = update(folder, texts)
     for path in sorted(f"{folder}/{file}" for file in texts):
         say(f"{path}: {'written' if path in changed else 'unchanged'}")
+    said = (
+        f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
+        for what, some in (
+            ("joined", difference.joined),
+            ("left", difference.left),
+            ("changed", difference.changed),
+        )
+    )
+    say(f"{inputs.name}: {', '.join(said)}")
+    if changed:
+        say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
     return DONE

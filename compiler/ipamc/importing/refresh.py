@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ipamc.importing import calico, rules
 from ipamc.importing.draft import Blocks
 from ipamc.importing.files import CILIUM_NODES, NODES
-from ipamc.importing.inventory import LABELS, Known, evidence_text, inventory_text
+from ipamc.importing.inventory import LABELS, Known, entry, evidence_text, inventory_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Log
 from ipamc.model.dump import Dump
@@ -60,9 +60,7 @@ def refresh(
     homes = _homes(cluster, folder, dump, sources)
     log.add(_elsewhere(cluster, folder, dump, homes))
     log.add(_other(cluster, dump, past, rebuilt=rebuilt))
-    # A host name that is not the node's name is always there; the others only where a selector asks for them.
-    kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
-    wanted = frozenset({*LABELS, *labels, *kept, *_asked_for(cluster)})
+    wanted = _wanted(cluster, labels)
     # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
     # podCIDRs of Nodes may be left over.
     blocks = log.keep(calico.shown(dump, cluster))
@@ -90,6 +88,45 @@ def inventories(cluster: Cluster, folder: str) -> list[str]:
     return list(
         dict.fromkeys((f"{folder}/{NODES}", *(node.at.path for node in cluster.nodes if not node.planned)))
     )
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What a refresh changes of the inventory: names of nodes, sorted."""
+
+    joined: tuple[str, ...]
+    """They are in the dump, and were not in the inventory, or only planned there."""
+    left: tuple[str, ...]
+    changed: tuple[str, ...]
+    """Their uid, labels, maxPods, podCIDRs or blocks are others."""
+
+
+def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:
+    """Return what the dump changes of an inventory that `refresh` accepts it for. O(n log n)."""
+    wanted = _wanted(cluster, labels)
+    before = {node.name: node for node in cluster.nodes if not node.planned}
+    old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
+    return Changes(
+        joined=tuple(sorted(dump.nodes_by_name.keys() - before.keys())),
+        left=tuple(sorted(before.keys() - dump.nodes_by_name.keys())),
+        changed=tuple(
+            sorted(
+                node.name
+                for node in dump.nodes
+                if (was := before.get(node.name))
+                and (
+                    entry(was, wanted) != entry(node, wanted)
+                    or {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(node)}
+                )
+            )
+        ),
+    )
+
+
+def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
+    """Return the keys of the labels that the inventory has: those that it had, or that a selector asks for."""
+    # A host name that is not the node's name is always there; the others only where a selector asks for them.
+    kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
+    return frozenset({*LABELS, *labels, *kept, *_asked_for(cluster)})
 
 
 def known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:

@@ -150,7 +150,7 @@ def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Dia
         f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}",
         help=f"{managed.name} gives it: refresh then"
         if managed and managed.sets_pod_cidrs
-        else "the next compile places them; if the operator still gives blocks, refresh first",
+        else "the lock gives them blocks, which an apply brings; if the operator still gives blocks, refresh first",
     )
 
 

@@ -194,7 +194,7 @@ def _numbers(use: Use, family: int) -> dict[str, str]:
 
 def _room(shown: ShownPool) -> str:
     if shown.use.pool.disabled:
-        return "disabled"
+        return "no new node" if shown.use.use.held else "disabled"
     kind = "unlisted node" if shown.use.pool.unlisted else "node"
     return f"{amount(shown.room)} {kind}{'' if shown.room == 1 else 's'}"
 
