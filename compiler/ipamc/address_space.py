@@ -177,18 +177,7 @@ def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Itera
 
 
 def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
-    """IPC0701: clusters of one address space share no address.
-
-    Ranges of pools count, and blocks that a lock has outside of them: held, pending and quarantined.
-    Excluded CIDRs do not count. Both clusters are refused until one of them has changed.
-
-    Why: clusters that name one `addressSpace` reach each other's pods, in a mesh or over a BGP fabric: an
-    address that is in two of them belongs to two pods, and packets go to either.
-
-    Run: `ipamc suggest pool CLUSTER --size 20` finds space that no cluster has. Clusters that overlap
-    already take `addressSpace` away, move nodes (`ipamc lock CLUSTER --renumber CIDR`), and name it again
-    once the old blocks are released.
-    """
+    """IPC0701: clusters of one address space share no address."""
     shared: dict[tuple[Prefix, str], list[Prefix]] = {}
     for prefix, cluster, other in _overlaps(mine, [found for found in others if found.space == mine.space]):
         shared.setdefault((prefix, cluster), []).append(other)
@@ -243,17 +232,7 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
 
 
 def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterator[Diagnostic]:
-    """IPC0702: every cluster that may be of the same address space can be read.
-
-    A cluster's addresses are in its Cluster, its pools and its lock. Where even the Cluster cannot be read,
-    this counts for every address space. Its nodes do not matter here.
-
-    Why: where these cannot be read, nobody can tell whether it overlaps. A block that goes to a node here
-    may be a pod's there.
-
-    Run: `ipamc compile OTHER --check` shows all of its findings, OTHER being the cluster that the message
-    names; correct them there. A folder that is no cluster any more is deleted: `git rm -r clusters/OTHER`.
-    """
+    """IPC0702: every cluster that may be of the same address space can be read."""
     for other in others:
         if other.space in {"", mine.space}:
             yield error(

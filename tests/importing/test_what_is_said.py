@@ -12,6 +12,7 @@ from ipamc.importing.refresh import Past, refresh
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.read.read import read
+from ipamc.workspace.disk import assets
 from tests.support import dumps
 from tests.support.imports import FOLDER, NAME, SCHEMAS, dump_of, imported
 
@@ -201,7 +202,7 @@ def test_the_version(objects: Objects, version: str) -> None:
 
 def test_every_code_is_shown() -> None:
     """IPC0824 is about files on a disk: tests/cli/test_import.py."""
-    ours = {code for code in catalogue() if "IPC0810" <= code <= "IPC0825"}
+    ours = {code for code in catalogue(assets("rules")) if "IPC0810" <= code <= "IPC0825"}
     assert {*IMPORTS, *REFRESHES, "IPC0824"} == ours
 
 

@@ -15,7 +15,7 @@ from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, error
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
 
-if TYPE_CHECKING:  # the catalogue needs none of it
+if TYPE_CHECKING:
     from ipamc.review.diff import ClusterBase
 
 _WAYS_OUT = {
@@ -27,17 +27,7 @@ _WAYS_OUT = {
 
 
 def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore: str) -> Iterator[Diagnostic]:
-    """IPC0441: a line of the lock changes only as a verb changes it.
-
-    A plan refuses a line that vanished, a held block that changed hands, a quarantine that ends early, and one
-    since a day that cannot be, whatever wrote the lock: an edit, a merge as text, a rebase, a revert.
-
-    Why: the lock by itself is sound, and only the base shows it. Two nodes would have the addresses, or a node
-    gets those that the world still takes for another's.
-
-    Run: restore the lock of the base, and `ipamc compile CLUSTER`. `ipamc lock --release` and `--rename` can
-    end a quarantine, and leave no line of it: `ipamc plan --allow-released` agrees.
-    """
+    """IPC0441: a line of the lock changes only as a verb changes it."""
     for each in changes:
         was, now = each.before, each.after or each.other
         yield error(

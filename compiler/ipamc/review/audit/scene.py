@@ -11,12 +11,13 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.check import drift
 from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
-from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
@@ -38,10 +39,7 @@ CALICO = "calico-node"
 
 Make = Callable[..., Diagnostic]
 SEVERITY: Mapping[Ownership, Make] = {
-    Ownership.ANOTHERS: error,
-    Ownership.STRAY: error,
-    Ownership.FOREIGN: error,
-    Ownership.FORMER: warning,  # the node has not moved yet
+    **drift.SEVERITY,
     Ownership.PENDING: note,  # a compile with this evidence settles it
     Ownership.OPERATORS: note,  # the lock follows it
 }
