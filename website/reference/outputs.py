@@ -124,7 +124,10 @@ VARIABLES = (
         "GITHUB_ACTIONS, GITLAB_CI",
         "which forge runs the job; then the variables that it documents tell the repository, the branch and the request",
     ),
-    ("IPAMC_IMAGE, IPAMC_SOURCE", "on GitLab: the image of the jobs, and the commit that they build ipamc from"),
+    (
+        "IPAMC_IMAGE, IPAMC_SOURCE",
+        "on GitLab: the image of the jobs, and the commit that they build ipamc from",
+    ),
     (
         "IPAMC_ID_TOKEN, ACTIONS_ID_TOKEN_REQUEST_URL, ACTIONS_ID_TOKEN_REQUEST_TOKEN",
         "the id token that `ipamc ci token` prints on GitLab, and where it asks for one on GitHub",
