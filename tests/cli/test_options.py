@@ -74,7 +74,10 @@ def test_write_is_for_the_file_of_a_verb_that_writes_one() -> None:
         "plan": "FORMAT=FILE",
         "report": "FILE",
         "export": "FILE",
-        **{f"ci {name}": "FILE" for name in ("gitlab", "github", "argocd", "flux", "rbac", "matrix", "dump")},
+        **{
+            f"ci {name}": "FILE"
+            for name in ("gitlab", "github", "argocd", "flux", "rbac", "matrix", "dump", "requirements")
+        },
         "schema": "DIR",
     }
 

@@ -247,7 +247,7 @@ def test_a_job_installs_a_whole_ipamc(
     assert "up to date" in repository.run(f"{job}/bin/ipamc", "compile", "--locked", "--check", "red")
 
 
-OPTIONS = (
+OPTIONS: tuple[list[str], ...] = (
     [],
     ["--refresh"],
     ["--audit", "--oidc", "--unattended", "--refresh"],
