@@ -29,6 +29,7 @@ ELSEWHERE = {
     "IPC0107": "links, pipes and folders need a real disk: tests/workspace/test_disk.py and tests/cli/test_cli.py",
     "IPC0701": "it takes two clusters: tests/test_address_space.py",
     "IPC0702": "it takes two clusters: tests/test_address_space.py",
+    "IPC0703": "it takes two clusters and a base: tests/test_address_space.py",
     "IPC0312": "thousands of pools are no page to read: tests/place/test_choose.py",
     **{f"IPC080{number}": "a dump is no input: tests/read/test_dump.py" for number in range(1, 7)},
     **{

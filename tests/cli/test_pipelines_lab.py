@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.test_ci import Runs, serving
-from tests.support.pipelines import Repository, inventory
+from tests.support.pipelines import ROOT, Repository, bash, inventory, workflow
 
 LAB = os.environ.get("IPAMC_PIPELINES", "")
 """The folder that `.ci/pipelines` prints."""
@@ -23,6 +29,7 @@ MERGE_REQUEST = (
     "--variable",
     "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main",
 )
+PYPI = "https://pypi.org/simple"
 NEW_KEY = 'unexpected key "queue" for "concurrency"'
 """GitHub has it since May 2026, actionlint 1.7.12 does not know it yet."""
 
@@ -155,7 +162,101 @@ def test_a_schedule_refreshes_every_cluster_where_it_is_asked_to(repository: Rep
         assert refresh.endswith(" --target main")
 
 
-@pytest.mark.parametrize("options", [[], ["--refresh"]])
+def test_a_schedule_audits_every_cluster_after_its_repair(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "main")
+    repository.run("ipamc", "ci", "gitlab", "--audit", "--oidc")
+    repository.commit("audit")
+    (repository.tools / "kubectl").write_text("#!/bin/sh\nexit 1\n")
+    (repository.tools / "kubectl").chmod(0o755)
+    gitlab(repository, "--variable", "CI_PIPELINE_SOURCE=schedule")
+    calls = repository.calls()
+    assert calls[0] == (
+        "ci matrix --output gitlab --stage repair --base  --audit --oidc --write ipamc-child.yml"
+    )
+    for name in ("blue", "red"):
+        (dump,) = (call for call in calls if call.startswith(f"ci dump {name} --write "))
+        (audit,) = (call for call in calls if call.startswith(f"ci audit {name} "))
+        assert audit.startswith(f"ci audit {name} {dump.rpartition(' ')[2]} --remote https://")
+        assert calls.index(audit) > max(calls.index(call) for call in calls if call.startswith("ci apply"))
+
+
+class Index(BaseHTTPRequestHandler):
+    """An index that has one wheel of ipamc; what else is asked for, pypi.org answers."""
+
+    wheel: Path
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its signature
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        ours = "/ipamc/" in self.path
+        name = self.wheel.name
+        page = f'<!DOCTYPE html><a href="{name}">{name}</a>'.encode()
+        data = b"" if not ours else self.wheel.read_bytes() if self.path.endswith(name) else page
+        self.send_response(200 if ours else 302)
+        self.send_header("Content-Type", "text/html" if data == page else "application/octet-stream")
+        self.send_header("Content-Length", str(len(data)))
+        if not ours:
+            self.send_header("Location", f"{PYPI}{self.path.removeprefix('/simple')}")
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Clone this repository, and build its wheel; return both."""
+    folder = tmp_path_factory.mktemp("built")
+    clone = folder / "ipamc"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--wheel-dir", str(folder), str(clone)], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return clone, wheel
+
+
+@pytest.mark.parametrize("way", ["wheel", "git", "index"])
+def test_a_job_installs_a_whole_ipamc(
+    repository: Repository, built: tuple[Path, Path], tmp_path: Path, way: str
+) -> None:
+    clone, wheel = built
+    writer = tmp_path / "writer"
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(writer))
+    repository.run(*pip, str(wheel))
+    (repository.folder / "ci").mkdir()
+    shutil.copy(wheel, repository.folder / "ci")
+    commit = repository.run("git", "-C", str(clone), "rev-parse", "HEAD").strip()
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    with serving(type("OneIndex", (Index,), {"wheel": wheel})) as url:
+        options = {
+            "wheel": ("--wheel", f"ci/{wheel.name}"),
+            "git": ("--git", f"file://{clone}@{commit}"),
+            "index": ("--index", f"{url}/simple", "--sha256", digest),
+        }
+        ipamc = (sys.executable, "-P", "-m", "ipamc", "ci", "github")
+        repository.run(*ipamc, *options[way], PYTHONPATH=str(writer))
+        found = workflow((repository.folder / ".github/workflows/ipamc.yml").read_text())
+        step = next(step for step in found["jobs"]["plan"]["steps"] if "pip" in step.get("run", ""))
+        job = tmp_path / "job"
+        repository.run(sys.executable, "-m", "venv", str(job))
+        variables: dict[str, Any] = {**found["env"], "GITHUB_ENV": str(tmp_path / "env"), "RUNNER_TEMP": "/t"}
+        variables["PATH"] = f"{job}/bin:{os.environ['PATH']}"
+        repository.run(*bash(step["run"]), **variables)
+    version = wheel.name.split("-")[1]
+    assert repository.run(f"{job}/bin/ipamc", "--version") == f"ipamc {version}\n"
+    assert "up to date" in repository.run(f"{job}/bin/ipamc", "compile", "--locked", "--check", "red")
+
+
+OPTIONS = (
+    [],
+    ["--refresh"],
+    ["--audit", "--oidc", "--unattended", "--refresh"],
+    ["--server", "--audit", "--git", f"https://git.example.org/ipamc.git@{'c0' * 20}"],
+    ["--image", f"registry.example.org/ipamc@sha256:{'a1' * 32}", "--audit", "--refresh"],
+)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_the_workflow_passes_actionlint(repository: Repository, options: list[str]) -> None:
     repository.run("ipamc", "ci", "github", *options)
     file = ".github/workflows/ipamc.yml"

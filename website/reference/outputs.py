@@ -97,6 +97,11 @@ FILES = (
         "locks are merged by the merge driver of ipamc, and rendered files are generated",
     ),
     (".gitlab-ci.yml, .github/workflows/ipamc.yml", "ci gitlab, ci github", "the pipeline of a forge"),
+    (
+        ".gitlab/ipamc-requirements.txt, .github/ipamc-requirements.txt",
+        "ci gitlab, ci github",
+        "what its jobs install, with hashes",
+    ),
 )
 """The files that verbs write by themselves: path, verbs, what is in it."""
 
@@ -112,12 +117,20 @@ VARIABLES = (
     ("IPAMC_WAIT", "the default of `ipamc ci apply --wait`"),
     (
         "IPAMC_TOKEN",
-        "the token with which `ipamc ci comment`, `ci applied` and `ci refresh` talk to the forge",
+        "the token with which `ipamc ci comment`, `ci applied`, `ci refresh` and `ci audit` talk to the forge",
     ),
     ("GITHUB_TOKEN", "in its place, in GitHub Actions"),
     (
         "GITHUB_ACTIONS, GITLAB_CI",
         "which forge runs the job; then the variables that it documents tell the repository, the branch and the request",
+    ),
+    (
+        "IPAMC_IMAGE, IPAMC_SOURCE",
+        "on GitLab: the image of the jobs, and the commit that they build ipamc from",
+    ),
+    (
+        "IPAMC_ID_TOKEN, ACTIONS_ID_TOKEN_REQUEST_URL, ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+        "the id token that `ipamc ci token` prints on GitLab, and where it asks for one on GitHub",
     ),
     ("GIT_CONFIG_COUNT", "is passed on to git, and extended"),
 )

@@ -20,6 +20,7 @@ from ipamc.place.allocate.occupancy import last_day
 def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, today: str) -> Judgement:
     """Test that every renumber is in `agreed`. O(lines + entries)."""
     plan = subjects.plan
+    subjects.count(len(plan.lock.lines))
     under_way = [line for line in plan.lock.lines if _is_renumber(line, plan, today)]
     agreed = {entry.node for entry in asserts.agreed}
     missing = [line for line in under_way if line.node not in agreed]

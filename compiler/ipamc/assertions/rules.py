@@ -221,7 +221,7 @@ def too_much(at: At, problem: str) -> Diagnostic:
         "IPC1008",
         at,
         problem,
-        help='let selectors name values that nodes share, as in rack == "r1", and room ask for fewer nodes, or name a pool',
+        help='let selectors and each name labels whose values many nodes share, as in rack == "r1", write one test for several of the same nodes, and let room ask for fewer nodes, or name a pool',
     )
 
 

@@ -38,16 +38,16 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
     seen = {each.name: each for each in cluster.cilium_nodes}
-    apart = [
+    law = Law(cluster, lines)
+    differ = [
         (node, other)
         for node in cluster.nodes
         if node.pod_cidrs
         and (other := seen.get(node.name))
         and other.blocks
         and sorted(node.pod_cidrs) != sorted(other.blocks)
+        and any(_differ(law, node, other, family) for family in cluster.families)
     ]
-    law = Law(cluster, lines)
-    differ = [(node, other) for node, other in apart if not _is_moving(law, node, other)]
     if not differ:
         return
     (node, other), *_ = differ
@@ -75,14 +75,22 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     )
 
 
-def _is_moving(law: Law, node: Node, other: CiliumNode) -> bool:
-    """Tell whether one of two objects shows what a node holds, and the other from where it was moved."""
+def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
+    """Tell whether two objects show different blocks of a family, and none of them from where the node was moved.
+
+    One of the two shows what the node holds, or nothing.
+    """
     one, two = (
-        {law.of(ShownBlock(block, node.name, node.at)) for block in blocks}
-        for blocks in (node.pod_cidrs, other.blocks)
+        {block for block in blocks if block.family == family} for blocks in (node.pod_cidrs, other.blocks)
+    )
+    if one == two:
+        return False
+    mine, theirs = (
+        {law.of(ShownBlock(block, node.name, node.at)) for block in blocks} for blocks in (one, two)
     )
     moves = {Ownership.OWN, Ownership.FORMER}
-    return {Ownership.OWN} in (one, two) and Ownership.FORMER in one | two <= moves
+    is_moving = Ownership.FORMER in mine | theirs <= moves
+    return not (is_moving and ({Ownership.OWN} in (mine, theirs) or not (mine and theirs)))
 
 
 class Unknown(NamedTuple):

@@ -150,7 +150,7 @@ def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Dia
         f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}",
         help=f"{managed.name} gives it: refresh then"
         if managed and managed.sets_pod_cidrs
-        else "the next compile places them; if the operator still gives blocks, refresh first",
+        else "the lock gives them blocks, which an apply brings; if the operator still gives blocks, refresh first",
     )
 
 
@@ -184,13 +184,13 @@ def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
     )
 
 
-def elsewhere(at: At, path: str, what: str) -> Diagnostic:
-    """IPC0823: a refresh writes nodes.yaml and ciliumnodes.yaml, and no other file has what is in them."""
+def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
+    """IPC0823: a refresh writes inventories and ciliumnodes.yaml, and no other file has what is in them."""
     return error(
         "IPC0823",
         at,
         f"{what} in a file that a refresh does not write",
-        help=f"delete {path}, or what is in it of nodes that exist: the refresh brings it back in nodes.yaml",
+        help=f"take what is in {path} of nodes that exist out of it: the refresh brings it back in {back}",
     )
 
 

@@ -33,24 +33,34 @@ def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore:
         yield error(
             "IPC0441",
             line_at(plan.lock, now) if now else Span(plan.lock.path),
-            f"{(was or each.line).block} of {(was or each.line).node}: {_said(each, was, now)}",
-            also=[Related(line_at(base, was), f"the base has it {_state(was)}")] if was else (),
+            f"{_named(was, each.line)}: {_said(each, was, now)}",
+            also=[Related(line_at(base, was), f"the base has it {stated(was)}")] if was else (),
             help=f"{_WAYS_OUT[each.reason].format(cluster=plan.cluster.name)}; {restore}",
         )
 
 
 def _said(each: Transition, was: Line | None, now: Line | None) -> str:
     if each.reason is Reason.DAY_CHANGED and now:
-        return f"{_state(now)}, a day on which no compile can have put it there"
+        if was and was.since == now.since:
+            return f"{stated(now)}, which no verb says of that day"
+        return f"{stated(now)}, a day on which no compile can have put it there"
     if now is None:
         return "the line vanished, and none has its addresses"
     if now.state is State.PENDING and was and now.node == was.node:
         return "it was held, and is pending"
-    return f"{now.node} has {now.block} {_state(now)}, and no line records a consent"
+    return f"{now.node} has {now.block} {stated(now)}, and no line records a consent"
 
 
-def _state(line: Line) -> str:
-    return f"{line.state} since {line.since}" if line.since else f"{line.state}"
+def _named(was: Line | None, line: Line) -> str:
+    """Return a block with its node, and its quarantine in the base: some formats show one end of a finding alone."""
+    since = f" ({stated(was)})" if was and was.since else ""
+    return f"{line.block} of {(was or line).node}{since}"
+
+
+def stated(line: Line) -> str:
+    """Return the state of a line, of a quarantined one with all that it says."""
+    marks = f"{', moved' if line.is_former else ''}{', pending' if line.was_pending else ''}"
+    return f"{line.state} since {line.since}{marks}" if line.since else f"{line.state}"
 
 
 def taken_back(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:

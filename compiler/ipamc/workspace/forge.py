@@ -69,6 +69,18 @@ class Runs(msgspec.Struct):
     workflow_runs: list[Run]
 
 
+class Label(msgspec.Struct):
+    """A label of a pull request."""
+
+    name: str
+
+
+class _IdToken(msgspec.Struct):
+    """The answer of GitHub to a question for an id token."""
+
+    value: str
+
+
 class Nowhere(Exception):  # noqa: N818 - a fact; its text says why
     """There is no merge request or pull request here, or no token."""
 
@@ -105,21 +117,8 @@ class Forge(Struct, frozen=True, kw_only=True):
         self.api.ask(self.update, f"{self.note}/{identifier}", dict, {"body": text})
 
     def me(self) -> str | int:
-        """Return the owner of the token, as an author of comments.
-
-        GitHub's REST API does not tell that to a workflow's own token, its GraphQL API does:
-        `github-actions[bot]`. Raises Trouble where the forge does not tell.
-        """
-        if self.github:
-            root = self.api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
-            asked = {"query": "query { viewer { login } }"}
-            found = self.api.ask("POST", "/graphql", Viewer, asked, root=root)
-            me: str | int | None = found.data.viewer.login if found.data and found.data.viewer else None
-        else:
-            me = self.api.ask("GET", "/user", Author).id
-        if me in {None, ""}:
-            raise Trouble("the forge does not tell whose the token is")
-        return me
+        """Return the owner of the token, as an author of comments."""
+        return me(self.api, github=self.github)
 
     def _author(self, comment: Comment) -> str | int | None:
         if self.github:
@@ -135,6 +134,23 @@ class Forge(Struct, frozen=True, kw_only=True):
             yield from found
             if len(found) < self.page:
                 return
+
+
+def me(api: Api, *, github: bool) -> str | int:
+    """Return the owner of a token, as an author: a login of GitHub, an id of GitLab.
+
+    GitHub's REST API does not tell that to a workflow's own token, its GraphQL API does:
+    `github-actions[bot]`. Raises Trouble where the forge does not tell.
+    """
+    if github:
+        root = api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
+        found = api.ask("POST", "/graphql", Viewer, {"query": "query { viewer { login } }"}, root=root)
+        owner: str | int | None = found.data.viewer.login if found.data and found.data.viewer else None
+    else:
+        owner = api.ask("GET", "/user", Author).id
+    if owner in {None, ""}:
+        raise Trouble("the forge does not tell whose the token is")
+    return owner
 
 
 def on_github() -> bool:
@@ -200,6 +216,49 @@ def last_success() -> str:
     if not commit:
         raise Nowhere(f"no pipeline of {branch} was successful yet")
     return commit
+
+
+def labels_of_merge_group() -> list[str]:
+    """Return the labels of the pull request for which GitHub's merge queue made the group of this job.
+
+    The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before it.
+    Raises Nowhere, and Trouble where the forge refuses.
+    """
+    group = re.fullmatch(
+        r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", variable("GITHUB_REF")
+    )
+    if not on_github() or not group:
+        raise Nowhere("this is not a job of a merge group of GitHub")
+    path = f"/repos/{path_of('GITHUB_REPOSITORY')}/issues/{group[1]}/labels?{query(per_page='100', page='1')}"
+    return [label.name for label in github_api().ask("GET", path, list[Label])]
+
+
+def id_token(audience: str) -> str:
+    """Return the id token (OIDC) of this job: of GitHub a new one for an audience, of GitLab that of the job.
+
+    Raises Nowhere where the job has none, and Trouble where GitHub refuses.
+    """
+    if not on_github():
+        if not (token := variable("IPAMC_ID_TOKEN")):
+            raise Nowhere(
+                "there is no IPAMC_ID_TOKEN: the job needs id_tokens, as 'ipamc ci gitlab --oidc' writes"
+            )
+        return checked_token("IPAMC_ID_TOKEN", token)
+    name = "ACTIONS_ID_TOKEN_REQUEST_URL"
+    token = variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+    if not (token and variable(name)):
+        raise Nowhere(
+            "this job may have no id token: it needs the permission id-token: write, as 'ipamc ci github --oidc' writes"
+        )
+    root, _, given = variable(name).partition("?")
+    api = Api(
+        url=api_url(name, root),
+        token=checked_token("ACTIONS_ID_TOKEN_REQUEST_TOKEN", token),
+        header="Authorization",
+        scheme="Bearer ",
+    )
+    asked = urllib.parse.urlencode({"audience": audience})
+    return checked_token("the id token", api.ask("GET", f"?{given}&{asked}", _IdToken).value)
 
 
 def push_credentials() -> Credentials:

@@ -14,7 +14,7 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -32,6 +32,7 @@ SAID = 300
 
 _TOKEN = re.compile(r"[!-~]+").fullmatch
 _URL = re.compile(r"[!-~]+").fullmatch
+_PLAIN = re.compile(r"[!#-&(-~]+").fullmatch
 
 Answer = TypeVar("Answer")
 
@@ -154,3 +155,13 @@ def api_url(name: str, url: str) -> str:
     if "@" in found.netloc or found.query or found.fragment:
         raise Trouble(f"{name} has a user, a password, a query or a fragment: leave only the URL of the API")
     return url.rstrip("/")
+
+
+def plain_url(text: str, schemes: Collection[str]) -> urllib.parse.SplitResult | None:
+    """Return the parts of a URL of one of these schemes, without a fragment or a quote in it; None where it is none."""
+    try:
+        found = urllib.parse.urlsplit(text)
+        sound = bool(found.hostname or found.scheme == "file") and found.port != 0
+    except ValueError:
+        return None
+    return found if sound and _PLAIN(text) and found.scheme in schemes and not found.fragment else None

@@ -14,13 +14,17 @@ STEPS = {
     "github": ("ci.pipelines", "Write .github/workflows/ipamc.yml."),
     "argocd": ("ci.pipelines", "Print an ApplicationSet of Argo CD."),
     "flux": ("ci.pipelines", "Print Kustomizations of Flux."),
+    "requirements": ("ci.install", "Print what a job installs, with hashes."),
     "rbac": ("ci.rbac", "Print the smallest roles for the jobs in a cluster."),
     "matrix": ("ci.matrix", "List the clusters that changed, as jobs."),
     "apply": ("ci.apply", "Apply the manifests; check the operator's status."),
     "dump": ("ci.dump", "Write what a refresh or an audit reads of a cluster."),
     "applied": ("ci.applied", "Let refs say what was applied last."),
     "refresh": ("ci.refresh", "Request a newer inventory, from a dump."),
+    "audit": ("ci.audit", "Audit a cluster from a dump; keep an issue of it."),
+    "token": ("ci.token", "Print the job's id token, for kubectl."),
     "comment": ("ci.comment", "Post a plan as a comment, or update that comment."),
+    "consent": ("ci.consent", "Print what the labels of a merge group agree to."),
     "merge": ("ci.merge", "Merge a revision, locks by rule, and compile."),
 }
 """By name: the module, and the line of `ipamc ci --help`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.parts import FIRST
@@ -19,6 +19,8 @@ GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""
 GITLAB_JOBS = 200
 """Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
+IMAGE = "python:3.13"
+"""What GitLab's jobs run in where nothing names another image: it compiles and plans."""
 LONGEST = 200
 """Characters of a target in a job's name.
 
@@ -108,6 +110,16 @@ def github(planned: Sequence[Job], *, plan: bool) -> str:
     return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
+class Child(Struct, frozen=True, kw_only=True):
+    """What the jobs of GitLab's child pipeline have in common, as its parent says."""
+
+    image: str = IMAGE
+    source: str = ""
+    """The commit that ipamc is built from; "" where it is not."""
+    oidc: bool = False
+    unattended: bool = False
+
+
 def gitlab(
     planned: Sequence[Job],
     *,
@@ -115,23 +127,30 @@ def gitlab(
     base: str,
     version: str,
     plan: bool = False,
-    refreshed: Sequence[Job] = (),
+    more: Mapping[str, Sequence[Job]] | None = None,
+    child: Child | None = None,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline, with jobs of one stage and those that refresh.
+    """Return the values for the template of the child pipeline, with jobs of one stage, and `more` that refresh or audit.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
+    beside = {name: found for name, found in (more or {}).items() if found}
     return {
+        **structs.asdict(child or Child()),
         "version": version,
         "base": base,
         "apply": stage != "compile",
         "repair": stage == "repair",
-        "work": bool(planned) or plan,
+        "work": bool(planned or beside) or plan,
         "sorts": [
             {"name": name, "base": f".{base_job}", **_listed(found)}
-            for name, base_job, found in ((stage, "job", planned), ("refresh", "refresh", refreshed))
+            for name, base_job, found in (
+                (stage, "job", planned),
+                *((name, name, found) for name, found in beside.items()),
+            )
         ],
-        "refresh": bool(refreshed),
+        "refresh": "refresh" in beside,
+        "audit": "audit" in beside,
     }
 
 

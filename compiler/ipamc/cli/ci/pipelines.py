@@ -6,53 +6,43 @@ clusters, while a matrix is made for one change and exists only in its pipeline.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ipamc import __version__
+from ipamc.cli.ci.install import Install, in_variables, install_options, lacking, put
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, clusters_argument, write_option
-from ipamc.cli.terminal import say
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.trouble import Trouble
-
-MARK = "# Written by 'ipamc ci "
-"""The start of a file that ipamc may write again."""
-NO_HASH = """\
-# MISSING: the hash of ipamc itself, so the jobs fail. A release tells it, and so does 'pip download --no-deps ipamc==VERSION && sha256sum ipamc-*.whl' on a
-# machine that you trust: give it with --sha256.
-"""
 
 REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/ipamc-requirements.txt"}
 """Where the jobs of each forge find what to install."""
 file_option = write_option("Write this file instead. - is stdout.")
 
 
-def _hashes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001 - click's signature
-    if odd := next((text for text in value if not re.fullmatch("[0-9a-f]{64}", text)), None):
-        raise click.BadParameter(f"{odd!r} is not a SHA-256: 64 hexadecimal digits in lower case")
-    return value
-
-
-sha256_option = click.option(
-    "--sha256",
-    "hashes",
-    multiple=True,
-    callback=_hashes,
-    metavar="HASH",
-    help="The SHA-256 of ipamc's own wheel, as the release tells it: jobs install no other file, and fail without it. Repeatable.",
-)
-
-
 refresh_option = click.option(
     "--refresh",
     is_flag=True,
     help="The schedule also opens a request for each cluster whose nodes are not those of git ('ipamc ci refresh').",
+)
+audit_option = click.option(
+    "--audit",
+    is_flag=True,
+    help="The schedule also audits each cluster, after its repair, and keeps an issue open while something is wrong ('ipamc ci audit').",
+)
+oidc_option = click.option(
+    "--oidc",
+    is_flag=True,
+    help="Jobs log in to clusters by an id token of the forge, which 'ipamc ci token' gives to kubectl: the kubeconfig has no secret.",
+)
+unattended_option = click.option(
+    "--unattended",
+    is_flag=True,
+    help="The schedule's jobs use environments of their own, NAME-unattended, in which nobody has to approve; they repair only clusters in which nothing waits to be applied.",
 )
 
 
@@ -62,6 +52,11 @@ refresh_option = click.option(
     examples=(
         ("ipamc ci gitlab", "write or update .gitlab-ci.yml"),
         ("ipamc ci gitlab --refresh", "the same, and keep the inventories up to date"),
+        ("ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
+        (
+            "ipamc ci gitlab --oidc --audit",
+            "without a kubeconfig's secret, and with an audit by the schedule",
+        ),
         (
             "ipamc ci gitlab --write ci/ipamc.yml",
             "for a pipeline of your own with: include: [{local: ci/ipamc.yml}]",
@@ -70,15 +65,18 @@ refresh_option = click.option(
     refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @refresh_option
-@sha256_option
+@audit_option
+@oidc_option
+@unattended_option
+@install_options(image=True)
 @file_option
-def gitlab(*, refresh: bool, path: str | None, hashes: tuple[str, ...]) -> int:
+def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     Beside it, .gitlab/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
     """
-    return _pipeline("gitlab", path or ".gitlab-ci.yml", hashes, {"refresh": refresh})
+    return _pipeline("gitlab", path or ".gitlab-ci.yml", install, dict(chosen))
 
 
 @click.command(
@@ -87,6 +85,11 @@ def gitlab(*, refresh: bool, path: str | None, hashes: tuple[str, ...]) -> int:
     examples=(
         ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
         ("ipamc ci github --refresh", "the same, and keep the inventories up to date"),
+        ("ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
+        (
+            "ipamc ci github --oidc --audit",
+            "without a kubeconfig's secret, and with an audit by the schedule",
+        ),
         ("ipamc ci github --branch trunk", "apply a branch that is not called main"),
         (
             'ipamc ci github --schedule "*/15 * * * *"',
@@ -106,14 +109,30 @@ def gitlab(*, refresh: bool, path: str | None, hashes: tuple[str, ...]) -> int:
     help="When the workflow repairs what is missing in the clusters or differs, in UTC.",
 )
 @refresh_option
-@sha256_option
+@audit_option
+@oidc_option
+@unattended_option
+@click.option(
+    "--server",
+    is_flag=True,
+    help="For GitHub Enterprise Server, which refuses workflows with 'queue' and has the artifacts of v3.",
+)
+@install_options(image=True)
 @file_option
-def github(*, branch: str, schedule: str, refresh: bool, path: str | None, hashes: tuple[str, ...]) -> int:
+def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: bool) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     Beside it, .github/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
     """
+    if in_variables(install):
+        raise click.UsageError(
+            "jobs of a pull request have no secret, so pip could not log in to this --index: name one that runners read without it, or choose --wheel, --git or --image"
+        )
+    if chosen["server"] and chosen["unattended"]:
+        raise click.UsageError(
+            "with --server, one run waits at most: a scheduled one would take the place of a merge, and with --unattended not apply it; omit --unattended"
+        )
     # A schedule runs on the default branch, whichever branch is applied.
     quoted = branch.replace("'", "''")
     condition = (
@@ -121,8 +140,8 @@ def github(*, branch: str, schedule: str, refresh: bool, path: str | None, hashe
         f" || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
         " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
     )
-    values = {"branch": branch, "schedule": schedule, "condition": condition, "refresh": refresh}
-    return _pipeline("github", path or ".github/workflows/ipamc.yml", hashes, values)
+    values = {"branch": branch, "schedule": schedule, "condition": condition, **chosen}
+    return _pipeline("github", path or ".github/workflows/ipamc.yml", install, values)
 
 
 @click.command(
@@ -187,7 +206,7 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     """
     from ipamc.cli.ci.jobs import is_name
     from ipamc.read.parts import FIRST
-    from ipamc.workspace.rendered import parts_of
+    from ipamc.workspace.tree import parts_of
 
     require_top()
     folders = find(clusters)
@@ -217,32 +236,15 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     return write("flux", path or "-", {"source": source, "namespace": namespace, "items": items})
 
 
-def _pipeline(forge: str, output: str, hashes: tuple[str, ...], values: dict[str, Any]) -> int:
-    code = write(forge, output, {**values, "version": __version__})
-    if output != "-":
+def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any]) -> int:
+    values |= {"version": __version__, "image": install.image, "source": install.source}
+    code = write(forge, output, values)
+    if output != "-" and not install.image:
         path = REQUIREMENTS[forge]
-        text = requirements(disk.read_text(path), hashes, forge)
+        text = install.requirements(disk.read_text(path), forge)
         put(path, text, f"ipamc ci {forge}")
-        if NO_HASH in text:
-            say(
-                f"{path}: the hash of ipamc is missing, so the jobs fail: give it with 'ipamc ci {forge} --sha256 HASH'"
-            )
+        lacking(text, path)
     return code
-
-
-def requirements(before: str, hashes: Sequence[str], forge: str) -> str:
-    """Return what the jobs install, with hashes. ipamc's own are those given, else those that `before` has.
-
-    A wheel cannot contain its own hash: who writes the pipeline takes it from the release.
-    """
-    known = re.search(
-        rf"^ipamc=={re.escape(__version__)}((?: \\\n    --hash=sha256:[0-9a-f]{{64}})+)$",
-        before,
-        re.MULTILINE,
-    )
-    listed = "".join(f" \\\n    --hash=sha256:{text}" for text in hashes) or (known[1] if known else "")
-    own = f"{'' if listed else NO_HASH}ipamc=={__version__}{listed}\n"
-    return f"{MARK}{forge}'. pip takes no file with another hash.\n{own}{disk.assets('templates/ci')['requirements.txt']}"
 
 
 def write(template: str, output: str, values: dict[str, Any]) -> int:
@@ -264,13 +266,3 @@ def rendered(template: str, values: dict[str, Any]) -> str:
     from ipamc.render.yaml import compiled
 
     return compiled(disk.assets("templates/ci")[f"{template}.yaml.j2"])(values)
-
-
-def put(path: str, text: str, command: str) -> None:
-    """Write a file, unless ipamc did not write it before; say what was done."""
-    before = disk.read_text(path)
-    if before and not before.startswith(MARK):
-        raise Trouble(
-            f"{path} was not written by ipamc: move it away, or write another file with '{command} --write FILE' and include it in yours"
-        )
-    say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")

@@ -18,6 +18,11 @@ def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AG
     return error("IPC0801", at, problem, help=way_out)
 
 
+def too_many(at: Span, most: int, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `unreadable_dump`, about more of something than is read."""
+    return unreadable_dump(at, f"more than {most:,} {what}", "make a dump of one cluster, and of fewer kinds")
+
+
 def continued(at: Span) -> Diagnostic:
     """IPC0802: a dump has all objects of a list."""
     return error(

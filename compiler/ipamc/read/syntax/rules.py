@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, warning
 from ipamc.model.wording import listing, shown
+from ipamc.read.syntax.document import MAX_NODES
 
 
 def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
@@ -35,6 +36,13 @@ def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
 def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0004: a document stays within limits of nesting and size."""
     return error("IPC0004", at, problem, help=way_out)
+
+
+def too_many(at: At, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `too_much`, about more than MAX_NODES of something."""
+    return too_much(
+        at, f"more than {MAX_NODES:,} {what}", "divide the cluster, or leave out what is no node of it"
+    )
 
 
 def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:

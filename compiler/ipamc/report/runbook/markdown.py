@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 
 from ipamc.model.diagnostics import count
@@ -134,5 +135,6 @@ def _ended(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text that Markdown shows as it is."""
-    return visible(text).translate(_SPECIAL)
+    """Return text that Markdown shows as it is, but for `words` in backticks, which are code in both."""
+    pieces = re.split(r"(`[^`]+`)", visible(text))
+    return "".join(piece if number % 2 else piece.translate(_SPECIAL) for number, piece in enumerate(pieces))

@@ -83,9 +83,13 @@ def _same(one: str, other: str) -> bool:
 
 
 def _gave_every_block(scene: Scene) -> bool:
-    """Tell whether CiliumNodes of the input show every block that the lock has: ipamc chose none of them."""
+    """Tell whether CiliumNodes of the input show every block that the lock has, but for nodes that wait since the import."""
     shown = {(seen.name, block) for seen in scene.cluster.cilium_nodes for block in seen.blocks}
-    held = [(line.node, line.block) for line in scene.lock.lines if line.in_use]
+    held = [
+        (line.node, line.block)
+        for line in scene.lock.lines
+        if line.in_use and not scene.waits_since_import(line.node)
+    ]
     return bool(held) and all(entry in shown for entry in held)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cluster import Mode
-from ipamc.model.diagnostics import Related, count, error, names, warning
+from ipamc.model.diagnostics import Related, count, error, names, note, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.review.audit.causes import Cause, Fact, Told
@@ -98,6 +98,18 @@ def waiting(scene: Scene, told: Told) -> Iterator[Found]:
         and not told.explains("IPC0922", scene.object_of(node.name))
         and (families := _missing(scene, node.name))
     ]
+    since = [node for node, _ in found if scene.waits_since_import(node)]
+    if since:
+        yield Found(
+            note(
+                "IPC0922",
+                scene.at(since[0]),
+                f"node {since[0]} has no block yet, as when it was imported{and_more(since)}",
+                help=f"ipamc ci apply {scene.cluster.name}",
+            ),
+            [_no_block(scene, node) for node in since],
+        )
+    found = [(node, families) for node, families in found if node not in since]
     if not found:
         return
     name, families = found[0]

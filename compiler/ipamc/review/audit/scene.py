@@ -247,6 +247,22 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
             or node in self.pods_of.get(AGENT, {})
         )
 
+    def waits_since_import(self, node: str) -> bool:
+        """Tell whether a node waits for its first block as it did when the cluster was imported.
+
+        It does not run, nothing was applied yet, and neither the CiliumNodes of the input nor the dump show a block
+        of it: git has a block for it that nobody has brought there, and nobody took away.
+        """
+        there, inputs = self.dump.nodes_by_name.get(node), self.cluster.cilium_nodes_by_name
+        return (
+            self.applied is None
+            and there is not None
+            and not there.running
+            and node not in self.shown
+            and bool(inputs)
+            and not (node in inputs and inputs[node].blocks)
+        )
+
     def related(self, node: str, label: str) -> Related:
         """Return the place of a node in the dump, with what is to be said there."""
         return Related(self.at(node), label)

@@ -81,7 +81,8 @@ def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
     if there is None:
         if kind == NODE:
             return  # it is never created
-        if scene.applied is None or before is not None:
+        waits = kind == CILIUM_NODE and scene.waits_since_import(name.partition(" ")[2])
+        if before is not None or (scene.applied is None and not waits):
             found.missing.append(name)
         else:
             found.pending[name] = []
