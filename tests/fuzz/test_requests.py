@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz import requests
-from tests.fuzz.requests import oracle, pipelines, repositories
+from tests.fuzz.requests import github, oracle, repositories
 from tests.fuzz.requests.edits import COMPILE, apply
 
 FOUND = sorted(Path(__file__).with_name("pull_requests").glob("*.jsonl"))
@@ -129,4 +129,4 @@ def test_expressions_of_github(text: str, value: object) -> None:
         "labels": [{"name": "a"}, {"name": "b"}],
         "needs": {"x": {"result": "success", "outputs": {"list": "[1]"}}, "y": {"result": "failure"}},
     }
-    assert pipelines.evaluated(text, given) == value
+    assert github.evaluated(text, given) == value

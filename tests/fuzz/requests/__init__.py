@@ -16,9 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.requests import oracle
-from tests.fuzz.requests.edits import apply, chosen
-from tests.fuzz.requests.pipelines import CHECKOUTS, LABELS, Event, Outcome, github, gitlab
+from tests.fuzz.requests import github, gitlab, oracle
+from tests.fuzz.requests.choices import chosen
+from tests.fuzz.requests.edits import apply
+from tests.fuzz.requests.pipelines import CHECKOUTS, LABELS, Event, Outcome
 from tests.fuzz.requests.repositories import DAYS, LATER, MAIN, commit_tree, git, plan, top, tree
 from tests.fuzz.requests.repositories import made as repository
 from tests.fuzz.subjects import Subject
@@ -34,6 +35,7 @@ EVENTS = {
     "merged_result": "gitlab",
     "merge_train": "gitlab",
 }
+FORGES = {"github": github.run, "gitlab": gitlab.run}
 PIPELINES = {"github": ".github/workflows/ipamc.yml", "gitlab": ".gitlab-ci.yml"}
 NEXT = {"do": "next"}
 """The edits behind it are another request, after the one before was merged, or was not."""
@@ -133,7 +135,7 @@ def played(
     labels, checkout = tuple(header.get("labels", ())), header.get("checkout", CHECKOUTS[0])
     event = Event(kind, bare, branch, head, base, labels, checkout, without)
     pipeline = before[PIPELINES[EVENTS[kind]]][1].decode()
-    return head, (github if EVENTS[kind] == "github" else gitlab)(event, pipeline)
+    return head, FORGES[EVENTS[kind]](event, pipeline)
 
 
 def text(path: Path) -> Subject:
