@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
 from ipamc.catalogue import catalogue
 from ipamc.cli import main
 from ipamc.cli.schema import by_kind
-from ipamc.report.concepts import CONCEPTS, Concept
+from ipamc.model.cluster import Mode
+from ipamc.read.kinds import KINDS
+from ipamc.report.concept import Concept
+from ipamc.report.concepts import CONCEPTS
 from ipamc.report.fields import fields_of
 from ipamc.workspace.disk import assets
 from tests.cli.test_options import EVERY
@@ -107,7 +112,36 @@ def test_a_concept_holds(concept: Concept) -> None:
 
 def test_no_word_means_two_concepts() -> None:
     words = [word for concept in CONCEPTS for word in (concept.name, *concept.also)]
-    assert len(words) == len(set(words))
+    assert all(sum(concept.is_named(word) for concept in CONCEPTS) == 1 for word in words)
+
+
+def glossary() -> list[str]:
+    """Return the terms of docs/glossary.md, without backticks."""
+    text = (Path(__file__).parents[2] / "docs/glossary.md").read_text(encoding="utf-8")
+    return [term.strip("`") for term in re.findall(r"^\| \*\*([^|]*)\*\*", text, re.MULTILINE)]
+
+
+def flags() -> list[str]:
+    """Return the keys of cilium-config that ipamc writes, and those of CiliumNodeConfigs."""
+    schemas = Path(__file__).parents[2] / "schemas"
+    found = json.loads((schemas / "cilium_config.emitted.json").read_text())
+    return sorted(found["properties"]["data"]["properties"])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *glossary(),
+        *flags(),
+        *Mode,
+        *(kind.name for kind in KINDS),
+        *("CiliumPodIPPool", "CiliumNodeConfig", "maskSize", "mask size", "agent", "dual-stack", "helm"),
+        *("adopt-pods", "greenfield", "pinning: node", "pinning: pool", "pinning: none", "operator: adopt"),
+        *("cluster-pool-ipv4-cidr", "ipam-default-ip-pool", "ipam-multi-pool-pre-allocation", "--ipam"),
+    ],
+)
+def test_every_word_of_the_pages_is_explained(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explained(capsys, f"-- {word}").strip()
 
 
 def test_every_field_has_its_kind_and_is_described() -> None:

@@ -46,7 +46,8 @@ def command(*, words: tuple[str, ...]) -> int:
 
         for concept in CONCEPTS:
             first = " ".join(concept.text.split()).split(". ")[0].rstrip(".")
-            click.echo(f"{concept.name:<16}{textwrap.shorten(first, 120, placeholder=' …')}")
+            name = f"{concept.name:<15} "
+            click.echo(f"{name}{textwrap.shorten(first, 136 - len(name), placeholder=' …')}")
     elif not (_code(word) or _meaning(word)):
         raise click.UsageError(_unknown(word))
     return DONE
@@ -71,10 +72,9 @@ def _code(word: str) -> bool:
 def _meaning(word: str) -> bool:
     """Print the concept, the verb and the fields of a name; tell whether there is something."""
     from ipamc.cli.schema import by_kind
-    from ipamc.report import concepts, fields
+    from ipamc.report import concept, concepts, fields
 
-    name = " ".join(word.lower().replace("-", " ").replace("_", " ").split())
-    shown = [concepts.text(each) for each in concepts.CONCEPTS if name in {each.name, *each.also}]
+    shown = [concept.text(each) for each in concepts.CONCEPTS if each.is_named(word)]
     every = fields.fields_of(by_kind())
     found = fields.matching(word, every)
     exact = [field for field in found if field.path.lower() == word.lower()]

@@ -5,19 +5,8 @@ They are the words of docs/architecture.md, and say what holds; why is told by t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Concept(NamedTuple):
-    """A word, and what it means here."""
-
-    name: str
-    also: tuple[str, ...]
-    """Other words for it."""
-    text: str
-    run: tuple[str, ...] = ()
-    codes: tuple[str, ...] = ()
-
+from ipamc.report.cilium_concepts import OF_CILIUM
+from ipamc.report.concept import Concept
 
 CONCEPTS = (
     Concept(
@@ -132,7 +121,7 @@ that is not there yet. A node that holds another block stays where it is; `--ren
     ),
     Concept(
         "pinning",
-        (),
+        ("pinning node", "pinning pool", "pinning none"),
         """In multi-pool mode Cilium's operator gives out blocks. `pinning` of the Cluster says how far it may choose:
 with `node` every node has pools of its own, so that it gets exactly the blocks of the lock; with `pool` a node
 gets blocks of its first pool; with `none` any of the default pool. With the last two the lock says what a node
@@ -142,7 +131,7 @@ starts with.""",
     ),
     Concept(
         "operator modes",
-        ("bystander", "adopt mode", "operator"),
+        ("bystander", "adopt mode", "operator adopt", "operator"),
         """In cluster-pool mode two may give out blocks: ipamc, and Cilium's operator. With `operator: bystander` the
 operator runs with --ipam=kubernetes and gives out nothing. With `operator: adopt` it goes on for nodes that
 nobody listed, in an `unlisted` pool of its own: two allocators on one range collide.""",
@@ -245,7 +234,7 @@ and firewalls.""",
     ),
     Concept(
         "inventory",
-        ("nodes", "planned", "nodeinventory"),
+        ("nodes", "nodeinventory"),
         """The nodes of a cluster: Node and CiliumNode objects as kubectl prints them, or a NodeInventory. A node that it
 does not list any more leaves. `planned` nodes have blocks before they exist.""",
         ("ipamc import CLUSTER --refresh dump.json", "ipamc explain NodeInventory"),
@@ -283,14 +272,5 @@ changes, and only `ipamc plan --detailed-exitcode` says so. 64: the command line
 ipamc. 130: interrupted; 128 and the signal's number for other signals.""",
         ("ipamc plan --detailed-exitcode",),
     ),
+    *OF_CILIUM,
 )
-
-
-def text(concept: Concept) -> str:
-    """Return what is to be said of a concept."""
-    rows = [concept.name, "", concept.text]
-    if concept.run:
-        rows += ["", *(f"  {line}" for line in concept.run)]
-    if concept.codes:
-        rows += ["", f"Codes: {', '.join(concept.codes)}"]
-    return "\n".join(rows) + "\n"
