@@ -86,6 +86,23 @@ def test_it_writes_lock_and_manifests_once(lab: Path, capsys: pytest.CaptureFixt
     assert main(["compile", "--locked", "--check"]) == 0
 
 
+def test_a_run_that_was_ended_before_the_manifests_is_completed(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lock is written first: once it has the new blocks nothing is left to resize, but the manifests are."""
+    (lab / "dump.json").write_text(busy(14))
+    before = texts(lab / "clusters")
+    assert main(["resize", "lab", "dump.json"]) == 0
+    after = texts(lab / "clusters")
+    for path in before:
+        if "/rendered/" in path:
+            Path(path).write_text(before[path])
+    assert main(["resize", "lab", "dump.json", "--check"]) == 1
+    assert main(["resize", "lab", "dump.json"]) == 0
+    assert "1 file written" in capsys.readouterr().err
+    assert texts(lab / "clusters") == after
+
+
 def test_what_is_given_back_is_no_renumber(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan shows it as what it is, and a pipeline that fails on renumbers does not."""
     (lab / "grow.json").write_text(busy(13))

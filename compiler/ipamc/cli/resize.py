@@ -66,14 +66,14 @@ def command(
     day, name = today(), name_of(folder)
     try:
         with accounted(lambda: NOTHING):
-            looked, found = _look(folder, files, day, assume)
+            looked, found, unfinished = _look(folder, files, day, assume)
     except Refused as refused:
         line = "refused, nothing written"
         return conclude([Outcome(name=name, folder=folder, findings=refused.diagnostics, line=line)], style)
     _print(name, looked, output, every=every)
     consent = Consent(resize=resizes(looked.rows))
     outcome = Outcome(name=name, folder=folder, done=True, line="nothing to resize, nothing written")
-    if consent.resize:
+    if consent.resize or unfinished:
         task = ClusterRun(folder=folder, today=day, consent=consent, check=check, assume=assume)
         (outcome,) = compile_all([task], None)
     return conclude([replace(outcome, findings=(*found, *outcome.findings))], style)
@@ -81,12 +81,13 @@ def command(
 
 def _look(
     folder: str, files: tuple[str, ...], day: str, assume: Version | None
-) -> tuple[Looked, tuple[Diagnostic, ...]]:
-    """Read the dump and the cluster, and decide. Raises Refused."""
+) -> tuple[Looked, tuple[Diagnostic, ...], bool]:
+    """Read the dump and the cluster, and decide; tell whether the manifests of the lock are still to be written. Raises Refused."""
     from ipamc.model.diagnostics import Refused
     from ipamc.pipeline import compile_cluster
     from ipamc.place.resize.rules import look
     from ipamc.read.locate import locate
+    from ipamc.workspace import output
     from ipamc.workspace.dump import load_dump
     from ipamc.workspace.source import Disk
 
@@ -94,12 +95,14 @@ def _look(
         dump, warnings = load_dump(files, nodes=False)
     with progress("looking at the use of blocks"):
         inputs = replace(Disk(assume=assume).inputs(folder), today=day, untested=True)
-        plan = compile_cluster(inputs).plan
+        now = compile_cluster(inputs)
         try:
-            looked, found = look(plan, dump, day)
+            looked, found = look(now.plan, dump, day)
         except Refused as refused:
             raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
-    return looked, locate((*warnings, *found), inputs.sources)
+    # A run that was ended had written the lock, and nothing is left to decide: the next one writes the rest.
+    unfinished = now.lock.encode() == inputs.lock and bool(output.compare(folder, None, now.files))
+    return looked, locate((*warnings, *found), inputs.sources), unfinished
 
 
 def _print(name: str, looked: Looked, output: str, *, every: bool) -> None:

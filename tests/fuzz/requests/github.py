@@ -73,9 +73,13 @@ def _github(event: Event, jobs: Jobs) -> dict[str, Any]:
     }
 
 
+CONSENT = {"ipamc/delete-cluster": "--allow-deleted", "ipamc/release": "--allow-released"}
+"""What labels of a merge group's pull request agree to, as the stand-in says it."""
+
+
 def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: dict[str, Any]) -> None:
     """Run the steps of a job, to the first that fails."""
-    given["steps"] = {}
+    given["steps"], given["env"] = {}, {}
     temp = Path(given["runner"]["temp"])
     temp.mkdir(parents=True, exist_ok=True)
     folder = temp
@@ -88,9 +92,12 @@ def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: 
                     jobs.folders[depth] = jobs.fresh(jobs.event.merged, depth=depth)
                 folder = jobs.folders[depth]
             continue
-        if step["run"].startswith("pip install ") or ("if" in step and not evaluated(step["if"], given)):
+        if "if" in step and not evaluated(step["if"], given):
             continue
-        files = {each: temp / each for each in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        script = "".join(
+            row for row in step["run"].splitlines(keepends=True) if not row.startswith("pip install ")
+        )
+        files = {each: temp / each for each in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV")}
         for path in files.values():
             path.write_bytes(b"")
         variables = {
@@ -100,8 +107,11 @@ def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: 
             "GITHUB_ACTIONS": "true",
             "GITHUB_REPOSITORY": "we/clusters",
             "GITHUB_EVENT_NAME": jobs.event.kind,
+            "CONSENT": " ".join(option for label, option in CONSENT.items() if label in jobs.event.labels),
+            **given["env"],
         }
-        passed = jobs.bash(name, step["run"], folder, variables)
+        passed = jobs.bash(name, script, folder, variables)
+        given["env"] |= _outputs(files["GITHUB_ENV"].read_text())
         if "id" in step:
             given["steps"][step["id"]] = {"outputs": _outputs(files["GITHUB_OUTPUT"].read_text())}
         if not passed:

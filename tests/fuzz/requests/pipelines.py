@@ -1,7 +1,7 @@
 """The jobs of a pull request, run as the generated pipeline has them: its file is read anew, and each step is a script for bash.
 
-Stand-ins: the checkout of a forge's runner, which jobs share where they ask for the same, the step that installs ipamc, and `ipamc ci
-comment`, which wants a forge.
+Stand-ins: the checkout of a forge's runner, which jobs share where they ask for the same, the line that installs ipamc, and `ipamc ci
+comment` and `ipamc ci consent`, which want a forge.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def _environment() -> dict[str, str]:
     if not programs.exists():
         programs.mkdir()
         real = forking.serve() / "ipamc"
-        _program(programs / "ipamc", f'[ "$1 $2" = "ci comment" ] || exec {real} "$@"\n')
+        forge = 'case "$1 $2" in "ci comment") exit 0 ;; "ci consent") echo "$CONSENT"; exit 0 ;; esac\n'
+        _program(programs / "ipamc", f'{forge}exec {real} "$@"\n')
     found = {name: value for name, value in environment().items() if not name.startswith("GIT_")}
     kept = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": str(top().parent)}
     return {**found, **kept, "PATH": f"{programs}:{found['PATH']}"}
